@@ -32,7 +32,7 @@ import execnet
 
 from benchmarks.rounds import head, interleaved, measured, paired, row, spread
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.deploy.install import equip
+from pytest_ipperf.lab.deploy.install import install_packages
 from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.servers import SERVERS
 
@@ -148,7 +148,7 @@ def serving(host: Host, *, keeps: bool = True) -> float:
     with AgentClient(host, keeps=keeps) as agent:
 
         def serve() -> None:
-            equip(agent, SERVERS["aiohttp"].packages)
+            install_packages(agent, SERVERS["aiohttp"].packages)
             agent.call("serve", "aiohttp", SERVED)
 
         return timed(serve)

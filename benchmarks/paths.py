@@ -30,8 +30,8 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.portable.units import parse_rate, rate_text
 from pytest_ipperf.lab.agents.leases import leased
-from pytest_ipperf.lab.epoch.build import built
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.epoch.build import build_testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.transports import TRANSPORTS
 
@@ -159,7 +159,7 @@ def show(testbed: Testbed, backend: str, rounds: int, seconds: int) -> None:
     """Builds the testbed, measures, and prints."""
     with (
         leased(testbed, OWNER, WAIT_S, print),
-        built(testbed, transports=tuple(testbed.paths), backend=backend) as up,
+        build_testbed(testbed, transports=tuple(testbed.paths), backend=backend) as up,
     ):
         names = set(up.tunnels.backends.values())
         carried = " and ".join(f"tunnels by {name} ({BACKENDS[name].title})" for name in names) or "no tunnels"
@@ -187,7 +187,7 @@ def main() -> None:
             sys.exit(f"{program} is not installed (Debian: apt-get install {package})")
     print(f"rate {rate_text(parse_rate(asked.rate))}; medians with the least and the greatest of {asked.rounds} rounds")
     for name in asked.testbed.split(","):
-        for testbed in (rated(f"{name}.{asked.rate}", BUILTIN), BUILTIN[name]):
+        for testbed in (with_rate(f"{name}.{asked.rate}", BUILTIN), BUILTIN[name]):
             assert testbed, f"{name} is no lab, or {asked.rate} no rate"
             show(testbed, asked.backend, asked.rounds, asked.seconds)
 

@@ -38,14 +38,14 @@ from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.inference.power import epoch_spread, minimum_detectable
 from pytest_ipperf.lab.agents import bootstrap
-from pytest_ipperf.lab.agents.code_archive import cargo
+from pytest_ipperf.lab.agents.code_archive import code_archive
 from pytest_ipperf.lab.agents.leases import leased
-from pytest_ipperf.lab.epoch import live_testbed
-from pytest_ipperf.lab.epoch.live_testbed import Standing, stand
+from pytest_ipperf.lab.epoch import live_testbed as epoch_module
+from pytest_ipperf.lab.epoch.live_testbed import LiveTestbed, live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns import veth
-from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.metrics import METRICS
 
 V4, V6 = Arm(4, "native"), Arm(6, "native")
@@ -70,10 +70,13 @@ class Condition:
     others: tuple[tuple[ModuleType, str, Any], ...] = ()
 
 
-def collecting_cargo() -> bytes:
+def collecting_archive() -> bytes:
     """What travels to the hosts, with a client that leaves Python's garbage collection as it is."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(cargo())) as usual, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as other:
+    with (
+        zipfile.ZipFile(io.BytesIO(code_archive())) as usual,
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as other,
+    ):
         for name in usual.namelist():
             text = usual.read(name)
             if name.endswith("agent/kernel/timer_slack.py"):
@@ -88,9 +91,9 @@ def conditions() -> list[Condition]:
     loose = dataclasses.replace(
         LAB, client=dataclasses.replace(LAB.client, cpus=()), server=dataclasses.replace(LAB.server, cpus=())
     )
-    collected = collecting_cargo()
-    garbage = (bootstrap, "cargo", lambda _: collected)
-    hot = (live_testbed, "_SETTLE_S", 0.0)
+    collected = collecting_archive()
+    garbage = (bootstrap, "code_archive", lambda _: collected)
+    hot = (epoch_module, "_SETTLE_S", 0.0)
     kernel = {name: value for name, value in veth._SYSCTLS.items() if "ipv6" in name}  # noqa: SLF001 - undone here
     narrow = (veth, "_SYSCTLS", kernel)
     return [
@@ -160,7 +163,7 @@ def one_epoch(
     with contextlib.ExitStack() as stack:
         for module, name, value in condition.others:
             stack.enter_context(patch.object(module, name, value))
-        up = stack.enter_context(stand(condition.testbed, OWNER, WAIT_S, say))
+        up = stack.enter_context(live_testbed(condition.testbed, OWNER, WAIT_S, say))
         service = up.serve(workload, "auto")
         order = [(block, arm) for block in range(-1, blocks) for arm in rng.sample(list(arms), len(arms))]
         values = [Value(arm, block, one_run(up, service, workload, arm)) for block, arm in order]
@@ -172,7 +175,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def one_run(up: Standing, service: Service, workload: Workload, arm: Arm) -> float:
+def one_run(up: LiveTestbed, service: ServerEndpoint, workload: Workload, arm: Arm) -> float:
     """The logarithm of its value."""
     bursts = QUICK.bursts(workload.connections)
     receipt = up.run(arm, service, workload, bursts=bursts, deadline_s=DEADLINE_S)

@@ -35,11 +35,11 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.lab import inventory
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.doctor.checks import CHECKS
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import AUTO, DEFAULT_PORTS, Links
-from pytest_ipperf.lab.runs.path_facts import expected
+from pytest_ipperf.lab.runs.path_facts import expected_path
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
@@ -154,7 +154,7 @@ def test_the_projects_inventory_names_no_testbed_until_its_comments_are_taken_aw
     assert not found["office"].lacks(Arm(6, "tunnel"))
     assert not found["crowd"].lacks(Arm(6, "isatap"))
     keys = set(re.findall(r"^(\w+) =", path.read_text(), re.MULTILINE))
-    ways = {key for name in WAYS if WAYS[name].in_inventory for key in WAYS[name].keys}
+    ways = {key for name in ACCESS_METHODS if ACCESS_METHODS[name].in_inventory for key in ACCESS_METHODS[name].keys}
     assert keys == inventory.TESTBED_KEYS | inventory.HOST_KEYS | inventory.LAB_KEYS | ways
     assert found["far"].links == Links(rate_bit_s=2e7, loss=0.001, delay_s=0.025)
 
@@ -340,7 +340,7 @@ def test_registries_are_those_of_the_code():
         "servers/": list(SERVERS),
         "transports/": list(TRANSPORTS),
         "metrics/": list(METRICS),
-        "lab/access/": list(WAYS),
+        "lab/access/": list(ACCESS_METHODS),
         "agent/tunnels/backends/": list(BACKENDS),
         "agent/flows/engines/": list(ENGINES),
         "agent/facts/": list(FACTS),
@@ -368,10 +368,10 @@ def test_hosts_and_their_keys_are_those_of_the_code():
     for row in table("docs/hosts.md", "testbed"):
         for host in BUILTIN[codes(row[0])[0]].hosts:
             assert {host.ipv4, host.ipv6} <= set(re.findall(r"[\d:.]+[\d]", row[1]))
-    ways = [name for name in WAYS if WAYS[name].in_inventory]
+    ways = [name for name in ACCESS_METHODS if ACCESS_METHODS[name].in_inventory]
     keys = [(codes(row[0])[0], len(row)) for row in table("docs/hosts.md", "key", "meaning")]
     assert {key for key, columns in keys if columns == 2} == inventory.TESTBED_KEYS
-    of_ways = {key for name in ways for key in WAYS[name].keys}
+    of_ways = {key for name in ways for key in ACCESS_METHODS[name].keys}
     assert {key for key, columns in keys if columns == 3} == inventory.HOST_KEYS | of_ways
     assert set(names("docs/hosts.md", "key", "value")) == inventory.LAB_KEYS
     assert names("docs/hosts.md", "way") == ways
@@ -455,7 +455,7 @@ def test_the_proof_says_what_the_page_shows():
 
 def test_the_proof_says_of_tunnels_what_the_page_shows():
     lab, arm = BUILTIN["lab"], Arm(6, "tunnel")
-    demanded = expected(lab, arm, (3, 2))
+    demanded = expected_path(lab, arm, (3, 2))
     met = {"client": {"in": 600, "out": 0}, "router": {"in": 250, "out": 250}, "server": {"in": 900, "out": 600}}
     route = {"device": demanded.devices["client"]["tunnel"], "type": 1, "mtu": 1480, "path_mtu": 0, "mss": 0}
     seen = {"families": ["AF_INET6"], "peers": {demanded.server: 300}, "sources": [demanded.client], "completed": 300,

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from pytest_ipperf.lab.agents.code_archive import TRAVELS, cargo
+from pytest_ipperf.lab.agents.code_archive import TRAVELS, code_archive
 from tests.support.shadowing import shadowed
 
 TOP = Path(__file__).parents[1]
@@ -55,7 +55,7 @@ def test_contract_and_cargo_agree_on_what_travels():
 
 def test_what_travels_needs_only_the_standard_library(tmp_path):
     packed = tmp_path / "cargo.zip"
-    packed.write_bytes(cargo())
+    packed.write_bytes(code_archive())
     with zipfile.ZipFile(packed) as archive:
         names = [re.sub(r"(/__init__)?\.py$", "", name).replace("/", ".") for name in archive.namelist()]
     assert "pytest_ipperf.core.portable.errors" in names

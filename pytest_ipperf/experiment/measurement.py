@@ -17,7 +17,7 @@ from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory.model import Links
-from pytest_ipperf.lab.runs.result import Receipt, Service
+from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 
 _NOTHING = ServerState()
 WARMUP = -1
@@ -69,16 +69,16 @@ class Listener(Protocol):
     def rebooted(self, number: int, hosts: Mapping[str, float]) -> None:
         """For an epoch the hosts were started anew; by name the seconds until each was back."""
 
-    def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
+    def epoch(self, number: int, service: ServerEndpoint, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
         """An epoch stands: its server, the proof of every arm's path, the hosts' fingerprints."""
 
     def counters(self, number: int, when: str, hosts: Mapping[str, Mapping[str, Any]]) -> None:
         """What interfaces had counted `before` the runs of an epoch or `after` them, by role, as `snmp.counters`."""
 
-    def run(self, run: Run, receipt: Receipt) -> None:
+    def run(self, run: Run, receipt: RunResult) -> None:
         """A run is done."""
 
-    def baseline_cost(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
+    def baseline_cost(self, arm: Arm, value_s: float | None, receipt: RunResult) -> None:
         """An arm's baseline cost was measured, against the null server; None when not all of it completed."""
 
     def logs(self, number: int, logs: Mapping[str, str]) -> None:
@@ -112,7 +112,7 @@ class Measurement:
     """
 
     plan: Plan
-    service: Service
+    service: ServerEndpoint
     runs: tuple[Run, ...]
     rows: Mapping[tuple[Arm, int], tuple[tuple[float, ...], ...]]
     looks: Mapping[Arm, int]

@@ -24,15 +24,15 @@ from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfE
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Listener, Measurement, Network
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
-from pytest_ipperf.lab.agents.leases import leased, lessee
-from pytest_ipperf.lab.agents.reboot import start_anew
-from pytest_ipperf.lab.epoch.live_testbed import Standing, stand
+from pytest_ipperf.lab.agents.leases import lease_for, leased
+from pytest_ipperf.lab.agents.reboot import reboot_hosts
+from pytest_ipperf.lab.epoch.live_testbed import LiveTestbed, live_testbed
 from pytest_ipperf.lab.inventory.limits import check_rebootable
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.flows import Duration
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost
-from pytest_ipperf.lab.runs.result import Receipt, Service
-from pytest_ipperf.lab.snmp.counters import Meters
+from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
+from pytest_ipperf.lab.snmp.counters import InterfaceCounters
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.protocols.base import CONTENT
@@ -61,14 +61,14 @@ def measure(
     if conditions.reboot:
         check_rebootable(testbed)
     enough_descriptors(testbed)
-    course = _Course(plan, testbed, conditions, hear, asked, Meters(testbed, hear.note))
+    course = _Course(plan, testbed, conditions, hear, asked, InterfaceCounters(testbed, hear.note))
     try:
         with leased(testbed, conditions.owner, conditions.wait_s, hear.note):
             for number in range(plan.looks):
                 began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
                 for epoch in plan.look(number):
-                    course.start_anew(epoch)
-                    with course.stand() as standing, course.keeping_logs(epoch, standing):
+                    course.reboot_hosts(epoch)
+                    with course.live_testbed() as standing, course.keeping_logs(epoch, standing):
                         course.epoch(epoch, standing)
                 course.seconds.append(time.monotonic() - began)
                 if not course.goes_on(number, refuses):
@@ -92,9 +92,9 @@ class _Course:
     conditions: Conditions
     hear: Listener
     asked: Mapping[Arm, Collection[Question]]
-    meters: Meters
+    meters: InterfaceCounters
     rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = field(default_factory=dict)
-    services: list[Service] = field(default_factory=list)
+    services: list[ServerEndpoint] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     run_s: dict[Arm, float] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
@@ -177,7 +177,7 @@ class _Course:
         )
         return beside_s / len(self.services) * len(epochs) + sum(runs_s)
 
-    def start_anew(self, epoch: Epoch) -> None:
+    def reboot_hosts(self, epoch: Epoch) -> None:
         """Reboots the hosts, where that is asked for; not before the first epoch."""
         at = self.conditions
         if not at.reboot or epoch.number == 0:
@@ -186,16 +186,18 @@ class _Course:
         self.hear.note(f"starting {', '.join(names)} anew for epoch {epoch.number}")
         if at.provisioning:
             at.provisioning.close()  # agents do not outlive it
-        self.hear.rebooted(epoch.number, start_anew(self.testbed, lessee(at.owner, at.wait_s, self.hear.note)))
+        self.hear.rebooted(epoch.number, reboot_hosts(self.testbed, lease_for(at.owner, at.wait_s, self.hear.note)))
 
-    def stand(self) -> contextlib.AbstractContextManager[Standing]:
+    def live_testbed(self) -> contextlib.AbstractContextManager[LiveTestbed]:
         """An epoch of the testbed, with what its arms that are still measured travel by."""
         at, arms = self.conditions, [arm for arm in self.plan.arms if self._measures(arm)]
         transports = sorted({arm.transport for arm in arms} - {"native"})
-        return stand(self.testbed, at.owner, at.wait_s, self.hear.note, transports=transports, backend=at.backend)
+        return live_testbed(
+            self.testbed, at.owner, at.wait_s, self.hear.note, transports=transports, backend=at.backend
+        )
 
     @contextlib.contextmanager
-    def keeping_logs(self, epoch: Epoch, standing: Standing) -> Iterator[None]:
+    def keeping_logs(self, epoch: Epoch, standing: LiveTestbed) -> Iterator[None]:
         """Has the servers' logs kept when the epoch breaks off or a connection fails, as they go with the epoch."""
         try:
             yield
@@ -205,7 +207,7 @@ class _Course:
         if any(run.failures for run in self.runs if run.epoch == epoch.number):
             self.hear.logs(epoch.number, standing.logs())
 
-    def epoch(self, epoch: Epoch, standing: Standing) -> None:
+    def epoch(self, epoch: Epoch, standing: LiveTestbed) -> None:
         """Everything of one epoch: servers, proofs of the paths, warm-ups, blocks."""
         self._note_tunnels(standing)
         self._note_addresses(standing)
@@ -243,7 +245,7 @@ class _Course:
     def _measures(self, arm: Arm) -> bool:
         return arm not in self.answered and arm not in self.trouble
 
-    def _run(self, standing: Standing, service: Service, arm: Arm, place: _Place) -> None:
+    def _run(self, standing: LiveTestbed, service: ServerEndpoint, arm: Arm, place: _Place) -> None:
         started = time.monotonic()
         # The arms of a block have the same arrivals.
         pattern = f"{self.plan.seed}/{place.epoch}/{place.block}"
@@ -288,7 +290,7 @@ class _Course:
     def _values(self, outcome: RunData) -> dict[str, float | None]:
         return {name: METRICS[name].value(outcome) for name in PROTOCOLS[self.plan.workload.protocol].metrics}
 
-    def _find_floors(self, standing: Standing, service: Service) -> None:
+    def _find_floors(self, standing: LiveTestbed, service: ServerEndpoint) -> None:
         """What each arm takes against the null server, once: it tells of the hosts, which stay as they are."""
         deadline_s = self.conditions.deadline_s
         for arm in self.plan.arms:
@@ -308,7 +310,7 @@ class _Course:
                     self.baseline_costs[arm] = statistics.fmean(receipt.outcome(deadline_s).column("total"))
                 self.hear.baseline_cost(arm, self.baseline_costs.get(arm), receipt)
 
-    def _check(self, run: Run, receipt: Receipt, service: Service) -> None:
+    def _check(self, run: Run, receipt: RunResult, service: ServerEndpoint) -> None:
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
         # First, as what was sent elsewhere fails there, and then the server is not to blame.
         self._note_contradictions(run.arm, receipt.contradictions, where)
@@ -339,14 +341,14 @@ class _Course:
                 lost.update(run.failed)
         return runs, lost
 
-    def _note_tunnels(self, standing: Standing) -> None:
+    def _note_tunnels(self, standing: LiveTestbed) -> None:
         """What could not be made of the arms' tunnels; the others go on."""
         for arm in self.plan.arms:
             error = standing.tunnels.trouble.get(arm.transport)
             if error is not None and self._measures(arm):
                 self._leave_out(arm, error)
 
-    def _note_addresses(self, standing: Standing) -> None:
+    def _note_addresses(self, standing: LiveTestbed) -> None:
         """Which arms a client has no address for; the others go on."""
         for arm in filter(self._measures, self.plan.arms):
             if lacking := standing.lacking(arm):
@@ -387,7 +389,7 @@ class _Place:
     slot: int
 
 
-def _suspicion(lost: Collection[str], service: Service) -> str:
+def _suspicion(lost: Collection[str], service: ServerEndpoint) -> str:
     """Whom to look at first, by the kinds of failure: a question without its mark."""
     if all(kind.endswith(" unreachable") for kind in lost):
         return f"is there a way from the client to the server {service}"

@@ -23,7 +23,7 @@ from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
-from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.plugin.session.plan_text import plan_data
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import SCHEMA, Archive, EventLog, accept, withdraw
@@ -136,7 +136,7 @@ def _measure(journal: EventLog, seed: int) -> None:
     """A workload as `plugin/display/progress.py` writes it, with samples that give its values."""
     draw, plan = random.Random(seed), PLAN
     name = str(plan.workload)
-    service = Service("apache", "2.4", embedded=False, port=80, resolver_port=53)
+    service = ServerEndpoint("apache", "2.4", embedded=False, port=80, resolver_port=53)
     journal.append("workload", {"workload": name, "seed": plan.seed, "order": plan_data(plan)})
     for epoch in plan.epochs:
         hosts = {"client": HOST, "server": HOST}

@@ -20,9 +20,9 @@ from pytest_ipperf.core.inference.verdict import Verdict, judge_looks
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, LabError, RestoreError, UsageError
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.inventory.model import Host, Testbed
-from pytest_ipperf.lab.runs.result import Receipt, Service
+from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 from pytest_ipperf.lab.tunnels.setup import Tunnels
 from pytest_ipperf.protocols.base import PHASES
 
@@ -63,7 +63,7 @@ class Script:
         return self.now
 
     @contextlib.contextmanager
-    def stand(self, *_, transports, backend):
+    def live_testbed(self, *_, transports, backend):
         self.now += EPOCH_S
         self.asked.append((tuple(transports), backend))
         lacking = [each for each in transports if each in self._lacks and self.epochs >= self._lacks_from]
@@ -77,7 +77,7 @@ class Script:
         self.epochs += 1
 
     def serve(self, *_):
-        return Service(name="script", version="1", embedded=True, port=1, resolver_port=2)
+        return ServerEndpoint(name="script", version="1", embedded=True, port=1, resolver_port=2)
 
     def verify(self, *_):
         return ""
@@ -100,7 +100,7 @@ class Script:
         self.ran.append(arm)
         self.now += RUN_S
         total = 0.02 * self._slow(arm, self.epochs) if self._slow else 0.02 + 0.001 * (len(self.ran) % 3)
-        return Receipt(
+        return RunResult(
             attempted=completed + sum(failed.values()), failed=failed, columns=PHASES, samples=rows(total, completed),
             proof={}, contradictions=tuple(contradictions), unsettled=(),
         )  # fmt: skip
@@ -109,7 +109,7 @@ class Script:
         if isinstance(self.floor_fails, Exception):
             raise self.floor_fails
         failed = {"talk reset": 1} if self.floor_fails else {}
-        return Receipt(
+        return RunResult(
             attempted=3 + len(failed), failed=failed, columns=PHASES, samples=rows(0.004, 3), proof={},
             contradictions=(), unsettled=(),
         )  # fmt: skip
@@ -160,7 +160,7 @@ def course(monkeypatch):
     def run(told, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "",
             *, testbed=BUILTIN["loopback"], **change):  # fmt: skip
         script, heard = Script(told, **change), Heard()
-        monkeypatch.setattr(workload, "stand", script.stand)
+        monkeypatch.setattr(workload, "live_testbed", script.live_testbed)
         monkeypatch.setattr(workload, "leased", lambda *_: contextlib.nullcontext())
         monkeypatch.setattr(workload, "time", script)
         plan = plan_for(WORKLOAD, [conditions.reference, *arms], conditions.design, 1)
@@ -191,7 +191,7 @@ def test_every_run_of_the_plan_is_made_in_its_order_and_told(course):
 
 
 def test_a_record_tells_the_links_of_its_arms_and_by_what_they_went(course):
-    _, _, found = course(well, arms=(SIX, TUNNEL), testbed=rated("lab.100mbit", BUILTIN), trains={"client": 9.71e7})
+    _, _, found = course(well, arms=(SIX, TUNNEL), testbed=with_rate("lab.100mbit", BUILTIN), trains={"client": 9.71e7})
     native, tunnelled = (answer(found, Cell(WORKLOAD, arm), CONDITIONS, TEN).records[0] for arm in (SIX, TUNNEL))
     assert (native.backend, native.rate_bit_s, native.one_machine) == ("", 1e8, True)
     assert tunnelled.backend == "made up"
@@ -205,7 +205,7 @@ def test_a_record_tells_the_links_of_its_arms_and_by_what_they_went(course):
 
 
 def test_of_a_tunnel_with_a_handicap_nobody_hears_that_it_is_slow_nor_that_others_are_fast(course):
-    _, _, found = course(well, arms=(SIX, TUNNEL), testbed=rated("lab.100mbit", BUILTIN))
+    _, _, found = course(well, arms=(SIX, TUNNEL), testbed=with_rate("lab.100mbit", BUILTIN))
     carried = dataclasses.replace(found.network, backends={"tunnel": "userspace"})
     found = dataclasses.replace(found, network=carried)
     why = BACKENDS["userspace"].handicap
@@ -216,7 +216,9 @@ def test_of_a_tunnel_with_a_handicap_nobody_hears_that_it_is_slow_nor_that_other
 
 
 def test_a_path_that_misses_its_rate_is_noted_and_measured(course):
-    script, heard, _ = course(well, testbed=rated("lab.100mbit", BUILTIN), trains={"client": 9.71e7, "server": None})
+    script, heard, _ = course(
+        well, testbed=with_rate("lab.100mbit", BUILTIN), trains={"client": 9.71e7, "server": None}
+    )
     why = "from the client it has 97.1 Mbit/s; from the server nothing came through"
     noted = [each for each in heard if isinstance(each, str) and each.startswith("arm ipv6: its path")]
     assert noted == [f"arm ipv6: its path does not have its 100 Mbit/s (epoch 0): {why}"]
@@ -565,11 +567,11 @@ def test_hosts_are_started_anew_before_each_epoch_but_the_first(course, monkeypa
         def close(self):
             order.append("closed")
 
-    def start_anew(told, lease):
+    def reboot_hosts(told, lease):
         order.append(told.name)
         return {"alpha": 40.0, "beta": 50.5}
 
-    monkeypatch.setattr(workload, "start_anew", start_anew)
+    monkeypatch.setattr(workload, "reboot_hosts", reboot_hosts)
     asked = dataclasses.replace(CONDITIONS, reboot=True, provisioning=Keeper())
     _, heard, _ = course(lambda number, arm: (30, {}, ()), asked, testbed=testbed)
     epochs = CONDITIONS.design.epochs

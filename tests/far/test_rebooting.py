@@ -31,13 +31,13 @@ from pathlib import Path
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.agents import reboot as rebooting
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.agents.reboot import start_anew
+from pytest_ipperf.lab.agents.reboot import reboot_hosts
 rebooting._SILENT_S = 2.0
 leased = []
 testbed = read_inventory(Path(sys.argv[1]))[sys.argv[3]]
 try:
     within = {"down_s": float(sys.argv[2]), "back_s": float(sys.argv[4])}
-    took = start_anew(testbed, lambda link: leased.append(agent.host.name), **within)
+    took = reboot_hosts(testbed, lambda agent: leased.append(agent.host.name), **within)
 except IpperfError as error:
     print(json.dumps([str(error), leased]))
 else:
@@ -54,8 +54,8 @@ def give_reboot(stands, *names):
         stands.change(name, reboot=f"sh {home}/reboot 'now  then' $HOME;id")
 
 
-def start_anew(stands, testbed="bed1", *, down_s=60.0, back_s=60.0):
-    """What `start_anew` gives on the controller, or its sentence; and the hosts that it has leased before."""
+def reboot_hosts(stands, testbed="bed1", *, down_s=60.0, back_s=60.0):
+    """What `reboot_hosts` gives on the controller, or its sentence; and the hosts that it has leased before."""
     told = [str(stands.inventory), str(down_s), testbed, str(back_s)]
     argv = [*stands.entry, sys.executable, "-c", START, *told]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
@@ -76,7 +76,7 @@ def test_all_hosts_are_back_in_another_boot(farm):
     text = script.read_text().replace("sleep 0.2", "sleep 0.2; ip link set control down")
     script.write_text(text.replace("exec", "ip link set control up; exec"))
     before = {name: boot(stands.hosts[name]) for name in names}
-    took, leased = start_anew(stands)
+    took, leased = reboot_hosts(stands)
     assert leased == sorted(names)
     assert sorted(took) == sorted(names)
     assert all(1.0 < seconds < 60.0 for seconds in took.values())
@@ -86,7 +86,7 @@ def test_all_hosts_are_back_in_another_boot(farm):
 
 
 @pytest.mark.evidence
-def test_a_host_that_does_not_start_anew_is_told(farm):
+def test_a_host_that_does_not_reboot_is_told(farm):
     stands = farm()
     give_reboot(stands, "server1")
     with stands.inventory.open("a") as file:
@@ -100,17 +100,17 @@ def test_a_host_that_does_not_start_anew_is_told(farm):
          "host server1: its reboot command '/nowhere/reboot' cannot be started (No such file or directory)"),
     ):  # fmt: skip
         stands.change("server1", reboot=command)
-        assert start_anew(stands, "alone", down_s=down_s)[0] == sentence
+        assert reboot_hosts(stands, "alone", down_s=down_s)[0] == sentence
     assert stands._left() == ["server1: file ~/reboot"]  # and no command that may be heeded later
     stands.change("server1", reboot=f"sh {script}")
     late = f"host server1 was not back 500 ms after its reboot command 'sh {script}' had ended the agent; seen last: "
     whole = script.read_text()
     sessions = whole.replace("/comm", "/cmdline").replace('"^sshd"', '"^sshd[a-z-]*: "')
     script.write_text(sessions.replace("mount --bind", "true"))
-    assert start_anew(stands, "alone", back_s=0.5)[0] == f"{late}it answers, and was not started anew"
+    assert reboot_hosts(stands, "alone", back_s=0.5)[0] == f"{late}it answers, and was not started anew"
     script.write_text(whole.replace("exec", "true"))
     refused = f"ssh: connect to host {stands.hosts['server1'].control4} port 22: Connection refused (exit status 255)"
-    assert start_anew(stands, "alone", back_s=0.5)[0] == f"{late}no agent could be started by way ssh: {refused}"
+    assert reboot_hosts(stands, "alone", back_s=0.5)[0] == f"{late}no agent could be started by way ssh: {refused}"
 
 
 def test_a_session_starts_its_hosts_anew_before_each_epoch_but_the_first(farm, tmp_path):

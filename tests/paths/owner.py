@@ -11,8 +11,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-from pytest_ipperf.lab.epoch.build import built
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.epoch.build import build_testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.transports.base import NetworkPath
@@ -25,14 +25,14 @@ def without(path: NetworkPath, roles: Sequence[str]) -> NetworkPath:
 
 def main(backend: str, name: str, *bare: str) -> None:
     """The testbed of that name; `missing` is told where the machine lacks what it needs."""
-    testbed = rated(name, BUILTIN)
+    testbed = with_rate(name, BUILTIN)
     assert testbed
     paths = {transport: without(path, bare) for transport, path in testbed.paths.items()}
     testbed = dataclasses.replace(testbed, paths=paths)
     if why := unusable() or lab_backend(testbed, backend)[1]:
         print(json.dumps({"missing": why}), flush=True)  # noqa: T201 - the answer
         return
-    with built(testbed, transports=("tunnel", "isatap"), backend=backend) as up:
+    with build_testbed(testbed, transports=("tunnel", "isatap"), backend=backend) as up:
         trouble = {transport: str(error) for transport, error in up.tunnels.trouble.items()}
         told = {"entries": up.entries, "backends": up.tunnels.backends, "trouble": trouble}
         print(json.dumps(told), flush=True)  # noqa: T201 - the answer

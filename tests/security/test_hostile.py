@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents import client as client_module
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory import HOST_KEYS, LAB_KEYS, TESTBED_KEYS, read_inventory
@@ -29,7 +29,9 @@ HOSTILE = [
     "x//via=y", "x//env:LD_PRELOAD=/tmp/x.so", "//", "../../etc/passwd", "~root", "${IFS}x", "a" * 20_000, "''", "\\",
     "\x1b[2J", "\u202e\u2066x", "\U0001f600", "%n%s%x", "{0.__class__}",
 ]  # fmt: skip
-WAY_KEYS = frozenset().union(*(WAYS[name].keys for name in WAYS if WAYS[name].in_inventory))
+WAY_KEYS = frozenset().union(
+    *(ACCESS_METHODS[name].keys for name in ACCESS_METHODS if ACCESS_METHODS[name].in_inventory)
+)
 GOOD = {
     "testbed": {"client": "alpha", "server": "beta"},
     "host": {"way": "ssh", "ssh": "beta", "ipv4": "192.0.2.2", "ipv6": "2001:db8::2"},
@@ -74,7 +76,7 @@ def folder(tmp_path_factory):
 
 def check(host):
     """What is started for a host is words for a program, and words for a shell that are no more than words there."""
-    way = WAYS[host.way]
+    way = ACCESS_METHODS[host.way]
     if host.way != "ssh":
         return
     spec = dict(way.spec(host.settings, ()))
@@ -143,8 +145,8 @@ def specs(monkeypatch):
         raise StoppedError
 
     monkeypatch.setattr(client_module, "create_io", stop)
-    for way in WAYS:
-        monkeypatch.setattr(WAYS[way], "diagnosis", lambda *_: "it was stopped")
+    for way in ACCESS_METHODS:
+        monkeypatch.setattr(ACCESS_METHODS[way], "diagnosis", lambda *_: "it was stopped")
     return asked
 
 
@@ -166,10 +168,20 @@ def test_whatever_is_written_execnet_is_asked_for_a_pipe_or_for_ssh(folder, spec
         assert bool(spec.popen) != bool(spec.ssh)
 
 
-@pytest.mark.parametrize("name", list(WAYS))
+@pytest.mark.parametrize("name", list(ACCESS_METHODS))
 def test_no_way_has_a_key_of_execnet_s_own(name):
     """Beside `ssh`, `python` and `ssh_config`, which mean the same here and are looked at."""
-    assert not WAYS[name].keys & {"socket", "via", "installvia", "chdir", "nice", "env", "popen", "execmodel", "id"}
+    assert not ACCESS_METHODS[name].keys & {
+        "socket",
+        "via",
+        "installvia",
+        "chdir",
+        "nice",
+        "env",
+        "popen",
+        "execmodel",
+        "id",
+    }
 
 
 @pytest.mark.parametrize("key", ["socket", "via", "chdir", "nice", "env:X", "popen", "installvia", "execmodel"])

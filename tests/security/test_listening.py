@@ -12,8 +12,8 @@ import pytest
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.portable.factor import levels_of_text
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.epoch.live_testbed import stand
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.runs.flows import Duration
 from pytest_ipperf.protocols import PROTOCOLS
@@ -48,7 +48,7 @@ def work(protocol, *, own="", payload=1024, connections=2):
 
 @pytest.fixture(scope="module")
 def up():
-    with stand(BUILTIN["lab"], "security", 60.0, print, transports=("tunnel", "isatap")) as standing:
+    with live_testbed(BUILTIN["lab"], "security", 60.0, print, transports=("tunnel", "isatap")) as standing:
         yield standing
 
 
@@ -113,11 +113,11 @@ def test_engines_listen_on_the_testbed_s_addresses_alone(up, protocol, own, arms
 
 @lab
 def test_trains_are_taken_on_the_testbed_s_addresses_alone():
-    testbed, workload = rated("lab.20mbit", BUILTIN), work("udp", own="5mbit", payload=1400)
+    testbed, workload = with_rate("lab.20mbit", BUILTIN), work("udp", own="5mbit", payload=1400)
     assert testbed
 
     def tour():
-        with stand(testbed, "security", 60.0, print) as standing:
+        with live_testbed(testbed, "security", 60.0, print) as standing:
             service = standing.serve(workload, "embedded")
             assert standing.prove(ARMS[1], service, workload)["trains"]
 

@@ -35,7 +35,7 @@ SYNTHETIC = """
     from array import array
     from pytest_ipperf.core.portable.errors import LabError
     from pytest_ipperf.experiment import workload as experiment
-    from pytest_ipperf.lab.runs.result import Receipt, Service
+    from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
     from pytest_ipperf.lab.tunnels.setup import Tunnels
     from pytest_ipperf.plugin.measure import measured as measuring
     from pytest_ipperf.plugin.session import session
@@ -51,18 +51,18 @@ SYNTHETIC = """
         def monotonic(self):
             return self.now
 
-    class Standing:
+    class LiveTestbed:
         epochs = -1
         tunnels = Tunnels()
 
         def __init__(self):
-            Standing.epochs += 1
+            LiveTestbed.epochs += 1
             self.blocks = {{}}
 
         def serve(self, workload, wanted, state, provisioning):
             if str(workload) in BROKEN and self.epochs >= FROM_EPOCH:
                 raise LabError("host server: the server died")
-            return Service("synthetic", "1.0", True, 2525, 5353)
+            return ServerEndpoint("synthetic", "1.0", True, 2525, 5353)
 
         def verify(self, arm, service, workload, deadline_s):
             return ""
@@ -85,7 +85,7 @@ SYNTHETIC = """
 
         def receipt(self, count, value):
             row = (0.0, value / 8, value / 4, value / 2, value, 0.0, 0.0)
-            return Receipt(attempted=count, failed={{}}, columns=PHASES, samples=array("d", row * count), proof={{}},
+            return RunResult(attempted=count, failed={{}}, columns=PHASES, samples=array("d", row * count), proof={{}},
                            contradictions=(), unsettled=())
 
         def run(self, arm, service, workload, *, bursts, deadline_s, duration, pattern="", capture=0):
@@ -98,19 +98,19 @@ SYNTHETIC = """
             return self.receipt(30, value)
 
     @contextlib.contextmanager
-    def stand(*_, transports, backend):
-        yield Standing()
+    def live_testbed(*_, transports, backend):
+        yield LiveTestbed()
 
     def measure(plan, *arguments, **questions):
         with open(LOG, "a") as log:
             print(plan.workload, *plan.arms, file=log)
-        Standing.epochs = -1
+        LiveTestbed.epochs = -1
         return experiment.measure(plan, *arguments, **questions)
 
     CLOCK = Clock()
     if RUN_S:
         experiment.time = session.time = CLOCK
-    experiment.stand = stand
+    experiment.live_testbed = live_testbed
     experiment.leased = lambda *_: contextlib.nullcontext()
     measuring.measure = measure
 """

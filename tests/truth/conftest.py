@@ -18,12 +18,12 @@ from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.epoch.live_testbed import Standing
-from pytest_ipperf.lab.epoch.servers import Serving
+from pytest_ipperf.lab.epoch.live_testbed import LiveTestbed
+from pytest_ipperf.lab.epoch.servers import EpochServers
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
-from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 
@@ -80,10 +80,10 @@ class Wire:
 class Bench:
     """A lab that stands, with the words that enter its hosts."""
 
-    standing: Standing
+    standing: LiveTestbed
     entries: Mapping[str, Sequence[str]]
     wire: Wire | None
-    services: dict[str, Service] = field(default_factory=dict)
+    services: dict[str, ServerEndpoint] = field(default_factory=dict)
 
     hosts = LAB.hosts
 
@@ -97,21 +97,21 @@ class Bench:
         """The process that leads to the server's agent."""
         return self.standing._server._process
 
-    def null(self, workload: Workload) -> Service:
+    def null(self, workload: Workload) -> ServerEndpoint:
         """A server that does next to nothing, beside a name server or itself one."""
         addresses = self.standing._testbed.addresses(frozenset())
-        serving = self.standing._serving = Serving(self.standing._server, addresses, STATE)
+        serving = self.standing._serving = EpochServers(self.standing._server, addresses, STATE)
         name = application(workload.protocol).null
         resolver = serving._service("nameserver", workload)
         return resolver if name == resolver.name else serving._service(name, workload, resolver.port)
 
-    def serve(self, workload: Workload, server: str) -> Service:
+    def serve(self, workload: Workload, server: str) -> ServerEndpoint:
         """That server, which is started once; so the workloads of a protocol are to differ in nothing that it knows."""
         if server not in self.services:
             self.services[server] = self.standing.serve(workload, server, STATE)
         return self.services[server]
 
-    def measure(self, ipver: int, service: Service, workload: Workload, bursts: int) -> list[dict[str, float]]:
+    def measure(self, ipver: int, service: ServerEndpoint, workload: Workload, bursts: int) -> list[dict[str, float]]:
         """One run, in which nothing may fail: each connection's phases in seconds since its start."""
         receipt = self.standing.run(Arm(ipver, "native"), service, workload, bursts=bursts, deadline_s=60)
         assert not receipt.failed
@@ -151,7 +151,7 @@ def built(*, wired: bool) -> Iterator[Bench]:
         agents = {role: stack.enter_context(AgentClient(host, entries[host.name])) for role, host in LAB.roles.items()}
         for agent in agents.values():
             agent.call("pin", list(agent.host.cpus))
-        yield Bench(Standing(LAB, agents), entries, wire)
+        yield Bench(LiveTestbed(LAB, agents), entries, wire)
 
 
 @pytest.fixture(scope="module")

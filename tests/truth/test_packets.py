@@ -34,7 +34,7 @@ import pytest
 
 from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.design.cell import Workload
-from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.servers import SERVERS
 
 ROOT = Path(__file__).parents[2]
@@ -165,7 +165,7 @@ def saying(packets: Iterable[Packet], mark: bytes) -> Packet:
     raise AssertionError(mark)
 
 
-def passed(protocol: str, trace: Sequence[Packet], service: Service, rows: Sequence[Row]) -> list[Passed]:
+def passed(protocol: str, trace: Sequence[Packet], service: ServerEndpoint, rows: Sequence[Row]) -> list[Passed]:
     """For each row, whose own figures serve for nothing but the order in which names were resolved."""
     queries = flows(trace, lambda each: each.udp and each.receiver == service.resolver_port)
     assert len(queries) == len(rows)

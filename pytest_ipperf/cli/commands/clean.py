@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pytest_ipperf.cli.commands.base import Command, write_lines
 from pytest_ipperf.cli.testbeds import HOSTS, inventory, inventory_testbeds, testbed_arguments, testbeds_named
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.lab.deploy.caches import Cleaned, clean, clean_here, keeping
+from pytest_ipperf.lab.deploy.caches import Purged, caching_hosts, purge, purge_here
 from pytest_ipperf.lab.inventory.model import Testbed
 
 _TROUBLE = 1
@@ -24,8 +24,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     """0, or 1 where something could not be cleaned."""
-    hosts = [] if args.here and not args.testbed else keeping(_testbeds(args))
-    cleaned = [*([clean_here()] if args.here else []), *clean(hosts)]
+    hosts = [] if args.here and not args.testbed else caching_hosts(_testbeds(args))
+    cleaned = [*([purge_here()] if args.here else []), *purge(hosts)]
     write_lines(_lines(cleaned))
     for each in cleaned:
         if each.trouble:
@@ -40,7 +40,7 @@ def _testbeds(args: argparse.Namespace) -> list[Testbed]:
     return testbeds_named(args.testbed, among) or inventory_testbeds(among)
 
 
-def _lines(cleaned: list[Cleaned]) -> Iterator[str]:
+def _lines(cleaned: list[Purged]) -> Iterator[str]:
     for each in cleaned:
         if not each.trouble:
             yield f"{each.name}: {f'removed {each.removed}' if each.removed else 'nothing to remove'}"

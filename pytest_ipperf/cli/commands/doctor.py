@@ -13,7 +13,7 @@ from typing import Any
 from pytest_ipperf.cli.commands.base import Command, screen_width, write_lines
 from pytest_ipperf.cli.testbeds import inventory, session_testbeds, testbed_arguments, testbeds_named
 from pytest_ipperf.core.printable import printable
-from pytest_ipperf.lab.doctor import Finding, Grade, examined
+from pytest_ipperf.lab.doctor import Finding, Grade, examine
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 
@@ -37,7 +37,7 @@ def _run(args: argparse.Namespace) -> int:
     testbeds, among = _testbeds(args)
     found: dict[str, list[Finding]] = {}
     for at, testbed in enumerate(testbeds):
-        found[testbed.name] = examined(testbed, among, clear=args.clear)
+        found[testbed.name] = examine(testbed, among, clear=args.clear)
         if not args.json:
             write_lines([*([""] * bool(at)), *_lines(testbed, found[testbed.name])])
             sys.stdout.flush()

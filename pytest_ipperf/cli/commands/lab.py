@@ -27,8 +27,8 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
-from pytest_ipperf.lab.epoch.build import Built, built
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated, testbed_of
+from pytest_ipperf.lab.epoch.build import BuiltTestbed, build_testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, testbed_of, with_rate
 from pytest_ipperf.lab.inventory.model import AUTO, Testbed
 from pytest_ipperf.lab.netns import namespaces
 from pytest_ipperf.lab.netns.veth import ports
@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
 def _testbed(name: str, hosts: str) -> Testbed:
     """The lab of that name; an inventory, which may be another tool's or half written, is read for other names only."""
     with contextlib.suppress(UsageError):  # `lab.x` may be the name of a lab of one's own
-        if (found := BUILTIN.get(name) or rated(name, BUILTIN)) and found.is_lab:
+        if (found := BUILTIN.get(name) or with_rate(name, BUILTIN)) and found.is_lab:
             return found
     known = inventory(hosts) or BUILTIN
     labs = {each: testbed for each, testbed in known.items() if testbed.is_lab}
@@ -91,7 +91,7 @@ def _keep_up(testbed: Testbed, backend: str) -> None:
     if why := namespaces.unusable():
         raise LabError(f"testbed {testbed.name} cannot be built here: {why}")
     began = time.monotonic()
-    with _signals_interrupt(), built(testbed, transports=tuple(testbed.paths), backend=backend) as lab:
+    with _signals_interrupt(), build_testbed(testbed, transports=tuple(testbed.paths), backend=backend) as lab:
         lines = list(_guide(testbed, lab, time.monotonic() - began))
         with contextlib.suppress(KeyboardInterrupt, OSError):  # a terminal that has gone is an input that has ended
             _print(*lines)
@@ -122,7 +122,7 @@ def _print(*lines: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _wait(lab: Built) -> None:
+def _wait(lab: BuiltTestbed) -> None:
     """Wait for the end of standard input; LabError when an agent has ended, as its host then has too."""
     while not select.select([0], [], [], _POLL_S)[0] or os.read(0, 4096):
         for agent in lab.agents.values():
@@ -130,7 +130,7 @@ def _wait(lab: Built) -> None:
                 raise LabError(f"host {agent.host.name} is gone, and the lab with it: somebody has ended its agent")
 
 
-def _guide(testbed: Testbed, lab: Built, took_s: float) -> Iterator[str]:
+def _guide(testbed: Testbed, lab: BuiltTestbed, took_s: float) -> Iterator[str]:
     """Describe the lab, and how its hosts are entered, in lines of 80 columns."""
     links = str(testbed.links) or "as fast as this machine"
     yield f"{testbed.name} is up, built in {seconds_text(took_s)}; its links: {links}"
@@ -182,7 +182,7 @@ def _run_json(entry: Sequence[str], argv: Sequence[str]) -> Any:
     return json.loads(done.stdout)
 
 
-def _arms(testbed: Testbed, lab: Built) -> Iterator[str]:
+def _arms(testbed: Testbed, lab: BuiltTestbed) -> Iterator[str]:
     for arm in (Arm(4, "native"), Arm(6, "native"), *(Arm(6, each) for each in testbed.paths)):
         name = f"  {arm!s:<14} "
         if trouble := lab.tunnels.trouble.get(arm.transport):
@@ -192,7 +192,7 @@ def _arms(testbed: Testbed, lab: Built) -> Iterator[str]:
             yield f"{name}ping {testbed.path(arm).server:<20} {f'by {BACKENDS[by].title}' if by else ''}".rstrip()
 
 
-def _example(testbed: Testbed, lab: Built) -> Iterator[str]:
+def _example(testbed: Testbed, lab: BuiltTestbed) -> Iterator[str]:
     """A packet inside another, as root or not."""
     arm = Arm(6, next(iter(lab.tunnels.backends), "native"))
     watcher = testbed.router or testbed.server

@@ -1,6 +1,6 @@
-"""Ways in: one way to reach a host, one file. Each offers `way`."""
+"""Access methods: each a file that offers `access_method`."""
 
 from pytest_ipperf.core.portable.registry import Registry
-from pytest_ipperf.lab.access.base import Way
+from pytest_ipperf.lab.access.base import AccessMethod
 
-WAYS: Registry[Way] = Registry(__name__, list(__path__), "way")
+ACCESS_METHODS: Registry[AccessMethod] = Registry(__name__, list(__path__), "way")

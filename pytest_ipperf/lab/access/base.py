@@ -1,4 +1,4 @@
-"""What a way in tells: how to start a Python on a host, and why it may not work."""
+"""Base class of access methods: how to start a Python on a host, and why that may not work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PATIENCE_S = 15.0
 _NO_PASSWORD = "; give the user there a rule with NOPASSWD (sudoers), or take sudo = yes away"  # noqa: S105 - none is
 
 
-class Way(ABC):
+class AccessMethod(ABC):
     """`settings` are the host's keys of `hosts.ini` that this way knows (`keys`).
 
     `entry` are words that stand before the Python there: what enters the host's namespaces, and what makes it root's.
@@ -84,7 +84,7 @@ class Way(ABC):
         return lines[-1]
 
 
-class FarWay(Way):
+class RemoteAccessMethod(AccessMethod):
     """One that leads to another machine."""
 
     far = True

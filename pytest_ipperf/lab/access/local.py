@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from pytest_ipperf.lab.access.base import Way, quoted
+from pytest_ipperf.lab.access.base import AccessMethod, quoted
 
 # -P keeps the current folder off the path, where a user's http.py would shadow the library's.
 PYTHON = (sys.executable, "-P")
 
 
-class Local(Way):
+class Local(AccessMethod):
     """The interpreter that runs pytest, so that its packages are there for the embedded servers."""
 
     def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:

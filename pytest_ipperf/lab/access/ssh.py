@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from pytest_ipperf.lab.access.base import FarWay, quoted
+from pytest_ipperf.lab.access.base import RemoteAccessMethod, quoted
 
 # Without ssh's own questions to its server, which would come in the midst of runs; the heartbeat asks in its place.
 _OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=0")
@@ -47,7 +47,7 @@ _DEEPEST = 16  # as deep as ssh itself goes
 _CONFIG = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./~+-]*")
 
 
-class Ssh(FarWay):
+class Ssh(RemoteAccessMethod):
     """`ssh` is the destination, `python` the interpreter there (default `python3`), `ssh_config` a configuration."""
 
     keys = frozenset({"ssh", "python", "ssh_config"})

@@ -1,4 +1,4 @@
-"""Booting: how the agent's code gets onto a host, where a bare Python waits for it at the end of a line.
+"""Bootstrap an agent: send its code to a bare Python at the end of an execnet channel.
 
 It is imported from memory, so nothing is that could have been changed on the way or be left behind. A host on another
 machine keeps it in its cache: what is offered there is its digest, and it asks for the code that it lacks. A Python
@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from pytest_ipperf.agent.packages import bytecode
 from pytest_ipperf.agent.packages import cache as agents_cache
-from pytest_ipperf.lab.agents.code_archive import cargo, digests
+from pytest_ipperf.lab.agents.code_archive import code_archive, digests
 
 BYTES_PER_S = 50_000
 """Of the slowest line that all is meant for."""
@@ -50,7 +50,7 @@ serve(channel, fd)
 """Runs on the host, with its end of an execnet channel as `channel`; the other end is in `board`."""
 
 
-def board(
+def start_agent(
     channel: Any, patience_s: float, sending: Callable[[float], None] = lambda _: None, *, keeps: bool = False
 ) -> Mapping[str, Any]:
     """Sends the code, unless the host keeps what it was sent and has it; what its agent says first: who it is.
@@ -60,7 +60,7 @@ def board(
     channel.send((digests(), _keeper()) if keeps else ({}, []))
     said = channel.receive(patience_s)
     if isinstance(said, bytes):
-        code = cargo(said)
+        code = code_archive(said)
         sending_s = len(code) / BYTES_PER_S
         sending(sending_s)
         channel.send(code)

@@ -24,10 +24,10 @@ from pytest_ipperf.agent.load.silence import PROGRESS
 from pytest_ipperf.agent.rpc.channel import PULSE as PULSE_WORD
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.printable import plain, printable
-from pytest_ipperf.lab.access import WAYS
-from pytest_ipperf.lab.access.base import SUDO, FarWay
-from pytest_ipperf.lab.agents.bootstrap import BOOT, board
-from pytest_ipperf.lab.agents.heartbeat import LEASH_S, PULSE
+from pytest_ipperf.lab.access import ACCESS_METHODS
+from pytest_ipperf.lab.access.base import SUDO, RemoteAccessMethod
+from pytest_ipperf.lab.agents.bootstrap import BOOT, start_agent
+from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT, LEASH_S
 from pytest_ipperf.lab.inventory.model import Host
 
 _START_S = 20.0
@@ -71,7 +71,7 @@ class AgentClient:
 
     def __init__(self, host: Host, entry: Sequence[str] = (), *, keeps: bool = True) -> None:
         self.host = host
-        self.keeps = keeps and WAYS[host.way].far
+        self.keeps = keeps and ACCESS_METHODS[host.way].far
         self._entry = (*entry, *(SUDO if host.sudo else ()))
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
@@ -79,10 +79,10 @@ class AgentClient:
         self._hello: Mapping[str, Any] = {}
         try:
             self._channel, hello = self._started(self._entry)
-            if WAYS[host.way].far:
+            if ACCESS_METHODS[host.way].far:
                 self._hello = hello
                 self.call("leashed", LEASH_S)
-                PULSE.join(self._speak)
+                HEARTBEAT.add(self._send_heartbeat)
         except BaseException:
             self.close()
             raise
@@ -95,7 +95,7 @@ class AgentClient:
 
     def _started(self, entry: Sequence[str]) -> tuple[Any, Mapping[str, Any]]:
         """The channel to the agent, and who that is."""
-        way, settings = WAYS[self.host.way], self.host.settings
+        way, settings = ACCESS_METHODS[self.host.way], self.host.settings
         patience_s = _START_S if way.far else _START_HERE_S
         opened: list[tuple[Any, Mapping[str, Any]] | BaseException] = []
         sending: list[float] = []
@@ -103,7 +103,7 @@ class AgentClient:
         def open_gateway() -> None:
             try:
                 channel = self._gateway(way.spec(settings, entry)).remote_exec(BOOT)
-                opened.append((channel, board(channel, patience_s, sending.append, keeps=self.keeps)))
+                opened.append((channel, start_agent(channel, patience_s, sending.append, keeps=self.keeps)))
             except BaseException as error:  # noqa: BLE001 - it crosses a thread and is told below
                 opened.append(error)
 
@@ -236,15 +236,15 @@ class AgentClient:
             if reply != PROGRESS:
                 return reply
             left = patience_s
-            PULSE.lull()
+            HEARTBEAT.allow_one()
 
-    def _speak(self, leash_s: float) -> None:
+    def _send_heartbeat(self, leash_s: float) -> None:
         with contextlib.suppress(OSError):  # the next call reports that the line has ended
             self._channel.send((PULSE_WORD, leash_s))
 
     def close(self) -> None:
         """Ends the agent; one that does not go by itself is killed."""
-        PULSE.leave(self._speak)
+        HEARTBEAT.remove(self._send_heartbeat)
         # By name, as it may have entered a namespace by a process that execnet knows, and ends, in its place.
         levels = tree(self._process.pid) if self._process is not None and self._process.poll() is None else []
         everything = [process for level in levels for process in level]
@@ -263,8 +263,8 @@ class AgentClient:
 
     def _reap(self) -> None:
         """Sees that an agent on another machine is gone which did not answer; on one out of reach its leash does it."""
-        way = WAYS[self.host.way]
-        if isinstance(way, FarWay):
+        way = ACCESS_METHODS[self.host.way]
+        if isinstance(way, RemoteAccessMethod):
             _run(way.asking(self.host.settings, self._entry, _REAP.format(**self._hello, grace_s=_GRACE_S)))
 
 

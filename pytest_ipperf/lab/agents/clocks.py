@@ -24,7 +24,7 @@ _STEP_S = 0.001
 _STEPS = {"real_s": "was set by {:.3f} s", "slept_s": "stood still for {:.3f} s, as in sleep,"}
 
 
-def exchanged(agent: AgentClient, most: int = _EXCHANGES) -> list[Exchange]:
+def exchange_stamps(agent: AgentClient, most: int = _EXCHANGES) -> list[Exchange]:
     """So many with the agent there, one after another; by a line that is slow only some."""
     found: list[Exchange] = []
     end_ns = time.monotonic_ns() + int(_MOST_S * 1e9)
@@ -35,7 +35,7 @@ def exchanged(agent: AgentClient, most: int = _EXCHANGES) -> list[Exchange]:
     return found
 
 
-def mark_of(exchanges: Sequence[Exchange]) -> ClockSample:
+def best_sample(exchanges: Sequence[Exchange]) -> ClockSample:
     """Where the far clock was by the fastest of them: our instant in ns, by how much it was ahead, and the most error.
 
     That is half of what the exchange took beside the answering, plus what the clocks may have drifted meanwhile.
@@ -64,9 +64,9 @@ class HostClock:
 
     def look(self) -> None:
         """Compares them, with some exchanges one after another; `round_trip_s` is the slowest of these."""
-        exchanges = exchanged(self._link)
+        exchanges = exchange_stamps(self._link)
         self.round_trip_s = max(back - sent for sent, _, _, back in exchanges) * 1e-9
-        self.marks.append((exchanges[-1][3], 0.0, 0.0) if self.is_ours else mark_of(exchanges))
+        self.marks.append((exchanges[-1][3], 0.0, 0.0) if self.is_ours else best_sample(exchanges))
 
     def freshen(self) -> None:
         """Looks again where the last time is long ago."""

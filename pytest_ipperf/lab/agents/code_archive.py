@@ -1,4 +1,4 @@
-"""The cargo: the rooms that travel to a host, packed. A bare host needs Python and nothing of ours."""
+"""Pack the package's code that travels to a host into a zip. A bare host needs Python and nothing of ours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PACKED_AT = (1980, 1, 1, 0, 0, 0)
 
 
 @cache
-def cargo(magic: bytes = b"") -> bytes:
+def code_archive(magic: bytes = b"") -> bytes:
     """A zip of the source, which Python imports from as it is.
 
     For a Python of the same `magic` (PEP 3147) as this one it has the compiled code too: to compile all of it takes an
@@ -51,4 +51,4 @@ def pack(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 @cache
 def digests() -> dict[bytes, str]:
     """SHA-256 by the magic of those Pythons for which there is a cargo of their own; empty: for all others."""
-    return {magic: hashlib.sha256(cargo(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
+    return {magic: hashlib.sha256(code_archive(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}

@@ -1,4 +1,4 @@
-"""Descriptors: how many files this process may have open, and how many the agents of a testbed take of them."""
+"""Check and raise the limit of open files for the agents of a testbed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leasing: nothing is measured on a host on which another job measures."""
+"""Lease hosts: nothing is measured on a host on which another job measures."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.inventory.model import Testbed
 
 if TYPE_CHECKING:  # execnet comes with it
     from pytest_ipperf.lab.agents.client import AgentClient
 
-_TOLD: set[tuple[str, str, str]] = set()
+_REPORTED: set[tuple[str, str, str]] = set()
 """Who was told of which host that which job holds it."""
 
 
@@ -39,37 +39,37 @@ def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], No
 
     Hosts behind ssh are leased by their agents, see `lease_there`.
     """
-    if all(WAYS[host.way].far for host in testbed.hosts):
+    if all(ACCESS_METHODS[host.way].far for host in testbed.hosts):
         yield
         return
     lease = Lease(owner)
     try:
-        _acquire(lease.acquire, "this machine", wait_s, partial(_tell_once, owner, tell))
+        _acquire(lease.acquire, "this machine", wait_s, partial(_report_once, owner, tell))
         yield
     finally:
         lease.release()
 
 
-def lease_there(agent: AgentClient, owner: str, wait_s: float, tell: Callable[[str], None]) -> None:
+def acquire_remote(agent: AgentClient, owner: str, wait_s: float, tell: Callable[[str], None]) -> None:
     """Has a host's agent hold it for as long as it lives; says whom it waits for."""
 
     def acquire(wait_s: float) -> str:
         holder: str = agent.call("lease", owner, wait_s, patience_s=wait_s + 30)
         return holder
 
-    _acquire(acquire, f"host {agent.host.name}", wait_s, partial(_tell_once, owner, tell))
+    _acquire(acquire, f"host {agent.host.name}", wait_s, partial(_report_once, owner, tell))
 
 
-def lessee(owner: str, wait_s: float, tell: Callable[[str], None]) -> Callable[[AgentClient], None]:
+def lease_for(owner: str, wait_s: float, tell: Callable[[str], None]) -> Callable[[AgentClient], None]:
     """Leases hosts for an owner, who waits so long for each."""
-    return lambda agent: lease_there(agent, owner, wait_s, tell)
+    return lambda agent: acquire_remote(agent, owner, wait_s, tell)
 
 
-def _tell_once(owner: str, tell: Callable[[str], None], what: str, holder: str) -> None:
+def _report_once(owner: str, tell: Callable[[str], None], what: str, holder: str) -> None:
     """Says whom an owner waits for: once of each job, which may take turns with it epoch by epoch."""
     job = holder.partition(" (")[2] or holder  # each epoch's agent is another process
-    if (owner, what, job) not in _TOLD:
-        _TOLD.add((owner, what, job))
+    if (owner, what, job) not in _REPORTED:
+        _REPORTED.add((owner, what, job))
         tell(f"waiting for {what}, which is held by {holder}")
 
 

@@ -1,4 +1,4 @@
-"""Rebooting: the hosts of a testbed started anew, each by the command that `hosts.ini` has for it."""
+"""Reboot the hosts of a testbed, each by the command that `hosts.ini` has for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK_S = 0.5
 _AGAIN_S = 1.0
 
 
-def start_anew(
+def reboot_hosts(
     testbed: Testbed, lease: Callable[[AgentClient], None], *, down_s: float = _DOWN_S, back_s: float = _BACK_S
 ) -> Mapping[str, float]:
     """Starts the hosts of a testbed anew, all at a time; by name the seconds until each was back.
@@ -69,7 +69,7 @@ def _ended(agent: AgentClient, down_s: float) -> str:
 def _wait_back(host: Host, before: str, back_s: float) -> float:
     """Asks a host again and again until it is back; our instant of that."""
     end = time.monotonic() + back_s
-    while seen := _seen(host, before):
+    while seen := _why_not_back(host, before):
         if time.monotonic() > end:
             raise LabError(
                 f"host {host.name} was not back {seconds_text(back_s)} after its reboot command {host.reboot!r} had "
@@ -79,7 +79,7 @@ def _wait_back(host: Host, before: str, back_s: float) -> float:
     return time.monotonic()
 
 
-def _seen(host: Host, before: str) -> str:
+def _why_not_back(host: Host, before: str) -> str:
     """Why a host is not back; empty where an agent starts there in another boot and with all of its addresses."""
     try:
         with AgentClient(host) as agent:

@@ -1,4 +1,4 @@
-"""Leaving: agents end and remove what they have made, and say so, before the lines to them are closed."""
+"""Shut agents down: they remove what they have made and report what stays, before their channels are closed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_ipperf.lab.agents.client import AgentClient
 _LEAVE_S = 20.0  # without a keep-alive
 
 
-def left(agents: Collection[AgentClient]) -> list[str]:
+def shut_down(agents: Collection[AgentClient]) -> list[str]:
     """Ends all agents, side by side; a sentence for everything that stays on a host, which is marked by then.
 
     One that is not heard any more ends by itself, and marks its host by itself. None is gone before all have left: of
@@ -34,7 +34,7 @@ def _said(agent: AgentClient) -> list[str]:
         return []
 
 
-def left_error(said: Collection[str], testbeds: Collection[str], earlier: object = None) -> RestoreError:
+def leftovers_error(said: Collection[str], testbeds: Collection[str], earlier: object = None) -> RestoreError:
     """What is told of them, after what was `earlier` raised."""
     end = remedy(*testbeds)
     return restore_error(f"not everything could be removed: {'; '.join(said)}; {end}", end, earlier)

@@ -1,4 +1,4 @@
-"""Reaching: a host on which no agent could be started a moment ago is not waited for as long again.
+"""Remember unreachable hosts: a host on which no agent could be started a moment ago is probed only briefly.
 
 What is measured next may be on the same host, and many workloads would each wait in vain; or it is well again.
 """
@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_ipperf.core.portable.errors import AgentError
-from pytest_ipperf.lab.access import WAYS
-from pytest_ipperf.lab.access.base import FarWay
+from pytest_ipperf.lab.access import ACCESS_METHODS
+from pytest_ipperf.lab.access.base import RemoteAccessMethod
 from pytest_ipperf.lab.inventory.model import Host
 
 if TYPE_CHECKING:  # execnet comes with it
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # execnet comes with it
 _MOMENT_S = 60.0
 
 
-class Reaching:
+class UnreachableCache:
     """What this process knows of machines: when an agent could last not be started there."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -29,8 +29,8 @@ class Reaching:
 
     def started(self, host: Host, entry: Sequence[str], start: Callable[[], AgentClient]) -> AgentClient:
         """What `start` gives, unless the host is asked shortly and does not answer; AgentError with its words."""
-        way = WAYS[host.way]
-        if not isinstance(way, FarWay):  # a start here costs nothing
+        way = ACCESS_METHODS[host.way]
+        if not isinstance(way, RemoteAccessMethod):  # a start here costs nothing
             return start()
         try:
             self._knock(way, host, entry)
@@ -41,7 +41,7 @@ class Reaching:
         self._failed.pop(host.machine, None)
         return agent
 
-    def _knock(self, way: FarWay, host: Host, entry: Sequence[str]) -> None:
+    def _knock(self, way: RemoteAccessMethod, host: Host, entry: Sequence[str]) -> None:
         failed_at = self._failed.get(host.machine)
         if failed_at is None or self._clock() - failed_at >= _MOMENT_S:
             return
@@ -49,4 +49,4 @@ class Reaching:
             raise AgentError(f"host {host.name}: no agent could be started by way {host.way}: {why}")
 
 
-REACHING = Reaching()
+UNREACHABLE = UnreachableCache()

@@ -1,1 +1,1 @@
-"""Sending: what travels to a host, the code of its agent and packages for its Python, and how it gets there."""
+"""Deploy packages to a host's Python: resolve, pack, send and cache them."""

@@ -1,4 +1,4 @@
-"""Cleaning: what agents and pip have left on hosts and on this machine, and may be removed at any time."""
+"""Purge what agents and pip have cached on hosts and on this machine; it may be removed at any time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pytest_ipperf.agent.host_state.private_dir import sweep
 from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy.wheels import ROOM
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
+class Purged:
     """A host, or this machine, and what was removed there; or `trouble`, a sentence that names it.
 
     `holder` is who measures on a host just now, whom it does not hurt: what is missing is sent anew.
@@ -28,45 +28,45 @@ class Cleaned:
     holder: str = ""
 
 
-def keeping(testbeds: Iterable[Testbed]) -> list[Host]:
+def caching_hosts(testbeds: Iterable[Testbed]) -> list[Host]:
     """The hosts of these that keep something, each user's of a machine once."""
-    found = {(host.machine, host.sudo): host for each in testbeds for host in each.hosts if _keeps(host)}
+    found = {(host.machine, host.sudo): host for each in testbeds for host in each.hosts if _caches(host)}
     return list(found.values())
 
 
-def clean(hosts: Sequence[Host]) -> list[Cleaned]:
+def purge(hosts: Sequence[Host]) -> list[Purged]:
     """Cleans them side by side; those that cannot be reached keep none of the others from it."""
     with ThreadPoolExecutor(max(len(hosts), 1)) as pool:
-        return list(pool.map(_cleaned, hosts))
+        return list(pool.map(_purge_host, hosts))
 
 
-def clean_here() -> Cleaned:
+def purge_here() -> Purged:
     """Removes the wheels that were fetched, and what agents on this machine have kept, or left that were killed."""
     folders, wheels, kept = sweep(), Cache(ROOM), Cache()
     if note := wheels.note or kept.note:
-        return Cleaned("this machine", trouble=note)
+        return Purged("this machine", trouble=note)
     parts = [(wheels, "wheel"), (kept, "entry of agents")]
     told = [_counted(len(sizes), what, sum(sizes)) for each, what in parts if (sizes := each.clear())]
     told += [_counted(folders, "private folder")] if folders else []
-    return Cleaned("this machine", _listed(told))
+    return Purged("this machine", _listed(told))
 
 
-def _keeps(host: Host) -> bool:
-    return WAYS[host.way].far
+def _caches(host: Host) -> bool:
+    return ACCESS_METHODS[host.way].far
 
 
-def _cleaned(host: Host) -> Cleaned:
+def _purge_host(host: Host) -> Purged:
     try:
         with AgentClient(host, keeps=False) as agent:
             holder = agent.call("collect_facts", ["leftovers"], {})["leftovers"].get("holder", "")
             told = agent.call("clean")
     except IpperfError as error:
-        return Cleaned(host.name, trouble=str(error))
+        return Purged(host.name, trouble=str(error))
     if told["note"]:
-        return Cleaned(host.name, trouble=f"host {host.name}: {told['note']}")
+        return Purged(host.name, trouble=f"host {host.name}: {told['note']}")
     parts = [_counted(told["entries"], "entry of the cache", told["bytes"])] if told["entries"] else []
     parts += [_counted(told["folders"], "private folder")] if told["folders"] else []
-    return Cleaned(host.name, _listed(parts), holder=holder)
+    return Purged(host.name, _listed(parts), holder=holder)
 
 
 def _listed(parts: Sequence[str]) -> str:

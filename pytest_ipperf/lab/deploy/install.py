@@ -1,4 +1,4 @@
-"""A parcel: packages with all that they need, for a host that lacks them: as they are installed here, or as wheels.
+"""Install packages on a host that lacks them, as they are installed here or as wheels, with their dependencies.
 
 What is compiled goes along where it runs, or there is a wheel of the same version whose modules do. Elsewhere the pure
 Python that stands in for it must do, and the results say so. A host that keeps parcels is sent each of them once.
@@ -25,7 +25,7 @@ from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.lab.agents.bootstrap import BYTES_PER_S
 from pytest_ipperf.lab.agents.code_archive import pack
 from pytest_ipperf.lab.deploy.interpreters import Python
-from pytest_ipperf.lab.deploy.resolver import needs
+from pytest_ipperf.lab.deploy.resolver import resolve
 from pytest_ipperf.protocols.base import Application
 
 if TYPE_CHECKING:  # to ask what is installed needs no agent, and no execnet
@@ -35,7 +35,7 @@ _PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class PackageArchive:
     """A zip, its digest, and the distributions that are slower than they could be, for want of compiled modules."""
 
     data: bytes
@@ -43,13 +43,13 @@ class Parcel:
     stripped: tuple[str, ...]
 
 
-def equip_client(agent: AgentClient, protocol: Application) -> str:
+def install_client(agent: AgentClient, protocol: Application) -> str:
     """Makes a host ready for the library client of a protocol, and gives what it consists of for the results."""
     check_library(protocol)
-    return equip(agent, protocol.packages) or f"asyncio of Python {agent.call('hello')['python']}"
+    return install_packages(agent, protocol.packages) or f"asyncio of Python {agent.call('hello')['python']}"
 
 
-def equip(agent: AgentClient, packages: Sequence[str]) -> str:
+def install_packages(agent: AgentClient, packages: Sequence[str]) -> str:
     """Sends a host what it lacks of these distributions; what it has then, for the results: `aiosmtplib 5.1.3`.
 
     A host that has them all, and none of them too old, uses its own. LabError when there is nothing to send that runs
@@ -59,9 +59,9 @@ def equip(agent: AgentClient, packages: Sequence[str]) -> str:
     if not wanted:
         return ""
     told = agent.call("packages", list(wanted))
-    if not all(_will_do(told["versions"][name], specifier) for name, specifier in wanted.items()):
+    if not all(_satisfies(told["versions"][name], specifier) for name, specifier in wanted.items()):
         try:
-            sent = parcel(tuple(packages), Python.told(told["python"]))
+            sent = package_archive(tuple(packages), Python.told(told["python"]))
         except LabError as error:
             raise LabError(f"host {agent.host.name}: {error}") from None
         if not (agent.keeps and agent.call("unpack_kept", sent.digest, list(sent.stripped))):
@@ -78,14 +78,14 @@ def check_library(protocol: Application) -> None:
         raise UsageError(f"{protocol.name} has no library client; leave out --client=library")
     for requirement in map(Requirement, protocol.packages):
         has = _installed_version(requirement.name)
-        if not _will_do(has, requirement.specifier):
+        if not _satisfies(has, requirement.specifier):
             raise UsageError(
                 f"--client=library needs {requirement} for {protocol.name}, and {has or 'none'} is installed here; "
                 'pip install "pytest-ipperf[library]"'
             )
 
 
-def _will_do(version: str, specifier: SpecifierSet) -> bool:
+def _satisfies(version: str, specifier: SpecifierSet) -> bool:
     """Whether there is one, and one of those; remarks may follow it."""
     return bool(version) and specifier.contains(version.split(maxsplit=1)[0], prereleases=True)
 
@@ -98,11 +98,11 @@ def _installed_version(name: str) -> str:
 
 
 @cache
-def parcel(packages: tuple[str, ...], host: Python) -> Parcel:
+def package_archive(packages: tuple[str, ...], host: Python) -> PackageArchive:
     """These distributions and all that they need on that host; LabError where one is missing or does not run there."""
     packed, stripped = io.BytesIO(), []
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for each in needs(packages, host):
+        for each in resolve(packages, host):
             if each.stripped:
                 stripped.append(each.name)
             for name, data in each.files():
@@ -112,4 +112,4 @@ def parcel(packages: tuple[str, ...], host: Python) -> Parcel:
         data = compiled(data, in_folder_path)
     # What needs pure Python of another one is as slow as that.
     slow = [*stripped, *(canonicalize_name(Requirement(text).name) for text in packages if stripped)]
-    return Parcel(data, hashlib.sha256(data).hexdigest(), tuple(dict.fromkeys(slow)))
+    return PackageArchive(data, hashlib.sha256(data).hexdigest(), tuple(dict.fromkeys(slow)))

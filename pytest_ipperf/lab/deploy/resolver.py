@@ -1,4 +1,4 @@
-"""What a host needs for a package: which distributions, by the requirements of each, and which version of them.
+"""Resolve the dependencies of packages for a host: which distributions, and which version of each.
 
 Requirements are evaluated for the host's own Python. What is installed here is taken wherever it runs there, so that
 versions are alike on all hosts; else a wheel of the same version, or of one that does run there.
@@ -111,7 +111,7 @@ def needed(file: PurePosixPath) -> bool:
     return wanted and not {"..", "/", "tests"} & set(file.parts)
 
 
-def needs(packages: Sequence[str], host: Python) -> list[Installed | Fetched]:
+def resolve(packages: Sequence[str], host: Python) -> list[Installed | Fetched]:
     """These and all that they need there, in the order of their names; LabError for what cannot be had for it."""
     asked: dict[str, SpecifierSet] = {}
     for _ in range(_ROUNDS):

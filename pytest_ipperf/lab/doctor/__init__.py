@@ -1,6 +1,6 @@
-"""Examining: a testbed is gone through before anything is measured on it, and a doctor says what he has found."""
+"""Check the hosts of a testbed and the paths between them before anything is measured on them."""
 
 from pytest_ipperf.lab.doctor.checks.base import Finding, Grade
-from pytest_ipperf.lab.doctor.examination import examined
+from pytest_ipperf.lab.doctor.examination import examine
 
-__all__ = ["Finding", "Grade", "examined"]
+__all__ = ["Finding", "Grade", "examine"]

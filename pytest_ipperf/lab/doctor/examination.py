@@ -1,4 +1,4 @@
-"""One examination: agents are started on all hosts side by side, asked, and gone again."""
+"""Examine a testbed: start agents on all hosts side by side, collect their facts, and shut them down."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pytest_ipperf.agent.facts import FACTS
 from pytest_ipperf.agent.paths.clock_exchange import estimate
 from pytest_ipperf.agent.paths.clock_sync import sample_clocks
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.agents.clocks import exchanged
+from pytest_ipperf.lab.agents.clocks import exchange_stamps
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import new_owner
-from pytest_ipperf.lab.agents.shutdown import left, left_error
+from pytest_ipperf.lab.agents.shutdown import leftovers_error, shut_down
 from pytest_ipperf.lab.doctor.checks import CHECKS
 from pytest_ipperf.lab.doctor.checks.base import Finding
 from pytest_ipperf.lab.doctor.checks.reboot import programs
-from pytest_ipperf.lab.doctor.observations import Crossing, Examined, Seen
-from pytest_ipperf.lab.doctor.reachability import crossed, ways
+from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed, Reachability
+from pytest_ipperf.lab.doctor.reachability import host_pairs, probe_reachability
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.lab.inventory.snmp_source import Source
 from pytest_ipperf.lab.netns.namespaces import namespaces
@@ -40,7 +40,7 @@ _PATIENCE_S = 20.0
 _STAMPS = 9
 
 
-def examined(testbed: Testbed, inventory: Mapping[str, Testbed], *, clear: bool = False) -> list[Finding]:
+def examine(testbed: Testbed, inventory: Mapping[str, Testbed], *, clear: bool = False) -> list[Finding]:
     """What there is to say of a testbed, in the order of the checks; marks are cleared where that is asked."""
     with contextlib.ExitStack() as stack:
         try:
@@ -48,12 +48,12 @@ def examined(testbed: Testbed, inventory: Mapping[str, Testbed], *, clear: bool 
             entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
         except LabError as error:
             trouble = str(error).removeprefix(f"testbed {testbed.name}: ")
-            seen = {MACHINE: Seen(host=_machine(), roles=(), trouble=trouble)}
-            return list(_findings(Examined(testbed=testbed, seen=seen)))
-        return list(_findings(_seen(testbed, inventory, entries, clear=clear)))
+            seen = {MACHINE: HostObservation(host=_machine(), roles=(), trouble=trouble)}
+            return list(_findings(ObservedTestbed(testbed=testbed, seen=seen)))
+        return list(_findings(_observe(testbed, inventory, entries, clear=clear)))
 
 
-def _findings(found: Examined) -> Iterator[Finding]:
+def _findings(found: ObservedTestbed) -> Iterator[Finding]:
     for name in sorted(CHECKS, key=lambda each: CHECKS[each].rank):
         yield from CHECKS[name].findings(found)
 
@@ -62,42 +62,42 @@ def _machine() -> Host:
     return Host(name=MACHINE, way="local", settings={})
 
 
-def _hosts(testbed: Testbed) -> dict[str, Seen]:
+def _hosts(testbed: Testbed) -> dict[str, HostObservation]:
     """By name; where several are of this machine it is one more, and has of them all but their networks."""
-    here = [role for role, host in testbed.roles.items() if not WAYS[host.way].far]
+    here = [role for role, host in testbed.roles.items() if not ACCESS_METHODS[host.way].far]
     several = len({testbed.roles[role].name for role in here}) > 1
-    hosts = {MACHINE: Seen(host=_machine(), roles=tuple(here))} if several else {}
+    hosts = {MACHINE: HostObservation(host=_machine(), roles=tuple(here))} if several else {}
     for role, host in testbed.roles.items():
         roles = hosts[host.name].roles if host.name in hosts else ()
-        hosts[host.name] = Seen(host=host, roles=(*roles, role), node=several and role in here)
+        hosts[host.name] = HostObservation(host=host, roles=(*roles, role), node=several and role in here)
     return hosts
 
 
-def _seen(
+def _observe(
     testbed: Testbed, inventory: Mapping[str, Testbed], entries: Mapping[str, Sequence[str]], *, clear: bool
-) -> Examined:
+) -> ObservedTestbed:
     seen = _hosts(testbed)
     agents: dict[str, AgentClient] = {}
     staying: list[str] = []
     with ThreadPoolExecutor(len(seen)) as pool, contextlib.ExitStack() as stack:
-        stack.push(partial(_end, testbed, agents, staying))
-        opened = dict(zip(seen, pool.map(lambda each: _opened(each, entries), seen.values()), strict=True))
+        stack.push(partial(_shut_down, testbed, agents, staying))
+        opened = dict(zip(seen, pool.map(lambda each: _start_agent(each, entries), seen.values()), strict=True))
         agents |= {name: agent for name, agent in opened.items() if agent is not None}
-        asked = {name: _asked(testbed, seen[name]) for name in agents}
+        asked = {name: _request(testbed, seen[name]) for name in agents}
         answering = [
-            pool.submit(_ask, each, each.host.snmp) for each in seen.values() if isinstance(each.host.snmp, Source)
+            pool.submit(_ask_snmp, each, each.host.snmp) for each in seen.values() if isinstance(each.host.snmp, Source)
         ]
-        list(pool.map(lambda name: _look(agents[name], seen[name], asked[name], clear=clear), agents))
+        list(pool.map(lambda name: _observe_host(agents[name], seen[name], asked[name], clear=clear), agents))
         for each in answering:
             each.result()
         _lease(testbed, agents, seen)
-        crossings = tuple(_crossings(testbed, agents, seen))
-        list(pool.map(lambda name: _look_last(agents[name], seen[name], asked[name]), agents))
-    others = _others(testbed, inventory)
-    return Examined(testbed=testbed, seen=seen, crossings=crossings, others=others, staying=staying)
+        crossings = tuple(_probe_all(testbed, agents, seen))
+        list(pool.map(lambda name: _observe_load(agents[name], seen[name], asked[name]), agents))
+    others = _conflicting_testbeds(testbed, inventory)
+    return ObservedTestbed(testbed=testbed, seen=seen, crossings=crossings, others=others, staying=staying)
 
 
-def _end(
+def _shut_down(
     testbed: Testbed,
     agents: Mapping[str, AgentClient],
     staying: list[str],
@@ -106,12 +106,12 @@ def _end(
     _trace: object,
 ) -> None:
     """Ends the agents; an error tells what stays where no findings will, and a Ctrl-C goes on."""
-    staying += left(agents.values())
+    staying += shut_down(agents.values())
     if staying and isinstance(error, Exception):
-        raise left_error(staying, [testbed.name], error)
+        raise leftovers_error(staying, [testbed.name], error)
 
 
-def _opened(seen: Seen, entries: Mapping[str, Sequence[str]]) -> AgentClient | None:
+def _start_agent(seen: HostObservation, entries: Mapping[str, Sequence[str]]) -> AgentClient | None:
     began = time.monotonic()
     try:
         agent = AgentClient(seen.host, entries.get(seen.host.name, ()))
@@ -123,7 +123,7 @@ def _opened(seen: Seen, entries: Mapping[str, Sequence[str]]) -> AgentClient | N
     return agent
 
 
-def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
+def _request(testbed: Testbed, seen: HostObservation) -> dict[str, Any]:
     """What the facts of a host are to tell of."""
     host = seen.host
     tunnelled = any(path.ends for path in testbed.paths.values())
@@ -142,38 +142,38 @@ def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _peers(testbed: Testbed, seen: Seen) -> list[Host]:
+def _peers(testbed: Testbed, seen: HostObservation) -> list[Host]:
     """Whom a host meets: a client no other client, and the router where anything is tunnelled."""
     never = {*testbed.clients, *([] if testbed.paths else [ROUTER])} if set(seen.roles) <= {*testbed.clients} else set()
     others = [host for role, host in testbed.roles.items() if host.name != seen.host.name and role not in never]
     return others or [seen.host]
 
 
-def _look(agent: AgentClient, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> None:
+def _observe_host(agent: AgentClient, seen: HostObservation, asked: Mapping[str, Any], *, clear: bool) -> None:
     """All of one host but what runs there."""
     names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not seen.node)]
-    with _troubled(seen):
-        _stamped(agent, seen)
+    with _recording_trouble(seen):
+        _measure_clock(agent, seen)
         if not seen.node and not agent.call("collect_facts", ["leftovers"], asked)["leftovers"].get("holder"):
             seen.done = agent.call("repair", clear)
         _facts(agent, seen, names, asked)
-        if WAYS[agent.host.way].far:
+        if ACCESS_METHODS[agent.host.way].far:
             seen.facts["cache"] = agent.call("cache")
 
 
-def _look_last(agent: AgentClient, seen: Seen, asked: Mapping[str, Any]) -> None:
+def _observe_load(agent: AgentClient, seen: HostObservation, asked: Mapping[str, Any]) -> None:
     """What runs there, unless it is known already that nothing can be asked."""
     if not seen.node and not seen.trouble:
-        with _troubled(seen):
+        with _recording_trouble(seen):
             _facts(agent, seen, [_LAST], asked)
 
 
-def _facts(agent: AgentClient, seen: Seen, names: Sequence[str], asked: Mapping[str, Any]) -> None:
+def _facts(agent: AgentClient, seen: HostObservation, names: Sequence[str], asked: Mapping[str, Any]) -> None:
     seen.facts.update(agent.call("collect_facts", list(names), dict(asked), patience_s=_PATIENCE_S))
 
 
 @contextlib.contextmanager
-def _troubled(seen: Seen) -> Iterator[None]:
+def _recording_trouble(seen: HostObservation) -> Iterator[None]:
     """Keeps a LabError as the host's trouble."""
     try:
         yield
@@ -181,9 +181,9 @@ def _troubled(seen: Seen) -> Iterator[None]:
         seen.trouble = str(error).removeprefix(f"host {seen.host.name}: ")
 
 
-def _stamped(agent: AgentClient, seen: Seen) -> None:
+def _measure_clock(agent: AgentClient, seen: HostObservation) -> None:
     """How long a call takes, and by how much the wall clock there is ahead of ours."""
-    exchanges = exchanged(agent, _STAMPS)
+    exchanges = exchange_stamps(agent, _STAMPS)
     seen.call_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
     ahead_s, error_s = estimate(exchanges)
     here, there = sample_clocks(), agent.call("clock")
@@ -193,7 +193,7 @@ def _stamped(agent: AgentClient, seen: Seen) -> None:
         seen.skew_s = ahead_s + there["real_s"] - here["real_s"], error_s
 
 
-def _ask(seen: Seen, source: Source) -> None:
+def _ask_snmp(seen: HostObservation, source: Source) -> None:
     """By SNMP, from here, also of a host without an agent."""
     try:
         seen.answer = description(source), ""
@@ -201,7 +201,7 @@ def _ask(seen: Seen, source: Source) -> None:
         seen.answer = "", str(error)
 
 
-def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], seen: Mapping[str, Seen]) -> None:
+def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], seen: Mapping[str, HostObservation]) -> None:
     """Lets nobody begin to measure while packets are sent; the agents give it back when they end."""
     owner = new_owner(["pytest-ipperf", "doctor", f"--testbed={testbed.name}"])
     for name in sorted(agents, key=lambda each: seen[each].host.machine):
@@ -210,21 +210,23 @@ def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], seen: Mapping[st
             return
         if each.node or each.trouble:
             continue
-        with _troubled(each):
+        with _recording_trouble(each):
             if holder := agents[name].call("lease", owner, 0.0):
                 each.facts["leftovers"] = {**each.facts.get("leftovers", {}), "holder": holder}
 
 
-def _crossings(testbed: Testbed, agents: Mapping[str, AgentClient], seen: Mapping[str, Seen]) -> Iterator[Crossing]:
+def _probe_all(
+    testbed: Testbed, agents: Mapping[str, AgentClient], seen: Mapping[str, HostObservation]
+) -> Iterator[Reachability]:
     """One after another, as an agent answers at one place at a time; none where somebody measures."""
     if any(each.busy_with for each in seen.values()):
         return
-    for way in ways(testbed):
+    for way in host_pairs(testbed):
         if all(name in agents and not seen[name].trouble for name in (way.here, way.there)):
-            yield crossed(agents, seen, way)
+            yield probe_reachability(agents, seen, way)
 
 
-def _others(testbed: Testbed, inventory: Mapping[str, Testbed]) -> dict[str, str]:
+def _conflicting_testbeds(testbed: Testbed, inventory: Mapping[str, Testbed]) -> dict[str, str]:
     """By testbed's name what it shares with this one."""
     if testbed.is_lab:
         return {}

@@ -1,4 +1,4 @@
-"""What was seen of a testbed: plain facts, of which the checks make findings."""
+"""Observations of a testbed: plain facts, of which the checks make findings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_ipperf.lab.inventory.model import Host, Testbed
 
 
 @dataclass(kw_only=True)
-class Seen:
+class HostObservation:
     """A host. `trouble` says why there is no agent, and then there is nothing else.
 
     A `node` shares all but its network with this machine, which is one more host then. `facts` are those of
@@ -46,7 +46,7 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crossing:
+class Reachability:
     """The native way from one host to another, by one IP version.
 
     `tcp` and `udp` say why a port there cannot be reached. `fits` tells of packets by their bytes whether they arrive
@@ -64,7 +64,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Examined:
+class ObservedTestbed:
     """A testbed. `seen` are its hosts by name.
 
     `others` are testbeds that cannot be measured at the same time, and what they share. `staying` are sentences of what
@@ -72,11 +72,11 @@ class Examined:
     """
 
     testbed: Testbed
-    seen: Mapping[str, Seen]
-    crossings: tuple[Crossing, ...] = ()
+    seen: Mapping[str, HostObservation]
+    crossings: tuple[Reachability, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)
     staying: Sequence[str] = ()
 
-    def hosts(self) -> list[Seen]:
+    def hosts(self) -> list[HostObservation]:
         """Those with an agent."""
         return [each for each in self.seen.values() if not each.trouble]

@@ -1,4 +1,4 @@
-"""The ways between hosts: whether ports are open, and which packets get through unfragmented, both ways."""
+"""Probe paths between hosts: whether ports are open, and which packets get through unfragmented, both ways."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import permutations
 from pytest_ipperf.agent.paths.routes import fit_sizes
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.doctor.observations import Crossing, Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation, Reachability
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.path_facts import fits_back
 from pytest_ipperf.transports.base import SERVER
@@ -17,7 +17,7 @@ from pytest_ipperf.transports.base import SERVER
 _TRIES = 4
 
 
-def ways(testbed: Testbed) -> Iterator[Crossing]:
+def host_pairs(testbed: Testbed) -> Iterator[Reachability]:
     """From whom to whom, and by which IP version: between server and clients, the ends of what is measured."""
     roles = testbed.roles
     pairs = [pair for pair in permutations([*testbed.clients, SERVER], 2) if SERVER in pair]
@@ -25,10 +25,12 @@ def ways(testbed: Testbed) -> Iterator[Crossing]:
     for here, there in hosts.values():
         for ipver in (4, 6):
             if here.address(ipver) and there.address(ipver):
-                yield Crossing(here=here.name, there=there.name, ipver=ipver)
+                yield Reachability(here=here.name, there=there.name, ipver=ipver)
 
 
-def crossed(agents: Mapping[str, AgentClient], seen: Mapping[str, Seen], way: Crossing) -> Crossing:
+def probe_reachability(
+    agents: Mapping[str, AgentClient], seen: Mapping[str, HostObservation], way: Reachability
+) -> Reachability:
     """The same with what was found out of it."""
     there = seen[way.there].host
     source, address = (seen[name].host.address(way.ipver) for name in (way.here, way.there))

@@ -1,4 +1,4 @@
-"""Verification: which accounts are logged in to before anything is measured, how many at once, and for how long."""
+"""Plan the log-in check of a server's accounts: which, how many at once, and for how long."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SLOW_BYTES_PER_S = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Batch:
     """One order's part: `bursts` of `connections` each, to the accounts from the `first` on."""
 
     first: int
@@ -25,29 +25,29 @@ class Round:
     bursts: int
 
 
-def rounds(users: int, payload_bytes: int) -> Sequence[Round]:
+def batches(users: int, payload_bytes: int) -> Sequence[Batch]:
     """All accounts; where that would move more than half a gigabyte, as many as move that, from all over."""
-    tried = min(users, max(_FEWEST, _MOVED_BYTES // max(1, payload_bytes)))
-    at_once = min(tried, AT_ONCE, max(1, _IN_FLIGHT_BYTES // max(1, payload_bytes)))
-    if tried < users:
-        parts = -(-tried // at_once)
-        return [Round(users * part // parts, at_once, 1) for part in range(parts)]
+    count = min(users, max(_FEWEST, _MOVED_BYTES // max(1, payload_bytes)))
+    at_once = min(count, AT_ONCE, max(1, _IN_FLIGHT_BYTES // max(1, payload_bytes)))
+    if count < users:
+        parts = -(-count // at_once)
+        return [Batch(users * part // parts, at_once, 1) for part in range(parts)]
     made = []
     for first in range(0, users, _SESSIONS):
-        count = min(users - first, _SESSIONS)
-        bursts = -(-count // at_once)
-        made.append(Round(first, -(-count // bursts), bursts))
+        size = min(users - first, _SESSIONS)
+        bursts = -(-size // at_once)
+        made.append(Batch(first, -(-size // bursts), bursts))
     return made
 
 
-def tried(made: Sequence[Round], users: int) -> int:
+def tried_accounts(made: Sequence[Batch], users: int) -> int:
     """How many accounts these log in to."""
     return len({(each.first + at) % users for each in made for at in range(each.connections * each.bursts)})
 
 
-def shown(made: Sequence[Round], users: int, took_s: float) -> str:
+def summary(made: Sequence[Batch], users: int, took_s: float) -> str:
     """What is known when all of these log-ins went well, after the server's name."""
-    count = tried(made, users)
+    count = tried_accounts(made, users)
     if count == users:
         return f"holds its {users} accounts, as a log-in to each showed in {took_s:.1f} s"
     return (
@@ -56,6 +56,6 @@ def shown(made: Sequence[Round], users: int, took_s: float) -> str:
     )
 
 
-def within_s(made: Round, payload_bytes: int, asked_s: float) -> float:
+def within_s(made: Batch, payload_bytes: int, asked_s: float) -> float:
     """The measurement's own, but never shorter than a slow link needs for what is moved at once."""
     return max(asked_s, _LEAST_S + made.connections * payload_bytes / _SLOW_BYTES_PER_S)

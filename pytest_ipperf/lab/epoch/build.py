@@ -1,4 +1,4 @@
-"""Building: a testbed with its agents and the paths of its arms, before anything is served or measured on it."""
+"""Build a testbed with its agents and the paths of its arms, before anything is served or measured on it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from functools import partial
 
 from pytest_ipperf.agent.host_state.dirty_marks import marked
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.agents.shutdown import left, left_error, remedy
-from pytest_ipperf.lab.agents.unreachable import REACHING
+from pytest_ipperf.lab.agents.shutdown import leftovers_error, remedy, shut_down
+from pytest_ipperf.lab.agents.unreachable import UNREACHABLE
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host, Links, Testbed
 from pytest_ipperf.lab.netns.namespaces import namespaces
@@ -22,7 +22,7 @@ from pytest_ipperf.lab.tunnels.setup import Tunnels, tunnels
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltTestbed:
     """A testbed that is up: by host's name the words that enter it (of a lab), by role its agent, and its tunnels."""
 
     entries: Mapping[str, Sequence[str]]
@@ -31,13 +31,13 @@ class Built:
 
 
 @contextlib.contextmanager
-def built(
+def build_testbed(
     testbed: Testbed,
     *,
     transports: Collection[str] = (),
     backend: str = "",
     lease: Callable[[AgentClient], None] = lambda _: None,
-) -> Iterator[Built]:
+) -> Iterator[BuiltTestbed]:
     """Builds a lab's nodes, starts the agents, and makes the tunnels of these transports; all is gone afterwards.
 
     `lease` is called for every host whose agent holds its lease, in the order of their machines' names, so that jobs
@@ -47,9 +47,9 @@ def built(
         if testbed.is_lab and (mark := marked(networks=False)):  # which have networks of their own
             raise LabError(f"this machine: {mark}; {remedy(testbed.name)}")
         entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
-        agents = _started(testbed, entries, stack)
+        agents = _start_agents(testbed, entries, stack)
         for agent in sorted(agents.values(), key=lambda each: each.host.machine):
-            if WAYS[agent.host.way].far:
+            if ACCESS_METHODS[agent.host.way].far:
                 lease(agent)
             if agent.host.cpus:
                 _pin(agent, wished=testbed.is_lab or testbed.name in BUILTIN)
@@ -63,7 +63,7 @@ def built(
             _unmerge(testbed, agents, made)
         if testbed.is_lab:
             _watch(testbed, agents)
-        yield Built(entries, agents, made)
+        yield BuiltTestbed(entries, agents, made)
 
 
 def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
@@ -74,31 +74,31 @@ def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
         agents[role].call("watch", device)
 
 
-def _started(
+def _start_agents(
     testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack
 ) -> dict[str, AgentClient]:
     """The agents by role, started side by side, and ended so with the stack, also those of a start that fails."""
     with ThreadPoolExecutor(len(testbed.roles)) as pool:
         starting = {role: pool.submit(_link, host, entries.get(host.name, ())) for role, host in testbed.roles.items()}
-        stack.push(partial(_end, testbed, starting.values()))
+        stack.push(partial(_shut_down, testbed, starting.values()))
     return {role: start.result() for role, start in starting.items()}
 
 
 def _link(host: Host, entry: Sequence[str]) -> AgentClient:
-    return REACHING.started(host, entry, partial(AgentClient, host, entry))
+    return UNREACHABLE.started(host, entry, partial(AgentClient, host, entry))
 
 
-def _end(
+def _shut_down(
     testbed: Testbed,
     starting: Collection[Future[AgentClient]],
     _kind: object,
     error: BaseException | None,
     _trace: object,
 ) -> None:
-    said = left([start.result() for start in starting if start.exception() is None])
+    said = shut_down([start.result() for start in starting if start.exception() is None])
     # A Ctrl-C goes on; of the host that is marked the next job will hear.
     if said and (error is None or isinstance(error, Exception)):
-        raise left_error(said, [testbed.name], error)
+        raise leftovers_error(said, [testbed.name], error)
 
 
 def _unmerge(testbed: Testbed, agents: Mapping[str, AgentClient], made: Tunnels) -> None:

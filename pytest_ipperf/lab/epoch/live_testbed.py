@@ -1,4 +1,4 @@
-"""A standing testbed: one epoch of it, with its namespaces, agents and servers up, ready for runs."""
+"""Run one epoch of a testbed, with its namespaces, agents and servers up."""
 
 from __future__ import annotations
 
@@ -22,22 +22,35 @@ from pytest_ipperf.core.measurement.run import leading
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.agents.heartbeat import PULSE
-from pytest_ipperf.lab.agents.leases import lessee
-from pytest_ipperf.lab.deploy.install import equip_client
-from pytest_ipperf.lab.epoch.account_check import Round, rounds, shown, within_s
-from pytest_ipperf.lab.epoch.build import built
+from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT
+from pytest_ipperf.lab.agents.leases import lease_for
+from pytest_ipperf.lab.deploy.install import install_client
+from pytest_ipperf.lab.epoch.account_check import Batch, batches, summary, within_s
+from pytest_ipperf.lab.epoch.build import build_testbed
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
-from pytest_ipperf.lab.epoch.servers import Serving
+from pytest_ipperf.lab.epoch.servers import EpochServers
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.accepted_mail import accepted, check_keeps, hands_over, make_room
-from pytest_ipperf.lab.runs.flows import Duration, flow_spec, flow_too_much, flowed, listening, with_ideal
-from pytest_ipperf.lab.runs.link_rate import too_much, train_rates
+from pytest_ipperf.lab.runs.flows import (
+    Duration,
+    flow_exceeds_link_rate,
+    flow_spec,
+    run_flow,
+    start_far_end,
+    with_ideal,
+)
+from pytest_ipperf.lab.runs.link_rate import exceeds_link_rate, train_rates
 from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances, load_spec
-from pytest_ipperf.lab.runs.multi_client import SKEW, driven, shares
-from pytest_ipperf.lab.runs.path_facts import expected, path_facts, ports_of, run_troubles, seen_links
-from pytest_ipperf.lab.runs.result import Receipt, Service
+from pytest_ipperf.lab.runs.multi_client import SKEW, run_load, split_spec
+from pytest_ipperf.lab.runs.path_facts import (
+    agents_of_client,
+    expected_path,
+    native_devices,
+    path_facts,
+    run_violations,
+)
+from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 from pytest_ipperf.lab.tunnels.setup import Tunnels
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
 from pytest_ipperf.protocols.base import PHASES, Flow
@@ -55,7 +68,7 @@ _STREAMED_BYTES = 2**20
 _KINDS = 3
 
 
-class Standing:
+class LiveTestbed:
     """One epoch; made by `stand`, not by hand."""
 
     def __init__(self, testbed: Testbed, agents: Mapping[str, AgentClient], tunnels: Tunnels | None = None) -> None:
@@ -67,7 +80,7 @@ class Standing:
         self._ident = 0
         self._settled = True
         self._client_text = LEAN
-        self._serving = Serving(self._server, [])
+        self._serving = EpochServers(self._server, [])
 
     def serve(
         self,
@@ -75,25 +88,25 @@ class Standing:
         wanted: str,
         state: ServerState = _NOTHING,
         provisioning: Provisioning | None = None,
-    ) -> Service:
+    ) -> ServerEndpoint:
         """Starts the server of the workload's protocol, which holds `state` then, and the name server.
 
         Without a `provisioning` that keeps what servers hold, they are given it for this epoch only.
         `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
         """
         addresses = self._testbed.addresses(frozenset(self.tunnels.backends))
-        self._serving = Serving(self._server, addresses, state, provisioning)
+        self._serving = EpochServers(self._server, addresses, state, provisioning)
         service = self._serving.serve(workload, wanted)
         check_keeps(workload.protocol, service)
         if workload.client != LEAN:
             protocol = application(workload.protocol)
-            texts = (equip_client(self._agents[role], protocol) for role in self._testbed.clients)
+            texts = (install_client(self._agents[role], protocol) for role in self._testbed.clients)
             self._client_text = ", ".join(dict.fromkeys(texts))
         return service
 
     def baseline_cost(
-        self, arm: Arm, beside: Service, workload: Workload, *, bursts: int, deadline_s: float
-    ) -> Receipt:
+        self, arm: Arm, beside: ServerEndpoint, workload: Workload, *, bursts: int, deadline_s: float
+    ) -> RunResult:
         """A run against a null server, which the name server of the service that stands already knows too."""
         null = self._serving.null(beside, workload)
         return self.run(arm, null, workload, bursts=bursts, deadline_s=deadline_s)
@@ -113,7 +126,7 @@ class Standing:
                 return f"{given}; name one that it has on the measured link there, or give it this one"
         return ""
 
-    def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
+    def prove(self, arm: Arm, service: ServerEndpoint, workload: Workload) -> dict[str, Any]:
         """The facts of an arm's path, with `contradictions`: routes at its hosts, what fits through, and its rate.
 
         Of several clients they are those of the first, with `more_clients` those of the others, by role.
@@ -126,8 +139,8 @@ class Standing:
         found = [f"host {name}: {sentence}" for name, sentences in told.items() for sentence in sentences]
         return {**first, "more_clients": facts, "contradictions": found}
 
-    def _path(self, role: str, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
-        testbed, agents = self._testbed.seen_by(role), seen_links(self._agents, role)
+    def _path(self, role: str, arm: Arm, service: ServerEndpoint, workload: Workload) -> dict[str, Any]:
+        testbed, agents = self._testbed.seen_by(role), agents_of_client(self._agents, role)
         facts = path_facts(testbed, agents, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
         found = path_contradictions(self._expected(arm, workload, role), facts)
         mtu = facts["routes"][CLIENT].get("mtu", 0)
@@ -138,14 +151,14 @@ class Standing:
     def _expected(self, arm: Arm, workload: Workload, role: str = CLIENT) -> ExpectedPath:
         testbed, name = self._testbed.seen_by(role), self.tunnels.backends.get(arm.transport, "")
         return dataclasses.replace(
-            expected(testbed, arm, PROTOCOLS[workload.protocol].least_packets),
+            expected_path(testbed, arm, PROTOCOLS[workload.protocol].least_packets),
             outer_counted=name not in BACKENDS or BACKENDS[name].counted_as_ipv4,
         )
 
     def run(
         self,
         arm: Arm,
-        service: Service,
+        service: ServerEndpoint,
         workload: Workload,
         *,
         bursts: int,
@@ -153,27 +166,27 @@ class Standing:
         duration: Duration = Duration(warmup_s=0.0, run_s=0.0),  # noqa: B008 - it is frozen
         pattern: str = "",
         capture: int = 0,
-    ) -> Receipt:
+    ) -> RunResult:
         """One run; where connections arrive at a rate, those with the same `pattern` have the same arrivals.
 
         A flow has a `duration` in place of bursts. So many packets of it are captured on each host. Raises LabError
         when a server died in it or answers nobody; failures of connections are data.
         """
         kind = flow(workload.protocol)
-        with self._capturing(capture) as captured, PULSE.silence(_longest_s(workload, duration, deadline_s)):
+        with self._capturing(capture) as captured, HEARTBEAT.pause(_longest_s(workload, duration, deadline_s)):
             if kind is None:
                 receipt = self._run(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=pattern)
             else:
                 receipt = self._flow(arm, workload, kind, duration, deadline_s)
         return dataclasses.replace(receipt, captures=captured)
 
-    def _flow(self, arm: Arm, workload: Workload, kind: Flow, duration: Duration, deadline_s: float) -> Receipt:
+    def _flow(self, arm: Arm, workload: Workload, kind: Flow, duration: Duration, deadline_s: float) -> RunResult:
         ident = self._ident = self._ident + 1
         spec = flow_spec(self._testbed, arm, workload, kind, duration, ident=ident, deadline_s=deadline_s)
         # The far end waits until fragments of the run before are gone, of which hosts tell each other.
-        spec = listening(spec, self._server)
+        spec = start_far_end(spec, self._server)
         settled = self._drained() and self._settled
-        found = flowed(spec, self._client, self._server)
+        found = run_flow(spec, self._client, self._server)
         after = self._server.call("quiet", 0.0)
         facts = with_ideal(self._testbed, arm, workload, found.facts)
         near = {name: value for name, value in found.near.items() if name != "samples"}
@@ -187,7 +200,7 @@ class Standing:
         streamed = int(facts.get("payload_bytes", 0)) // _STREAMED_BYTES
         least = {**proof, "completed": max(found.completed // max(1, int(facts.get("segments", 1))), streamed)}
         demanded = dataclasses.replace(self._expected(arm, workload), exclusive=self._testbed.exclusive and settled)
-        return Receipt(
+        return RunResult(
             attempted=found.attempted,
             failed=found.failed,
             columns=kind.columns,
@@ -195,7 +208,7 @@ class Standing:
             proof=proof,
             contradictions=(
                 *run_contradictions(demanded, least),
-                *flow_too_much(self._testbed, arm, workload, facts),
+                *flow_exceeds_link_rate(self._testbed, arm, workload, facts),
             ),
             unsettled=(),
             facts=facts,
@@ -208,7 +221,7 @@ class Standing:
         captured: dict[str, bytes] = {}
         capturing = {}
         if packets:
-            devices = ports_of(self._testbed, self._agents)
+            devices = native_devices(self._testbed, self._agents)
             capturing = {
                 role: agent
                 for role, agent in self._agents.items()
@@ -219,8 +232,8 @@ class Standing:
             captured[role] = agent.call("capture_end")
 
     def _run(
-        self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
-    ) -> Receipt:
+        self, arm: Arm, service: ServerEndpoint, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
+    ) -> RunResult:
         counted = hands_over(workload.protocol, service)
         if counted:
             make_room(self._server, service, bursts * workload.connections)
@@ -257,15 +270,15 @@ class Standing:
             role: dataclasses.replace(self._expected(arm, workload, role), exclusive=exclusive)
             for role in self._testbed.clients
         }
-        return Receipt(
+        return RunResult(
             attempted=told["attempted"],
             failed=told["failed"],
             columns=PHASES,
             samples=samples,
             proof=proof,
             contradictions=(
-                *run_troubles(demanded, proof),
-                *too_much(self._testbed, arm, workload, told),
+                *run_violations(demanded, proof),
+                *exceeds_link_rate(self._testbed, arm, workload, told),
             ),
             unsettled=tuple(after["busy"]),
             client=client_facts(told, after, workload),
@@ -310,7 +323,7 @@ class Standing:
         """The packets of protocol 41 at the router, if there is one."""
         return {ROUTER: self._agents[ROUTER].call("quiet", 0.0)["protocol41"]} if ROUTER in self._agents else {}
 
-    def verify(self, arm: Arm, service: Service, workload: Workload, deadline_s: float) -> str:
+    def verify(self, arm: Arm, service: ServerEndpoint, workload: Workload, deadline_s: float) -> str:
         """Logs in to the server's accounts and fetches what they hold, once a session; how that went.
 
         To all of them, as far as `rounds` does not find that too much. Empty where there is nothing to verify. LabError
@@ -320,14 +333,14 @@ class Standing:
         users, held = state.users, (self._server.host, service.name, workload, state)
         if not users or (keeper and keeper.verified(*held)):
             return ""
-        began, made = time.monotonic(), rounds(users, workload.payload_bytes)
+        began, made = time.monotonic(), batches(users, workload.payload_bytes)
         for each in made:
             self._verify(arm, service, workload, each, deadline_s)
         if keeper:
             keeper.note_verified(*held)
-        return f"{service} {shown(made, users, time.monotonic() - began)}"
+        return f"{service} {summary(made, users, time.monotonic() - began)}"
 
-    def _verify(self, arm: Arm, service: Service, workload: Workload, made: Round, deadline_s: float) -> None:
+    def _verify(self, arm: Arm, service: ServerEndpoint, workload: Workload, made: Batch, deadline_s: float) -> None:
         work = dataclasses.replace(workload, client=LEAN, connections=made.connections, rate_per_s=0.0, workers=1)
         deadline_s = within_s(made, workload.payload_bytes, deadline_s)
         spec = self._spec(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
@@ -341,7 +354,9 @@ class Standing:
         # The sessions go by the reference's IP version, would still send in another arm's run, and take room.
         self._settled = not self._server.call("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
 
-    def _spec(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> LoadSpec:
+    def _spec(
+        self, arm: Arm, service: ServerEndpoint, workload: Workload, *, bursts: int, deadline_s: float
+    ) -> LoadSpec:
         spec = load_spec(
             self._testbed.path(arm), arm.ipver, service, workload, self._serving.state,
             bursts=bursts, deadline_s=deadline_s, ident=self._ident,
@@ -351,7 +366,7 @@ class Standing:
 
     def _load(self, spec: LoadSpec, arm: Arm) -> dict[str, Any]:
         sources = {role: self._testbed.seen_by(role).path(arm).client for role in self._testbed.clients}
-        return driven(shares(spec, sources), self._agents, self._server)
+        return run_load(split_spec(spec, sources), self._agents, self._server)
 
     def logs(self) -> dict[str, str]:
         """By server: the end of its log; none where the agent is gone that could tell."""
@@ -363,7 +378,7 @@ class Standing:
 
     def fingerprint(self, arm: Arm) -> dict[str, Any]:
         """The hosts' fingerprints by role, with the devices that the arm uses."""
-        devices = ports_of(self._testbed, self._agents, arm.ipver)
+        devices = native_devices(self._testbed, self._agents, arm.ipver)
         return {role: agent.call("fingerprint", devices[role]) for role, agent in self._agents.items()}
 
 
@@ -374,7 +389,7 @@ def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> flo
 
 
 @contextlib.contextmanager
-def stand(
+def live_testbed(
     testbed: Testbed,
     owner: str,
     wait_s: float,
@@ -382,11 +397,11 @@ def stand(
     *,
     transports: Collection[str] = (),
     backend: str = "",
-) -> Iterator[Standing]:
+) -> Iterator[LiveTestbed]:
     """Builds one epoch of a testbed and takes it down again, whatever happens in between.
 
-    Of the tunnelled arms it has those of `transports`, as far as they can be had here; see `Standing.tunnels`.
+    Of the tunnelled arms it has those of `transports`, as far as they can be had here; see `LiveTestbed.tunnels`.
     """
-    lease = lessee(owner, wait_s, tell)
-    with built(testbed, transports=transports, backend=backend, lease=lease) as made:
-        yield Standing(testbed, made.agents, made.tunnels)
+    lease = lease_for(owner, wait_s, tell)
+    with build_testbed(testbed, transports=transports, backend=backend, lease=lease) as made:
+        yield LiveTestbed(testbed, made.agents, made.tunnels)

@@ -1,4 +1,4 @@
-"""Provisioning: what servers are to hold, laid out once a session on each host and kept from epoch to epoch.
+"""Provision servers: write what they hold once a session on each host, kept from epoch to epoch.
 
 On every host that needs it an agent of its own holds the folder, and takes it away when the session ends, however it
 ends.
@@ -12,9 +12,9 @@ from typing import Any, Self
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.agents.shutdown import left, left_error
+from pytest_ipperf.lab.agents.shutdown import leftovers_error, shut_down
 from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.servers import SERVERS
 
@@ -74,12 +74,12 @@ class Provisioning:
         testbeds, self._testbeds = list(self._testbeds), {}
         self._folders.clear()
         self._verified.clear()
-        if said := left(agents):
-            raise left_error(said, testbeds)
+        if said := shut_down(agents):
+            raise leftovers_error(said, testbeds)
 
     def _link(self, host: Host) -> AgentClient:
         # The nodes of the lab come and go with the epochs; this machine, whose files they see, stays.
-        at = host if WAYS[host.way].in_inventory else dataclasses.replace(host, way="local", settings={})
+        at = host if ACCESS_METHODS[host.way].in_inventory else dataclasses.replace(host, way="local", settings={})
         user = _user(host)
         if user in self._agents and self._agents[user].lost:
             self._lose(user)

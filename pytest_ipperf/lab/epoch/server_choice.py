@@ -1,4 +1,4 @@
-"""The choice of servers: which of those that a host can run are started for a protocol, and for the look-ups."""
+"""Choose servers: which of those that a host can run serve a protocol, and which one resolves names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host:
     them, or else by `auto`. A host's own `servers` come first; of the real ones there are no others for it.
     """
     serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=partial(_rank, host))
-    unusable = {**unusable, **{name: why for name in serving if (why := _barred(host, name))}}
+    unusable = {**unusable, **{name: why for name in serving if (why := _excluded(host, name))}}
     kinds = {"auto": serving, "real": [n for n in serving if not SERVERS[n].embedded],
              "embedded": [n for n in serving if SERVERS[n].embedded]}  # fmt: skip
     names = wanted.split(",")
@@ -43,7 +43,7 @@ def _rank(host: Host, name: str) -> tuple[int, bool, bool]:
     return (named.index(name) if name in named else len(named)), SERVERS[name].embedded, SERVERS[name].reserve
 
 
-def _barred(host: Host, name: str) -> str:
+def _excluded(host: Host, name: str) -> str:
     if host.servers is None or name in host.servers or SERVERS[name].embedded:
         return ""
     return f"{name} is not among the servers of this host in hosts.ini"

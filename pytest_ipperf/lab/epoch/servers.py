@@ -1,4 +1,4 @@
-"""Serving: the servers of an epoch on their host, started when they are needed, which hold what they are to hold."""
+"""Start the servers of an epoch on their host, when they are needed, with what they hold."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.deploy.install import equip
+from pytest_ipperf.lab.deploy.install import install_packages
 from pytest_ipperf.lab.epoch.account_check import AT_ONCE
 from pytest_ipperf.lab.epoch.provisioning import PROVISION_S, Provisioning, provision_arguments
 from pytest_ipperf.lab.epoch.server_choice import NAMING, choose_resolver, choose_server
-from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
 from pytest_ipperf.servers import SERVERS
 
@@ -23,7 +23,7 @@ _LOOK_UP_BYTES = 128
 _AGENT = "agent"
 
 
-class Serving:
+class EpochServers:
     """Servers that listen on `addresses` and hold `state`.
 
     Without a `provisioning` that keeps what servers hold, they are given it for this epoch only.
@@ -40,9 +40,9 @@ class Serving:
         self.provisioning = provisioning
         self._server = server
         self._addresses = list(addresses)
-        self._null: Service | None = None
+        self._null: ServerEndpoint | None = None
 
-    def serve(self, workload: Workload, wanted: str) -> Service:
+    def serve(self, workload: Workload, wanted: str) -> ServerEndpoint:
         """Starts the server of the workload's protocol, as `choose_server` has it, and the name server."""
         unusable: dict[str, str] = self._server.call("unusable")
         if flow(workload.protocol):  # which needs no server but the agent; paths are proven by way of the name server
@@ -57,7 +57,7 @@ class Serving:
             return resolver
         return self._service(name, workload, resolver.port, str(resolver))
 
-    def null(self, beside: Service, workload: Workload) -> Service:
+    def null(self, beside: ServerEndpoint, workload: Workload) -> ServerEndpoint:
         """The null server, which the name server of the service that stands already knows too."""
         if self._null is None:
             null = application(workload.protocol).null
@@ -72,7 +72,7 @@ class Serving:
         name = choose_server(protocol, wanted, {**unusable, **sent}, host)
         if unusable[name]:
             try:
-                equip(self._server, SERVERS[name].packages)
+                install_packages(self._server, SERVERS[name].packages)
             except AgentError:
                 raise
             except LabError as error:  # told with the reasons of those that would have been taken before it
@@ -80,11 +80,11 @@ class Serving:
                 return choose_server(protocol, wanted, {**unusable, name: reason}, host)
         return name
 
-    def _service(self, name: str, workload: Workload, resolver_port: int = 0, resolver: str = "") -> Service:
+    def _service(self, name: str, workload: Workload, resolver_port: int = 0, resolver: str = "") -> ServerEndpoint:
         """Starts a server; without the port of a name server it is one itself."""
         served = self._served(name, workload)
         port = served["port"]
-        service = Service(name, served["version"], SERVERS[name].embedded, port, resolver_port or port, resolver)
+        service = ServerEndpoint(name, served["version"], SERVERS[name].embedded, port, resolver_port or port, resolver)
         return service if resolver_port else dataclasses.replace(service, resolver=str(service))
 
     def _served(self, name: str, workload: Workload) -> dict[str, Any]:

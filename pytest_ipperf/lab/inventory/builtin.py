@@ -98,7 +98,7 @@ def ends_in_rate(name: str) -> bool:
     return False
 
 
-def rated(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
+def with_rate(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
     """The testbed of a name such as `lab.100mbit`: a lab with its links limited to that rate.
 
     None for the names of no lab; UsageError where a lab's name is followed by what is no rate.
@@ -121,7 +121,7 @@ def rated(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
 
 def testbed_of(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
     """The testbed of that name, which may be a lab with a rate; UsageError, with those that there are, for no such."""
-    if found := inventory.get(name) or rated(name, inventory):
+    if found := inventory.get(name) or with_rate(name, inventory):
         return found
     base, dot, _ = name.partition(".")
     if dot and base in inventory:

@@ -7,7 +7,7 @@ import shlex
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_rate
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.inventory.addresses import literal, unfit
 from pytest_ipperf.lab.inventory.ini_reader import Section, listed
 from pytest_ipperf.lab.inventory.model import DEFAULT_PORTS, Host
@@ -30,10 +30,10 @@ def read_host(section: Section) -> Host:
     """The host of a section; UsageError where a key makes no sense."""
     keys = section.keys
     way_name = keys.get("way", "local")
-    choices = [each for each in WAYS if WAYS[each].in_inventory]
+    choices = [each for each in ACCESS_METHODS if ACCESS_METHODS[each].in_inventory]
     if way_name not in choices:
         raise section.wrong(f"way {way_name!r} does not exist; there are {', '.join(choices)}")
-    way = WAYS[way_name]
+    way = ACCESS_METHODS[way_name]
     _check_way(section, way_name, choices)
     section.known(HOST_KEYS | way.keys)
     settings = {key: value for key, value in keys.items() if key in way.keys}
@@ -64,7 +64,7 @@ def read_host(section: Section) -> Host:
 def _check_way(section: Section, way_name: str, choices: list[str]) -> None:
     """A key of another way in says which one was meant."""
     for key in section.keys:
-        meant = [each for each in choices if key in WAYS[each].keys]
+        meant = [each for each in choices if key in ACCESS_METHODS[each].keys]
         if key in HOST_KEYS or not meant or way_name in meant:
             continue
         remedy = f"this host has way = {way_name}; correct one of the two" if "way" in section.keys else "add that line"
@@ -155,7 +155,7 @@ def _reboot(section: Section, way: str) -> str:
     text = section.keys.get("reboot")
     if text is None:
         return ""
-    if not WAYS[way].far:
+    if not ACCESS_METHODS[way].far:
         raise section.wrong(f"reboot = {text!r} would end pytest, which runs on this machine; give it to another host")
     if len(text) > _LONGEST_COMMAND:  # to split it takes time by the square of its length
         raise section.wrong(f"reboot = {text!r} is longer than {_LONGEST_COMMAND} characters")

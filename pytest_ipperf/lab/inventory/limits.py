@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import rate_text
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.protocols import PROTOCOLS, flow
 
@@ -70,6 +70,6 @@ def check_rebootable(testbed: Testbed) -> None:
     if not lacking:
         return
     names = f"hosts {', '.join(lacking)} have" if len(lacking) > 1 else f"host {lacking[0]} has"
-    here = sorted({host.name for host in testbed.hosts if not WAYS[host.way].far})
+    here = sorted({host.name for host in testbed.hosts if not ACCESS_METHODS[host.way].far})
     why = f"; on {' and '.join(here)} runs pytest, which a reboot would end" if here else ""
     raise UsageError(f"{names} no key reboot in hosts.ini, and {_REBOOT} needs one for each of {testbed.name}{why}")

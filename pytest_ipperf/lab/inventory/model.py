@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.units import rate_text
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, NetworkPath
 
 AUTO = "auto"
@@ -54,7 +54,7 @@ class Host:
     @property
     def machine(self) -> str:
         """What must not be measured on twice at once."""
-        return WAYS[self.way].machine(self.settings)
+        return ACCESS_METHODS[self.way].machine(self.settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

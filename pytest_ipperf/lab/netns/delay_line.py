@@ -1,4 +1,4 @@
-"""A wire of a lab that holds every frame for a time, in order and in both directions; a program of its own.
+"""Delay every frame between two nodes of a lab, in order and in both directions; a program of its own.
 
 Run as `unshare --net python delaying.py SECONDS PID DEVICE PID DEVICE`: in a network namespace of its own it makes a
 pair of devices to each of two nodes, named by a process that lives there and what the device is called there. It
@@ -42,7 +42,7 @@ def main() -> None:
     for device, pid, peer in zip(_DEVICES, ends[::2], ends[1::2], strict=True):
         _run("ip", "link", "add", device, "type", "veth", "peer", "name", peer, "netns", pid)
         _run("ip", "link", "set", device, "arp", "off", "up")
-    relay = None if _by_kernel(float(delay_s)) else Relay(float(delay_s))
+    relay = None if _by_kernel(float(delay_s)) else DelayLine(float(delay_s))
     if os.fork():
         os._exit(0)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -76,7 +76,7 @@ def _by_kernel(delay_s: float) -> bool:
     return not tried.returncode
 
 
-class Relay:
+class DelayLine:
     """Holds the frames itself, from the kernel's stamp of their arrival on."""
 
     def __init__(self, delay_s: float) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.lab.netns.veth import lay_wires
+from pytest_ipperf.lab.netns.veth import create_veths
 
 _PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"  # an ordinary user's PATH lacks `ip` on Debian
 _PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
@@ -150,7 +150,7 @@ def _built(testbed: Testbed, holder: subprocess.Popen[str], folder: str, *, user
             for name, (outer, _) in nodes.items()
         }  # fmt: skip
         inside = {role: nodes[host.name][1] for role, host in testbed.roles.items()}
-        lay_wires(testbed, inside, lambda role, argv, text: _inside(entries[testbed.roles[role].name], argv, text))
+        create_veths(testbed, inside, lambda role, argv, text: _inside(entries[testbed.roles[role].name], argv, text))
     except (OSError, IndexError, KeyError, subprocess.SubprocessError) as error:
         raise LabError(f"the lab did not come up: {type(error).__name__}: {error}") from error
     return entries

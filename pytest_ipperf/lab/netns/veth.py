@@ -1,4 +1,4 @@
-"""The wires of a lab: veth pairs between its nodes, with addresses, routes, and what they do to packets.
+"""Create the veth pairs between a lab's nodes, with addresses, routes, and what they do to packets.
 
 client - router - server, or client - server; further clients have links of their own to the router. A rate is exact to
 less than 1 % only because of three things, each of which showed as a wrong number: the shaper counts what Ethernet adds
@@ -65,7 +65,7 @@ _DELAYING = ("unshare", "--net", sys.executable, "-I", "-S", delay_line.__file__
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class Interface:
     """A device of a node, its addresses with their prefix length, and the routes through it."""
 
     role: str
@@ -74,12 +74,12 @@ class Port:
     routes: tuple[tuple[str, str], ...] = ()
 
 
-def ports(testbed: Testbed) -> list[tuple[Port, Port]]:
+def ports(testbed: Testbed) -> list[tuple[Interface, Interface]]:
     """The wires, as pairs of ports."""
     client = (f"{testbed.client.ipv4}/24", f"{testbed.client.ipv6}/64")
     server = (f"{testbed.server.ipv4}/24", f"{testbed.server.ipv6}/64")
     if testbed.router is None:
-        return [(Port(CLIENT, "eth0", client), Port(SERVER, "eth0", server))]
+        return [(Interface(CLIENT, "eth0", client), Interface(SERVER, "eth0", server))]
     near, far = (f"{NEAR}.2", f"{NEAR6}::2"), (f"{FAR}.2", f"{FAR6}::2")
     there = ((f"{FAR}.0/24", near[0]), (f"{FAR6}::/64", near[1]))
     more = [_beside(testbed, role, device) for device, role in enumerate(testbed.clients[1:], start=2)]
@@ -88,20 +88,20 @@ def ports(testbed: Testbed) -> list[tuple[Port, Port]]:
         (str(ip_interface(each).network), hop) for mine in clients for each, hop in zip(mine, far, strict=True)
     )
     return [
-        (Port(CLIENT, "eth0", client, there), Port(ROUTER, "eth0", (f"{near[0]}/24", f"{near[1]}/64"))),
-        (Port(SERVER, "eth0", server, back), Port(ROUTER, "eth1", (f"{far[0]}/24", f"{far[1]}/64"))),
+        (Interface(CLIENT, "eth0", client, there), Interface(ROUTER, "eth0", (f"{near[0]}/24", f"{near[1]}/64"))),
+        (Interface(SERVER, "eth0", server, back), Interface(ROUTER, "eth1", (f"{far[0]}/24", f"{far[1]}/64"))),
         *more,
     ]
 
 
-def _beside(testbed: Testbed, role: str, device: int) -> tuple[Port, Port]:
+def _beside(testbed: Testbed, role: str, device: int) -> tuple[Interface, Interface]:
     """The wire of a further client, whose networks are those of its addresses."""
     host = testbed.roles[role]
     mine = ip_interface(f"{host.ipv4}/24"), ip_interface(f"{host.ipv6}/64")
     hops = [each.network[2] for each in mine]
     routes = (f"{FAR}.0/24", str(hops[0])), (f"{FAR6}::/64", str(hops[1]))
     theirs = tuple(f"{hop}/{each.network.prefixlen}" for hop, each in zip(hops, mine, strict=True))
-    return Port(role, "eth0", tuple(map(str, mine)), routes), Port(ROUTER, f"eth{device}", theirs)
+    return Interface(role, "eth0", tuple(map(str, mine)), routes), Interface(ROUTER, f"eth{device}", theirs)
 
 
 def devices(testbed: Testbed) -> dict[str, list[str]]:
@@ -110,7 +110,7 @@ def devices(testbed: Testbed) -> dict[str, list[str]]:
     return {role: [port.device for port in mine if port.role == role] for role in testbed.roles}
 
 
-def lay_wires(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
+def create_veths(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
     """Joins the nodes; `inside` are their processes by role, as the nodes see them."""
     for role in testbed.roles:
         sysctls = {**_SYSCTLS, **(_FORWARDING if role == ROUTER else {})}
@@ -133,7 +133,7 @@ def lay_wires(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
             run(role, ["tc", "-batch", "-"], "\n".join(shaped) + "\n")
 
 
-def _lines(port: Port) -> Iterator[str]:
+def _lines(port: Interface) -> Iterator[str]:
     yield f"link set {port.device} up"
     for address in port.addresses:
         yield f"addr add {address} dev {port.device}{' nodad' if ':' in address else ''}"
@@ -141,7 +141,7 @@ def _lines(port: Port) -> Iterator[str]:
         yield f"route add {prefix} via {hop} dev {port.device}"
 
 
-def _shaping(port: Port, links: Links) -> Iterator[str]:
+def _shaping(port: Interface, links: Links) -> Iterator[str]:
     if links.rate_bit_s:
         yield (
             f"qdisc add dev {port.device} root handle 1: stab overhead {_UNCOUNTED_BYTES} linklayer ethernet "

@@ -1,4 +1,4 @@
-"""Accepting: what a run's messages come to at the server, asked of its host before and after the run."""
+"""Compare the messages of a run with what the server's host has of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from pytest_ipperf.agent.servers.accepted_mail import Acceptance, ExpectedMail, QueuedMail
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.protocols.base import CONTENT, PHASES
 from pytest_ipperf.servers import SERVERS
@@ -20,13 +20,13 @@ _LOOK_S = 60.0
 _FILE_S = 0.02
 
 
-def hands_over(protocol: str, service: Service) -> bool:
+def hands_over(protocol: str, service: ServerEndpoint) -> bool:
     """Whether the messages of a run are counted and compared; not where a null server answers with canned replies."""
     # Traffic that agents make themselves has no messages.
     return not flow(protocol) and application(protocol).hands_over and SERVERS[service.name].protocol == protocol
 
 
-def check_keeps(protocol: str, service: Service) -> None:
+def check_keeps(protocol: str, service: ServerEndpoint) -> None:
     """LabError where a server does not keep what would have to be looked at."""
     if hands_over(protocol, service) and not SERVERS[service.name].keeps:
         raise LabError(
@@ -35,14 +35,14 @@ def check_keeps(protocol: str, service: Service) -> None:
         )
 
 
-def make_room(server: AgentClient, service: Service, messages: int) -> None:
+def make_room(server: AgentClient, service: ServerEndpoint, messages: int) -> None:
     """Prepare the server for a run of so many messages; LabError where its host has no room for them."""
     patience_s = _LOOK_S + _FILE_S * messages
     server.call("reserve_space", dataclasses.asdict(ExpectedMail(service.name, messages)), patience_s=patience_s)
 
 
 def accepted(
-    server: AgentClient, service: Service, protocol: str, told: Mapping[str, Any]
+    server: AgentClient, service: ServerEndpoint, protocol: str, told: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what the clients of a run tell, corrected by what the server has, and sentences about a difference.
 

@@ -1,4 +1,4 @@
-"""Flowing: one run of traffic between the agents at a path's two ends, put together of what both of them tell."""
+"""Run a flow between the agents at a path's two ends, and merge the reports of both."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flowed:
+class FlowResult:
     """A run as its two ends told of it; `near` holds the packets counted around it too."""
 
     near: Mapping[str, Any]
@@ -127,19 +127,19 @@ def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: o
     return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).payload_share(workload.payload_bytes) else 0
 
 
-def listening(spec: FlowSpec, server: AgentClient) -> FlowSpec:
+def start_far_end(spec: FlowSpec, server: AgentClient) -> FlowSpec:
     """The spec with what its near end has to know, once the far end listens; LabError where that cannot be."""
     return dataclasses.replace(spec, far=server.call("flow_listen", dataclasses.asdict(spec), patience_s=_BESIDE_S))
 
 
-def flowed(spec: FlowSpec, client: AgentClient, server: AgentClient) -> Flowed:
+def run_flow(spec: FlowSpec, client: AgentClient, server: AgentClient) -> FlowResult:
     """Runs the flow, for which the far end listens. LabError when an end is in trouble or dies."""
     patience_s = spec.warmup_s + spec.run_s + spec.deadline_s + _BESIDE_S
     near = client.call("flow_run", dataclasses.asdict(spec), patience_s=patience_s, beside=[server])
     told = {field.name: near[field.name] for field in dataclasses.fields(FlowReport)}
     # The samples of the near end need not travel on.
     far = server.call("flow_finish", {**told, "samples": b""}, patience_s=spec.deadline_s + _BESIDE_S)
-    return Flowed(near=near, far=far)
+    return FlowResult(near=near, far=far)
 
 
 def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> dict[str, float]:
@@ -155,7 +155,7 @@ def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[st
     return found
 
 
-def flow_too_much(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> list[str]:
+def flow_exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> list[str]:
     """What speaks against a run that moved more payload than the links let through."""
     rate_bit_s, packet_bytes = testbed.links.rate_bit_s, _packet_bytes(arm, workload)
     moved_bytes = facts.get("payload_bytes", facts.get("unique", 0) * packet_bytes)

@@ -1,4 +1,4 @@
-"""Pace: whether the paths of a testbed whose links have a rate do have it, and no run more than that."""
+"""Check that the paths of a testbed have the rate of its links, and that no run exceeds it."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def train_rates(testbed: Testbed, arm: Arm, agents: Mapping[str, AgentClient], m
     if not testbed.links.rate_bit_s or testbed.links.loss:
         return {}
     return {
-        sender: _told(testbed, arm, agents, mtu, (sender, receiver))
+        sender: _train_rate(testbed, arm, agents, mtu, (sender, receiver))
         for sender, receiver in ((CLIENT, SERVER), (SERVER, CLIENT))
     }
 
 
-def _told(
+def _train_rate(
     testbed: Testbed, arm: Arm, agents: Mapping[str, AgentClient], mtu: int, ends: tuple[str, str]
 ) -> float | None:
     rate_bit_s, path, (sender, receiver) = testbed.links.rate_bit_s, testbed.path(arm), ends
@@ -89,7 +89,7 @@ def _told(
     return statistics.median(seen) if seen else None
 
 
-def too_much(testbed: Testbed, arm: Arm, workload: Workload, told: Mapping[str, Any]) -> list[str]:
+def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, told: Mapping[str, Any]) -> list[str]:
     """What speaks against a run: more content than the links let through.
 
     `told` is what the client told of it. Each burst finds the links' buckets full.

@@ -1,4 +1,4 @@
-"""Loading: what clients are ordered to do in a run, and what they told of their own part in it."""
+"""Build the specification of a run's load, and read what its clients report of themselves."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.measurement.client_load import ClientFacts
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports.base import NetworkPath
 
 
 def load_spec(
-    path: NetworkPath, ipver: int, service: Service, workload: Workload, state: ServerState, **settings: Any
+    path: NetworkPath, ipver: int, service: ServerEndpoint, workload: Workload, state: ServerState, **settings: Any
 ) -> LoadSpec:
     """The spec of a run on a path, whatever its clients; `settings` are those of a `LoadSpec` beside."""
     protocol = PROTOCOLS[workload.protocol]

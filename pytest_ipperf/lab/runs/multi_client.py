@@ -1,4 +1,4 @@
-"""Driving: the connections of a run, made by a testbed's client hosts; told as if one host had made them all.
+"""Run the connections of a load on a testbed's client hosts; report them as if one host had made them all.
 
 Where there are several, each has every so many-th connection of a run, and begins each burst at an instant that is
 given to it by its own clock, in time for the slowest line. Short bursts are given their instants by the dozen. Nothing
@@ -21,10 +21,10 @@ from pytest_ipperf.agent.load.runner import ConsecutiveFailures
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.handlers.multi_client import LATE_S
 from pytest_ipperf.core.portable.errors import AgentError, LabError
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.clocks import HostClock
-from pytest_ipperf.lab.agents.heartbeat import PULSE
+from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT
 
 # What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
 _BURST_S = 10.0
@@ -42,7 +42,7 @@ _SERIES_S = 0.5
 _APART_S = 0.005
 
 
-def driven(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], server: AgentClient) -> dict[str, Any]:
+def run_load(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], server: AgentClient) -> dict[str, Any]:
     """Carries out a run by the client hosts of these roles, each of which has its spec; what `load` tells.
 
     Where they are several there are besides: `clients`, what each told of itself by role; `start_skew_s`, by how much
@@ -55,10 +55,10 @@ def driven(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], ser
             "load", dataclasses.asdict(spec), patience_s=_patience_s(spec), beside=[server]
         )
         return told
-    return _Together(specs, {each: agents[each] for each in specs}, server).told()
+    return SynchronisedRun(specs, {each: agents[each] for each in specs}, server).told()
 
 
-def shares(spec: LoadSpec, sources: Mapping[str, str]) -> dict[str, LoadSpec]:
+def split_spec(spec: LoadSpec, sources: Mapping[str, str]) -> dict[str, LoadSpec]:
     """By role what each of these clients is to do of a run; those that would have no connection are left out."""
     found = {
         role: dataclasses.replace(spec, source=source, place=place, stride=len(sources))
@@ -72,7 +72,7 @@ def _patience_s(spec: LoadSpec) -> float:
 
 
 @dataclass
-class _Together:
+class SynchronisedRun:
     """A run that several hosts make, under way.
 
     `instants` are those of its bursts, by role on the host's clock. Where nothing completed any more, the last ones may
@@ -153,7 +153,7 @@ class _Together:
         for role, each in answers.items():
             for at in range(len(each)):
                 self.instants[number + at][role] = there[role][at]
-        PULSE.lull()
+        HEARTBEAT.allow_one()
         return answers
 
     @property
@@ -184,7 +184,7 @@ class _Together:
         """How long it takes until all have heard an instant, and nothing is under way any more."""
         for clock in self.clocks.values():
             clock.freshen()
-        far = any(WAYS[agent.host.way].far for agent in self.agents.values())
+        far = any(ACCESS_METHODS[agent.host.way].far for agent in self.agents.values())
         return _SOON_S + 2 * max(clock.round_trip_s for clock in self.clocks.values()) + far * _ACKNOWLEDGED_S
 
     def _merged(self, told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Proving: the facts of the arms' paths, asked of the hosts' agents, and what a testbed's arms have to be."""
+"""Collect the facts of the arms' paths from the hosts' agents, and what a testbed's paths have to be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TRIES = 8
 _MOST_BYTES = 65535  # of an IPv4 packet
 
 
-def expected(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) -> ExpectedPath:
+def expected_path(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) -> ExpectedPath:
     """What an arm's sockets, packets and routes must be."""
     path = testbed.path(arm)
     devices = {
@@ -38,25 +38,25 @@ def expected(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) -> Expe
     )
 
 
-def seen_links(agents: Mapping[str, AgentClient], role: str) -> dict[str, AgentClient]:
+def agents_of_client(agents: Mapping[str, AgentClient], role: str) -> dict[str, AgentClient]:
     """The agents of a testbed with the client of that role as its only one, as `Testbed.seen_by` has it."""
     return {CLIENT: agents[role], **{each: agents[each] for each in (SERVER, ROUTER) if each in agents}}
 
 
-def run_troubles(expected: Mapping[str, ExpectedPath], proof: Mapping[str, Any]) -> list[str]:
+def run_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping[str, Any]) -> list[str]:
     """What speaks against a run; of one that several clients made, against the part of each of them, with its name.
 
     `expected` is by the clients' roles. What server and router have met is of all of them together.
     """
     clients = proof.get("clients")
     if not clients:
-        return run_contradictions(expected[CLIENT], proof)
+        return run_contradictions(expected_path[CLIENT], proof)
     found = []
     for role, told in clients.items():
         seen = {**told, "protocol41": {CLIENT: told["protocol41"]}}
-        found += [f"host {told['host']}: {each}" for each in run_contradictions(expected[role], seen)]
-    shared = {role: counts for role, counts in proof["protocol41"].items() if role not in expected}
-    return found + carrier_contradictions(expected[CLIENT], shared, proof["completed"])
+        found += [f"host {told['host']}: {each}" for each in run_contradictions(expected_path[role], seen)]
+    shared = {role: counts for role, counts in proof["protocol41"].items() if role not in expected_path}
+    return found + carrier_contradictions(expected_path[CLIENT], shared, proof["completed"])
 
 
 def path_facts(
@@ -71,7 +71,7 @@ def path_facts(
     if path.client:
         routes[SERVER] = agents[SERVER].call("route", path.client, path.server)
     if path.client and ROUTER in agents and (testbed.is_lab or ROUTER in path.carriers):
-        routes[ROUTER], onward[ROUTER] = _forwarding(path, agents[ROUTER])
+        routes[ROUTER], onward[ROUTER] = _forwarding_routes(path, agents[ROUTER])
     probe = {"mtu": there["mtu"], "ipver": arm.ipver, "resolver": path.server, "port": resolver_port, "name": name}
     fits = agents[CLIENT].call("fits", probe)
     if path.client and next(iter(fits.values())) == "yes":
@@ -82,7 +82,7 @@ def path_facts(
     return {"routes": routes, "onward": onward, "fits": fits, "back": back, "rates": _rates(testbed, agents)}
 
 
-def _forwarding(path: NetworkPath, agent: AgentClient) -> tuple[dict[str, Any], dict[str, Any]]:
+def _forwarding_routes(path: NetworkPath, agent: AgentClient) -> tuple[dict[str, Any], dict[str, Any]]:
     """A router's routes to the client and to the server, of what comes from the other; or of what the tunnel makes."""
     near, far = path.client, path.server
     if path.carriers and path.carriers[-1] != ROUTER:  # which forwards IPv4 and knows of no tunnel
@@ -128,7 +128,7 @@ def _rates(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, dic
     return {role: agents[role].call("rates", [port.device for port in mine if port.role == role]) for role in agents}
 
 
-def ports_of(testbed: Testbed, agents: Mapping[str, AgentClient], ipver: int = 4) -> dict[str, str]:
+def native_devices(testbed: Testbed, agents: Mapping[str, AgentClient], ipver: int = 4) -> dict[str, str]:
     """By role: the device by which a host reaches the others natively; empty where there is no route."""
     found = {}
     for role, agent in agents.items():

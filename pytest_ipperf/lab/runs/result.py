@@ -1,4 +1,4 @@
-"""What an epoch gives: the server that stands in it, and what each run brought home."""
+"""The results of an epoch: the endpoint of its server, and the result of each run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_ipperf.core.measurement.outcome import RunData
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServerEndpoint:
     """A server that stands: its name and version for the results, its port, and the name server's port and text.
 
     Where agents make the traffic there is no server but them, and the port is 0.
@@ -31,7 +31,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class RunResult:
     """What one run brought home.
 
     `samples` holds its rows one after another, each with a value for every one of `columns`. `proof` holds the facts of

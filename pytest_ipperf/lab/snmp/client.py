@@ -1,4 +1,4 @@
-"""SNMP: what a host, or the switch before it, tells of itself and its interfaces to whoever knows its community.
+"""Ask a host, or the switch before it, by SNMP for itself and its interface counters.
 
 Asked are Net-SNMP's own programs, by SNMPv2c (RFC 3416). The community is in no command line, which every user of this
 machine could read, but in a file for them alone, and in nothing that is shown or kept.

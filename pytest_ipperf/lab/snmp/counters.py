@@ -1,4 +1,4 @@
-"""Metering: what the hosts of a testbed tell by SNMP, where `hosts.ini` says how they are asked.
+"""Read the interface counters of a testbed's hosts by SNMP, where `hosts.ini` says how they are asked.
 
 It is beside the measurement: a host that does not answer is told once and asked no more.
 """
@@ -13,10 +13,10 @@ from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.inventory.snmp_source import Source
 from pytest_ipperf.lab.snmp.client import counters, description
 
-_Told = TypeVar("_Told")
+_Reply = TypeVar("_Reply")
 
 
-class Meters:
+class InterfaceCounters:
     """Those of a testbed; `tell` hears of a host that does not answer."""
 
     def __init__(self, testbed: Testbed, tell: Callable[[str], None]) -> None:
@@ -32,7 +32,7 @@ class Meters:
         """By role: the seconds since its host's SNMP agent was started, and its interfaces' counters."""
         return self._of_each(counters)
 
-    def _of_each(self, ask: Callable[[Source], _Told]) -> dict[str, _Told]:
+    def _of_each(self, ask: Callable[[Source], _Reply]) -> dict[str, _Reply]:
         found = {}
         for role, source in list(self._sources.items()):
             try:

@@ -1,4 +1,4 @@
-"""Carrying: which backend is to carry the tunnels of a testbed. Needs no agent."""
+"""Choose the backend that encapsulates the tunnels of a testbed. Needs no agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tunnelling: the ends of tunnels on a testbed's hosts, made by their agents and put back by them."""
+"""Set up the ends of tunnels on a testbed's hosts by their agents, and restore the hosts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tunnels(
         for transport in transports:
             path = testbed.paths[transport]
             try:
-                made.backends[transport] = _raised(testbed, transport, path, agents, wanted)
+                made.backends[transport] = _set_up(testbed, transport, path, agents, wanted)
             except AgentError:
                 raise
             except LabError as error:
@@ -57,7 +57,7 @@ def tunnels(
             _restore(testbed, agents, earlier)
 
 
-def _raised(testbed: Testbed, transport: str, path: NetworkPath, agents: Mapping[str, AgentClient], wanted: str) -> str:
+def _set_up(testbed: Testbed, transport: str, path: NetworkPath, agents: Mapping[str, AgentClient], wanted: str) -> str:
     if not path.ends:
         return EXISTING
     name, why = lab_backend(testbed, wanted) if testbed.is_lab else _hosts_backend(testbed, path, agents, wanted)
@@ -65,14 +65,15 @@ def _raised(testbed: Testbed, transport: str, path: NetworkPath, agents: Mapping
         raise LabError(f"nothing can carry {transport} on testbed {testbed.name} ({why})")
     with ThreadPoolExecutor(len(agents)) as pool:
         making = [
-            pool.submit(_make, agent, name, path.legs.get(role), path.ends.get(role)) for role, agent in agents.items()
+            pool.submit(_set_up_host, agent, name, path.legs.get(role), path.ends.get(role))
+            for role, agent in agents.items()
         ]
     for each in making:
         each.result()
     return name
 
 
-def _make(agent: AgentClient, backend: str, leg: HostRoutes | None, end: TunnelEndpoint | None) -> None:
+def _set_up_host(agent: AgentClient, backend: str, leg: HostRoutes | None, end: TunnelEndpoint | None) -> None:
     """What a host needs for a path."""
     if leg:
         agent.call("add_routes", dataclasses.asdict(leg))

@@ -15,7 +15,7 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.runs.result import Receipt, Service
+from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 from pytest_ipperf.plugin.display.progress_text import ProgressText
 from pytest_ipperf.plugin.display.screen import Screen
 from pytest_ipperf.plugin.session.journal import journal_of
@@ -51,7 +51,7 @@ class Progress:
         facts = {"workload": str(self._plan.workload), "epoch": number, "seconds": dict(hosts)}
         self._journal.append("reboot", facts)
 
-    def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
+    def epoch(self, number: int, service: ServerEndpoint, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
         """An epoch stands."""
         self._text.epoch_started(str(service))
         facts = {
@@ -65,7 +65,7 @@ class Progress:
         facts = {"workload": str(self._plan.workload), "epoch": number, "when": when, "hosts": hosts}
         self._journal.append("counters", facts)
 
-    def run(self, run: Run, receipt: Receipt) -> None:
+    def run(self, run: Run, receipt: RunResult) -> None:
         """A run is done: its samples first, so that a line never points to what is not there."""
         packed = receipt.samples.tobytes()
         offset = self._journal.append_samples(packed)
@@ -83,7 +83,7 @@ class Progress:
             self._journal.append_file(name, packets, head_bytes=HEAD_BYTES)
         self._screen.status(self._text.run_done(time.monotonic(), str(run.arm), run.epoch, run.values))
 
-    def baseline_cost(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
+    def baseline_cost(self, arm: Arm, value_s: float | None, receipt: RunResult) -> None:
         """An arm's baseline cost was measured."""
         facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": receipt.rows}
         offset = self._journal.append_samples(receipt.samples.tobytes())

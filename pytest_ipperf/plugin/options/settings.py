@@ -25,7 +25,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Value
 from pytest_ipperf.core.portable.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated, testbed_of
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, testbed_of, with_rate
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.options.declarations import CLIENTS, FACTORS, HOSTS, LISTS, ONCE, ini_of, long_of
 from pytest_ipperf.protocols import PROTOCOLS
@@ -268,7 +268,7 @@ def _rated(config: pytest.Config, inventory: dict[str, Testbed]) -> dict[str, Te
     found = {}
     for name in named:
         with contextlib.suppress(UsageError):  # which is reported where the option is read; ids are anybody's
-            if testbed := rated(name, inventory):
+            if testbed := with_rate(name, inventory):
                 found[name] = testbed
     return found
 

@@ -16,7 +16,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.experiment import Measurement
 from pytest_ipperf.experiment.measurement import Network
 from pytest_ipperf.lab.inventory.model import Links
-from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.store import StoredWorkload
@@ -55,7 +55,7 @@ def _measurement(found: StoredWorkload, plan: Plan, deadline_s: float) -> Measur
             rows.setdefault((run.arm, run.epoch), []).extend(outcome.rows())
     return Measurement(
         plan=plan,
-        service=Service(**complete["service"]),
+        service=ServerEndpoint(**complete["service"]),
         runs=tuple(runs),
         rows={place: tuple(own) for place, own in rows.items()},
         looks={Arm.parse(arm): looks for arm, looks in complete["looks"].items()},

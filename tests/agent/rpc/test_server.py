@@ -20,8 +20,8 @@ from pytest_ipperf.agent.kernel.processes import survivors, tree
 from pytest_ipperf.agent.load.silence import PROGRESS
 from pytest_ipperf.agent.rpc.handlers import HANDLERS
 from pytest_ipperf.agent.servers.containment import containment
-from pytest_ipperf.lab.access import WAYS
-from pytest_ipperf.lab.agents.bootstrap import BOOT, board
+from pytest_ipperf.lab.access import ACCESS_METHODS
+from pytest_ipperf.lab.agents.bootstrap import BOOT, start_agent
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 
 SERVED = {
@@ -35,10 +35,10 @@ class Agent:
 
     def __init__(self, entry=()):
         self.group = execnet.Group()
-        way = WAYS["local"].spec(BUILTIN["loopback"].client.settings, entry)
+        way = ACCESS_METHODS["local"].spec(BUILTIN["loopback"].client.settings, entry)
         gateway = self.group.makegateway(f"popen//python={way['python']}")
         self.channel = gateway.remote_exec(BOOT)
-        self.hello = board(self.channel, 20)
+        self.hello = start_agent(self.channel, 20)
         line: Any = gateway._io
         self.line = line
         self.pid = line.popen.pid

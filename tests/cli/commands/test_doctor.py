@@ -49,11 +49,11 @@ def run(tmp_path, monkeypatch, capsys):
         if inventory:
             (tmp_path / "hosts.ini").write_text(inventory)
 
-        def examined(testbed, _, *, clear):
+        def examine(testbed, _, *, clear):
             asked.append((testbed.name, clear))
             return findings
 
-        monkeypatch.setattr(doctor, "examined", examined)
+        monkeypatch.setattr(doctor, "examine", examine)
         status = cli.main(["doctor", *arguments])
         shown = capsys.readouterr()
         return status, shown.out.splitlines(), shown.err.strip(), asked

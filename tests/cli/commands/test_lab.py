@@ -20,7 +20,7 @@ from pytest_ipperf.agent.kernel.processes import survivors, tree
 from pytest_ipperf.cli.commands import lab as lab_command
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.epoch.build import Built
+from pytest_ipperf.lab.epoch.build import BuiltTestbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.netns import namespaces
 from pytest_ipperf.lab.tunnels.setup import Tunnels
@@ -334,7 +334,7 @@ def test_ctrl_c_before_it_is_up_is_reported_and_leaves_the_signals_as_they_were(
         raise KeyboardInterrupt
 
     before = [signal.getsignal(each) for each in lab_command._SIGNALS]
-    monkeypatch.setattr(lab_command, "built", interrupted)
+    monkeypatch.setattr(lab_command, "build_testbed", interrupted)
     assert said(capsys, "lab") == (2, "interrupted before the lab was up, and nothing is left of it")
     assert [signal.getsignal(each) for each in lab_command._SIGNALS] == before
 
@@ -351,7 +351,7 @@ def test_a_signal_that_its_starter_ignores_stays_ignored():
 def test_the_lines_to_type_have_80_columns_where_processes_have_seven_digits():
     entry = ["nsenter", "--target", "1234567", "--user", "--preserve-credentials", "--mount", "--pid", "--net", "--uts"]
     hosts = {host.name: [*entry, "env"] for host in BUILTIN["lab"].hosts}
-    lab = Built(hosts, {}, Tunnels({"tunnel": "userspace"}))
+    lab = BuiltTestbed(hosts, {}, Tunnels({"tunnel": "userspace"}))
     lines = [lab_command._entry_text(hosts["client"]), *lab_command._example(BUILTIN["lab"], lab)]
     assert lines[0] == "nsenter -t 1234567 -U --preserve-credentials -m -p -n -u"
     assert max(map(len, lines)) <= 78

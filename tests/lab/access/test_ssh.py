@@ -35,11 +35,11 @@ from pytest_ipperf.lab.access import base
 from pytest_ipperf.lab.agents import bootstrap
 from pytest_ipperf.lab.agents import client as client_module
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.agents.code_archive import cargo
-from pytest_ipperf.lab.agents.heartbeat import PULSE
+from pytest_ipperf.lab.agents.code_archive import code_archive
+from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT
 from pytest_ipperf.lab.deploy import wheels
-from pytest_ipperf.lab.deploy.install import equip
-from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.deploy.install import install_packages
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.servers import SERVERS
@@ -286,8 +286,8 @@ def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, pro
 
 def test_nothing_passes_on_the_line_while_something_is_measured(sshd, folder, monkeypatch):
     """Of 60 bursts that last longer than a keep-alive is due, by the kernel's own counts of the connection."""
-    monkeypatch.setattr(PULSE, "_every_s", 0.01)
-    with AgentClient(sshd.host(folder).server) as agent, PULSE.silence():
+    monkeypatch.setattr(HEARTBEAT, "_every_s", 0.01)
+    with AgentClient(sshd.host(folder).server) as agent, HEARTBEAT.pause():
         served = agent.call("serve", "null", {**SERVED, "zone": {}})
         spec = {
             "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 10, "bursts": 60, "ipver": 4,
@@ -353,7 +353,7 @@ def test_a_whole_testbed_behind_ssh_stands_and_measures(sshd, folder, processes)
     workload = Workload(testbed="ring", protocol="smtp", client="lean", connections=5, payload_bytes=1000)
     with contextlib.ExitStack() as stack:
         try:
-            standing = stack.enter_context(stand(testbed, f"test {os.getpid()}", 10.0, waited.append))
+            standing = stack.enter_context(live_testbed(testbed, f"test {os.getpid()}", 10.0, waited.append))
         except LabError as error:
             if "is still held by" not in str(error):
                 raise
@@ -386,7 +386,9 @@ def test_a_host_behind_ssh_keeps_the_mailboxes_of_all_epochs_and_gives_them_up(s
                 work = dataclasses.replace(work, connections=connections)
                 with contextlib.ExitStack() as stack:
                     try:
-                        standing = stack.enter_context(stand(testbed, f"test {os.getpid()}", 10.0, lambda _: None))
+                        standing = stack.enter_context(
+                            live_testbed(testbed, f"test {os.getpid()}", 10.0, lambda _: None)
+                        )
                     except LabError as error:
                         if "is still held by" not in str(error):
                             raise
@@ -419,10 +421,10 @@ def sent(monkeypatch):
     sizes = []
 
     def told(magic):
-        sizes.append(len(packed := cargo(magic)))
+        sizes.append(len(packed := code_archive(magic)))
         return packed
 
-    monkeypatch.setattr(bootstrap, "cargo", told)
+    monkeypatch.setattr(bootstrap, "code_archive", told)
     return sizes
 
 
@@ -448,7 +450,7 @@ def test_a_python_of_another_kind_keeps_what_it_made_of_the_code(sshd, folder, k
             assert agent.call("hello")["python"] != platform.python_version()
     assert len(sent) == 1
     (entry,) = kept.iterdir()
-    assert entry.name.startswith(hashlib.sha256(cargo(b"")).hexdigest())
+    assert entry.name.startswith(hashlib.sha256(code_archive(b"")).hexdigest())
     with zipfile.ZipFile(io.BytesIO(entry.read_bytes()[32:])) as archive:
         assert "pytest_ipperf/agent/rpc/server.pyc" in archive.namelist()
 
@@ -458,7 +460,7 @@ def test_code_that_was_changed_on_the_host_is_not_run(sshd, folder, kept, sent):
     with AgentClient(host):
         pass
     (entry,) = kept.iterdir()
-    entry.write_bytes(cargo(b""))  # which would run
+    entry.write_bytes(code_archive(b""))  # which would run
     with AgentClient(host) as agent:
         assert agent.call("hello")
     assert len(sent) == 2
@@ -497,7 +499,7 @@ def test_packages_are_sent_once(sshd, folder, kept, monkeypatch):
     for _ in range(2):
         with AgentClient(host) as agent:
             count_calls(monkeypatch, agent, calls)
-            assert equip(agent, ["aioimaplib"]) == f"aioimaplib {version('aioimaplib')}"
+            assert install_packages(agent, ["aioimaplib"]) == f"aioimaplib {version('aioimaplib')}"
     assert calls == ["packages", "unpack_kept", "unpack_and_keep", "packages", "packages", "unpack_kept", "packages"]
 
 

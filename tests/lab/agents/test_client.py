@@ -13,7 +13,7 @@ import pytest
 
 from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.portable.errors import AgentError, LabError
-from pytest_ipperf.lab.access import WAYS, base
+from pytest_ipperf.lab.access import ACCESS_METHODS, base
 from pytest_ipperf.lab.agents import client as client_module
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
@@ -272,7 +272,7 @@ def test_what_never_becomes_an_agent_is_told_at_the_deadline_and_does_not_stay(m
     monkeypatch.setattr(client_module, "_START_HERE_S", 0.5)
     monkeypatch.setattr(client_module, "_STOP_S", 0.5)
     monkeypatch.setattr(base, "_PATIENCE_S", 0.5)
-    close, diagnosis = AgentClient.close, WAYS["local"].diagnosis
+    close, diagnosis = AgentClient.close, ACCESS_METHODS["local"].diagnosis
     asked: list[int] = []
 
     def seen(*arguments):
@@ -282,7 +282,7 @@ def test_what_never_becomes_an_agent_is_told_at_the_deadline_and_does_not_stay(m
         watcher.join()
         return found
 
-    monkeypatch.setattr(WAYS["local"], "diagnosis", seen)
+    monkeypatch.setattr(ACCESS_METHODS["local"], "diagnosis", seen)
     monkeypatch.setattr(AgentClient, "close", lambda self: (processes.below(pid_of(self)), close(self)))
     sentence = refused(HOST, ["sh", "-c", script])
     assert sentence.startswith("host server: no agent could be started by way local: ")

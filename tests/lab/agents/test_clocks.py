@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.agent.paths import clock_sync as agent_clocks
 from pytest_ipperf.agent.paths.clock_sync import offset_at
-from pytest_ipperf.lab.access.base import Way, quoted
+from pytest_ipperf.lab.access.base import AccessMethod, quoted
 from pytest_ipperf.lab.agents import clocks
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.agents.clocks import HostClock, exchanged, mark_of
+from pytest_ipperf.lab.agents.clocks import HostClock, best_sample, exchange_stamps
 from pytest_ipperf.lab.inventory.model import Host
 from tests.support.drifting_clock import Truth
 
@@ -35,7 +35,7 @@ def exchange(truth, sent_ns, there_ns, answering_ns, back_ns):
 def test_the_truth_is_within_the_error_however_uneven_the_ways_are(offset_ns, seed, count, most_ns):
     truth, drawn = Truth(offset_ns, seed), random.Random(seed)
     ways = ([drawn.randrange(drawn.choice((1, most_ns)) + 1) for _ in range(3)] for _ in range(count))
-    at_ns, ahead_s, error_s = mark_of([exchange(truth, drawn.randrange(SECOND), *way) for way in ways])
+    at_ns, ahead_s, error_s = best_sample([exchange(truth, drawn.randrange(SECOND), *way) for way in ways])
     assert abs(ahead_s - truth.ahead_ns(at_ns) * 1e-9) <= error_s
 
 
@@ -47,7 +47,7 @@ def test_between_looks_and_beside_them_it_is_too(offset_ns, seed, looks, instant
     for _ in range(looks):
         began, longest = drawn.randrange(4 * SECOND), drawn.choice((10**4, 10**6))
         ways = [[drawn.randrange(most) for most in (longest, 1000, longest)] for _ in range(3)]
-        marks.append(mark_of([exchange(truth, began + at * 1000, *way) for at, way in enumerate(ways)]))
+        marks.append(best_sample([exchange(truth, began + at * 1000, *way) for at, way in enumerate(ways)]))
     for at_ns in instants:
         ahead_s, error_s = offset_at(marks, at_ns)
         assert abs(ahead_s - truth.ahead_ns(at_ns) * 1e-9) <= error_s
@@ -75,7 +75,7 @@ class Line:
 def test_by_a_slow_line_there_are_a_few_exchanges_only(slow_s, expected, monkeypatch):
     if not slow_s:
         monkeypatch.setattr(clocks, "_MOST_S", 60.0)
-    exchanges = exchanged(Line(slow_s=slow_s), 9)  # type: ignore[arg-type]
+    exchanges = exchange_stamps(Line(slow_s=slow_s), 9)  # type: ignore[arg-type]
     assert len(exchanges) == expected
     assert all(sent + slow_s * SECOND <= came - 42 * SECOND <= back for sent, came, _, back in exchanges)
 
@@ -120,7 +120,7 @@ def test_a_clock_that_jumped_is_told_and_its_instants_are_as_unsure():
     assert error_s > 0.4
 
 
-class Elsewhere(Way):
+class Elsewhere(AccessMethod):
     """A process of this machine whose CLOCK_MONOTONIC is another: ahead by the setting `ahead_s`."""
 
     def spec(self, settings, entry):

@@ -11,7 +11,7 @@ import zipfile
 from importlib.util import MAGIC_NUMBER
 
 from pytest_ipperf.agent.packages.bytecode import compiled, in_zip_path
-from pytest_ipperf.lab.agents.code_archive import cargo, digests
+from pytest_ipperf.lab.agents.code_archive import code_archive, digests
 
 
 def names(packed, tmp_path):
@@ -22,8 +22,8 @@ def names(packed, tmp_path):
 
 
 def test_a_python_like_ours_gets_compiled_code_beside_the_source(tmp_path):
-    plain, _ = names(cargo(), tmp_path)
-    both, file = names(cargo(MAGIC_NUMBER), tmp_path)
+    plain, _ = names(code_archive(), tmp_path)
+    both, file = names(code_archive(MAGIC_NUMBER), tmp_path)
     assert all(name.endswith(".py") for name in plain)
     assert both == plain | {f"{name}c" for name in plain}
     code = (
@@ -37,7 +37,7 @@ def test_a_python_like_ours_gets_compiled_code_beside_the_source(tmp_path):
 
 
 def test_another_python_gets_source_alone(tmp_path):
-    assert names(cargo(b"1234"), tmp_path)[0] == names(cargo(), tmp_path)[0]
+    assert names(code_archive(b"1234"), tmp_path)[0] == names(code_archive(), tmp_path)[0]
 
 
 def test_compiled_code_is_the_same_in_every_process():
@@ -59,14 +59,14 @@ print(hashlib.sha256(compiled(made.getvalue(), in_zip_path)).hexdigest())
 
 
 def test_digests_are_those_of_what_is_sent():
-    told = {magic: hashlib.sha256(cargo(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
+    told = {magic: hashlib.sha256(code_archive(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
     assert digests() == told
     assert len(set(told.values())) == 2
 
 
 def test_the_same_source_is_the_same_cargo_whenever_it_is_packed():
     for magic in (b"", MAGIC_NUMBER):
-        with zipfile.ZipFile(io.BytesIO(cargo(magic))) as archive:
+        with zipfile.ZipFile(io.BytesIO(code_archive(magic))) as archive:
             assert {entry.date_time[0] for entry in archive.infolist()} == {1980}
 
 

@@ -1,4 +1,4 @@
-"""The pulse to agents on other machines: it goes on, keeps silence, and its thread ends with the last of them."""
+"""Heartbeats to agents on other machines: they go on, pause, and their thread ends with the last of the agents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pytest_ipperf.lab.agents.heartbeat import LEASH_S, Pulse
+from pytest_ipperf.lab.agents.heartbeat import LEASH_S, Heartbeat
 
 
 class Agent:
@@ -17,7 +17,7 @@ class Agent:
         self.words = []
         self.word = threading.Event()
 
-    def speak(self, leash_s):
+    def send(self, leash_s):
         self.words.append(leash_s)
         self.word.set()
 
@@ -30,35 +30,35 @@ def threads():
     return {thread for thread in threading.enumerate() if thread.name.endswith("(_beat)")}
 
 
-def test_all_hear_it_until_they_leave_and_then_no_thread_is_left():
+def test_all_get_heartbeats_until_they_are_removed_and_then_no_thread_is_left():
     before = threads()
-    pulse, one, two = Pulse(every_s=0.05), Agent(), Agent()
-    pulse.join(one.speak)
-    pulse.join(two.speak)
+    heartbeat, one, two = Heartbeat(every_s=0.05), Agent(), Agent()
+    heartbeat.add(one.send)
+    heartbeat.add(two.send)
     assert one.hears()
     assert two.hears()
-    pulse.leave(one.speak)
+    heartbeat.remove(one.send)
     heard = len(one.words)
     assert two.hears()
     assert len(one.words) <= heard + 1
-    pulse.leave(two.speak)
-    pulse.leave(two.speak)
+    heartbeat.remove(two.send)
+    heartbeat.remove(two.send)
     end = time.monotonic() + 10
     while threads() - before and time.monotonic() < end:
         time.sleep(0.01)
     assert threads() <= before
-    pulse.join(one.speak)
+    heartbeat.add(one.send)
     assert one.hears()
-    pulse.leave(one.speak)
+    heartbeat.remove(one.send)
 
 
-def test_nobody_hears_anything_while_there_is_silence_and_all_do_at_its_end():
-    pulse, agent = Pulse(every_s=0.05), Agent()
-    with pulse.silence(), pulse.silence():
-        pulse.join(agent.speak)
+def test_nobody_gets_one_during_a_pause_and_all_do_at_its_end():
+    heartbeat, agent = Heartbeat(every_s=0.05), Agent()
+    with heartbeat.pause(), heartbeat.pause():
+        heartbeat.add(agent.send)
         assert not agent.hears(0.3)
     assert agent.hears()
-    pulse.leave(agent.speak)
+    heartbeat.remove(agent.send)
 
 
 @pytest.fixture
@@ -66,54 +66,54 @@ def clock(monkeypatch):
     """The time, to be set; no thread looks at it beside us."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(Pulse, "_beat", lambda _: None)
+    monkeypatch.setattr(Heartbeat, "_beat", lambda _: None)
     return now
 
 
-def test_in_a_lull_only_what_is_due_is_said(clock):
-    pulse, agent = Pulse(every_s=1000.0), Agent()
-    with pulse.silence():
-        pulse.join(agent.speak)
+def test_only_one_that_is_due_is_allowed(clock):
+    heartbeat, agent = Heartbeat(every_s=1000.0), Agent()
+    with heartbeat.pause():
+        heartbeat.add(agent.send)
         clock[0] += 1000.0
-        pulse.lull()
+        heartbeat.allow_one()
         assert agent.words == []
         clock[0] += 2000.0
-        pulse.lull()
-        pulse.lull()
+        heartbeat.allow_one()
+        heartbeat.allow_one()
         assert agent.words == [LEASH_S]
-    pulse.leave(agent.speak)
+    heartbeat.remove(agent.send)
 
 
-def test_a_long_silence_is_announced_and_what_is_said_in_its_lulls_leaves_time_for_the_rest(clock):
-    pulse, agent = Pulse(every_s=1000.0), Agent()
-    pulse.join(agent.speak)
-    with pulse.silence(999.0):
+def test_a_long_pause_is_announced_and_heartbeats_within_it_leave_time_for_the_rest(clock):
+    heartbeat, agent = Heartbeat(every_s=1000.0), Agent()
+    heartbeat.add(agent.send)
+    with heartbeat.pause(999.0):
         assert agent.words == []
-    with pulse.silence(3600.0):
+    with heartbeat.pause(3600.0):
         assert agent.words == [LEASH_S + 3600.0]
         clock[0] += 2000.0
-        pulse.lull()
+        heartbeat.allow_one()
     assert agent.words == [LEASH_S + 3600.0] * 2
     clock[0] += 2000.0
-    pulse.lull()
+    heartbeat.allow_one()
     assert agent.words[2:] == [LEASH_S]
-    pulse.leave(agent.speak)
+    heartbeat.remove(agent.send)
 
 
 def test_a_line_that_takes_no_more_keeps_nobody_from_leaving():
-    pulse, agent, stuck, free = Pulse(every_s=0.01), Agent(), threading.Event(), threading.Event()
+    heartbeat, agent, stuck, free = Heartbeat(every_s=0.01), Agent(), threading.Event(), threading.Event()
 
-    def speak(_):
+    def send(_):
         stuck.set()
         free.wait(10)
 
-    pulse.join(speak)
+    heartbeat.add(send)
     assert stuck.wait(10)
-    pulse.join(agent.speak)
-    leaving = threading.Thread(target=pulse.leave, args=(agent.speak,))
+    heartbeat.add(agent.send)
+    leaving = threading.Thread(target=heartbeat.remove, args=(agent.send,))
     leaving.start()
     leaving.join(10)
     assert not leaving.is_alive()
     assert not free.is_set()
-    pulse.leave(speak)
+    heartbeat.remove(send)
     free.set()

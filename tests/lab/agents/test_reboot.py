@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.agents import reboot
-from pytest_ipperf.lab.agents.reboot import start_anew
+from pytest_ipperf.lab.agents.reboot import reboot_hosts
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 
 FULL = "host far: OSError: [Errno 28] No space left on device ('/tmp/x/reboot') (reboots.py, line 34)"
@@ -53,14 +53,14 @@ def answering(monkeypatch):
 
 def test_a_fault_that_an_agent_tells_is_no_host_that_goes_down(answering):
     with pytest.raises(AgentError) as caught:
-        start_anew(answering, lambda _: None)
+        reboot_hosts(answering, lambda _: None)
     assert str(caught.value) == FULL
     assert Answering.boots == 1  # nobody asked whether it is back
 
 
 def test_a_lost_line_is(answering, monkeypatch):
     monkeypatch.setattr(Answering, "breaks", True)
-    assert list(start_anew(answering, lambda _: None)) == ["far"]
+    assert list(reboot_hosts(answering, lambda _: None)) == ["far"]
     assert Answering.boots == 2
 
 
@@ -85,6 +85,6 @@ def test_where_one_refuses_the_others_are_told_to_stay(monkeypatch):
     monkeypatch.setattr(reboot, "AgentClient", Several)
     monkeypatch.setattr(Several, "done", [])
     with pytest.raises(LabError, match=r"^host far: no$"):
-        start_anew(Testbed(name="office", client=FAR, server=near), lambda _: None, down_s=0.2)
+        reboot_hosts(Testbed(name="office", client=FAR, server=near), lambda _: None, down_s=0.2)
     assert Several.done[0] == "near stays"
     assert sorted(Several.done[1:]) == ["far closed", "near closed"]

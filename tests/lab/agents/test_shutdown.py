@@ -15,9 +15,9 @@ import pytest
 
 from pytest_ipperf.agent.host_state.dirty_marks import mark_left, marks
 from pytest_ipperf.core.portable.errors import AgentError, LabError, RestoreError
-from pytest_ipperf.lab.agents.shutdown import left
+from pytest_ipperf.lab.agents.shutdown import shut_down
 from pytest_ipperf.lab.epoch import build
-from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.tunnels import setup
@@ -35,7 +35,7 @@ def busy(tmp):
 
 
 def standing(name):
-    return stand(BUILTIN[name], f"test {os.getpid()}", 10.0, lambda _: None)
+    return live_testbed(BUILTIN[name], f"test {os.getpid()}", 10.0, lambda _: None)
 
 
 @root
@@ -104,7 +104,7 @@ def test_no_line_is_closed_before_all_agents_have_left():
     """As one of them may hold the lease for two."""
     done: list[str] = []
     agents: Any = [Slow("a", done), Slow("b", done, 0.2)]
-    assert left(agents) == []
+    assert shut_down(agents) == []
     assert (sorted(done[:2]), sorted(done[2:])) == (["a left", "b left"], ["a closed", "b closed"])
 
 
@@ -112,7 +112,7 @@ def test_an_end_that_is_broken_off_lets_all_others_leave_first():
     done: list[str] = []
     agents: Any = [Slow("a", done, raises=KeyboardInterrupt()), Slow("b", done, 0.2)]
     with pytest.raises(KeyboardInterrupt):
-        left(agents)
+        shut_down(agents)
     assert (done[0], sorted(done[1:])) == ("b left", ["a closed", "b closed"])
 
 
@@ -132,7 +132,7 @@ NETWORK, FOLDERS = (
     ],
 )
 def test_all_that_ends_an_epoch_is_told_once_and_in_order(raised, said, monkeypatch):
-    monkeypatch.setattr(setup, "_raised", lambda *_: "existing")
+    monkeypatch.setattr(setup, "_set_up", lambda *_: "existing")
     agent: Any = Leaves("x")
     path: Any = SimpleNamespace(ends={"client": None})
     testbed: Any = SimpleNamespace(name="office", is_lab=False, paths={"6in4": path})
@@ -141,7 +141,7 @@ def test_all_that_ends_an_epoch_is_told_once_and_in_order(raised, said, monkeypa
 
     def ended():
         with contextlib.ExitStack() as stack:
-            stack.push(partial(build._end, testbed, [start]))
+            stack.push(partial(build._shut_down, testbed, [start]))
             stack.enter_context(setup.tunnels(testbed, {"client": agent}, ["6in4"], "auto"))
             if raised:
                 raise raised
@@ -166,7 +166,7 @@ def test_a_ctrl_c_goes_on_and_the_host_is_marked(tmp):
 @pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 def test_no_lab_is_built_on_a_marked_machine(tmp):
     mark_left([{"said": "process 7 cannot be killed"}])
-    with pytest.raises(LabError) as refused, build.built(BUILTIN["pair"]):
+    with pytest.raises(LabError) as refused, build.build_testbed(BUILTIN["pair"]):
         pass
     assert str(refused.value) == (
         "this machine: an earlier measurement has not left it as it was: process 7 cannot be killed; put it in order, "
@@ -186,7 +186,7 @@ def test_an_agent_that_is_not_heard_is_closed_and_says_nothing():
 
         return SimpleNamespace(host=SimpleNamespace(name=name), call=call, close=lambda: closed.append(name))
 
-    assert left([agent("a", ["x stays", "y stays"]), agent("b", None), agent("c", [])]) == [
+    assert shut_down([agent("a", ["x stays", "y stays"]), agent("b", None), agent("c", [])]) == [
         "host a: x stays",
         "host a: y stays",
     ]

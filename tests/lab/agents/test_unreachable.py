@@ -9,7 +9,7 @@ import pytest
 from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.lab.access import ssh
 from pytest_ipperf.lab.access.ssh import Ssh
-from pytest_ipperf.lab.agents.unreachable import Reaching
+from pytest_ipperf.lab.agents.unreachable import UnreachableCache
 from pytest_ipperf.lab.inventory.model import Host
 from tests.support.needs import needs
 
@@ -23,7 +23,7 @@ class Away:
     def __init__(self, monkeypatch):
         self.now, self.up = 0.0, False
         self.tried: list[str] = []
-        self.reaching = Reaching(lambda: self.now)
+        self.reaching = UnreachableCache(lambda: self.now)
         monkeypatch.setattr(Ssh, "knock", lambda *_: self._try("knock", 4.0))
 
     def _try(self, how, seconds):

@@ -12,7 +12,7 @@ from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.cli import main
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.deploy import caches
-from pytest_ipperf.lab.deploy.caches import Cleaned, clean, clean_here, keeping
+from pytest_ipperf.lab.deploy.caches import Purged, caching_hosts, purge, purge_here
 from pytest_ipperf.lab.deploy.wheels import ROOM
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host
@@ -51,20 +51,20 @@ class Answering:
 
 def test_each_host_is_told_of_and_none_keeps_others_from_it(monkeypatch):
     monkeypatch.setattr(caches, "AgentClient", Answering)
-    assert clean(HOSTS) == [
-        Cleaned("a"),
-        Cleaned("b", "2 entries of the cache (1.2 MB)"),
-        Cleaned("c", "1 entry of the cache (0.0 MB) and 1 private folder"),
-        Cleaned("d", trouble=f"host d: {NOTE}"),
-        Cleaned("e", trouble="host e: is not there"),
+    assert purge(HOSTS) == [
+        Purged("a"),
+        Purged("b", "2 entries of the cache (1.2 MB)"),
+        Purged("c", "1 entry of the cache (0.0 MB) and 1 private folder"),
+        Purged("d", trouble=f"host d: {NOTE}"),
+        Purged("e", trouble="host e: is not there"),
     ]
-    assert clean([]) == []
+    assert purge([]) == []
 
 
 def test_hosts_that_are_this_machine_keep_nothing():
-    assert keeping(BUILTIN.values()) == []
+    assert caching_hosts(BUILTIN.values()) == []
     far = dataclasses.replace(BUILTIN["loopback"], client=HOSTS[0], server=HOSTS[0])
-    assert keeping([far, far]) == [HOSTS[0]]
+    assert caching_hosts([far, far]) == [HOSTS[0]]
 
 
 def test_this_machine_is_cleaned_of_both(tmp_path, monkeypatch, capsys):
@@ -83,7 +83,7 @@ def test_this_machine_is_cleaned_of_both(tmp_path, monkeypatch, capsys):
         "this machine: removed 2 wheels (2.0 MB), 1 entry of agents (0.0 MB) and 1 private folder\n"
     )
     assert sorted(path.name for path in folders.iterdir()) == ["ipperf-young"]
-    assert clean_here() == Cleaned("this machine")
+    assert purge_here() == Purged("this machine")
     assert list(tmp_path.iterdir()) == []
     Cache().put(b"3")
     (tmp_path / "pytest-ipperf").chmod(0o777)

@@ -22,9 +22,9 @@ from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.lab.access import local
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy import resolver, wheels
-from pytest_ipperf.lab.deploy.install import check_library, equip, equip_client, parcel
+from pytest_ipperf.lab.deploy.install import check_library, install_client, install_packages, package_archive
 from pytest_ipperf.lab.deploy.interpreters import Python
-from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import Application
@@ -84,14 +84,14 @@ def _without_index(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setattr(wheels, "_pip", lambda: ())
     monkeypatch.setattr(resolver, "WHEELS", wheels.Wheels())
-    parcel.cache_clear()
+    package_archive.cache_clear()
 
 
 # --- packing ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_parcel_for_our_own_python_is_what_is_installed_here():
-    names = names_in(sent := parcel(("aiohttp", "aiosmtpd", "aiosmtplib"), OURS))
+    names = names_in(sent := package_archive(("aiohttp", "aiosmtpd", "aiosmtplib"), OURS))
     assert {"aiohttp/web.py", "multidict/__init__.py", "aiosmtpd/smtp.py", "aiosmtplib/smtp.py"} <= set(names)
     assert f"aiosmtplib-{version('aiosmtplib')}.dist-info/METADATA" in names
     assert [name for name in names if "/licenses/" in name]
@@ -102,10 +102,10 @@ def test_a_parcel_for_our_own_python_is_what_is_installed_here():
 
 
 def test_the_same_packages_make_the_same_parcel():
-    first = parcel(("aiosmtplib",), OURS)
-    parcel.cache_clear()
-    assert parcel(("aiosmtplib",), OURS) == first
-    others = {parcel(("aiosmtplib",), foreign(platform_release=each)).digest for each in ("6.1", "6.2")}
+    first = package_archive(("aiosmtplib",), OURS)
+    package_archive.cache_clear()
+    assert package_archive(("aiosmtplib",), OURS) == first
+    others = {package_archive(("aiosmtplib",), foreign(platform_release=each)).digest for each in ("6.1", "6.2")}
     assert len(others) == 1, "it has no compiled modules to lose"
 
 
@@ -122,7 +122,7 @@ def test_compiled_modules_go_where_they_run():
 
 @pytest.mark.parametrize("package", IMPORTED)
 def test_without_compiled_modules_pure_python_does_the_same(package, tmp_path):
-    sent = parcel((package,), foreign())
+    sent = package_archive((package,), foreign())
     assert not [name for name in names_in(sent) if name.endswith(".so")]
     zipfile.ZipFile(io.BytesIO(sent.data)).extractall(tmp_path)
     done = subprocess.run(
@@ -142,19 +142,19 @@ def test_what_a_host_needs_is_asked_for_its_own_python(tmp_path, monkeypatch):
               "Requires-Dist: ipperf-top")  # fmt: skip
     new = foreign(python_version="3.12", python_full_version="3.12.1")
     old = foreign(python_version="3.10", python_full_version="3.10.9")
-    assert names_in(parcel(("ipperf-top",), new)) == [
+    assert names_in(package_archive(("ipperf-top",), new)) == [
         "ipperf_both.py", "ipperf_both-1.0.dist-info/METADATA", "ipperf_top.py", "ipperf_top-1.0.dist-info/METADATA",
     ]  # fmt: skip
     with pytest.raises(LabError) as caught:
-        parcel(("ipperf-top",), old)
+        package_archive(("ipperf-top",), old)
     assert str(caught.value) == (
         "its Python 3.10.9 needs ipperf-old, which is not installed here to be sent; "
         "install ipperf-top on the host, or ipperf-old here"
     )
     installed(tmp_path, "ipperf_old", "Requires-Python: >=3.7,<3.11")
-    assert "ipperf_old.py" in names_in(parcel(("ipperf-top",), old))
+    assert "ipperf_old.py" in names_in(package_archive(("ipperf-top",), old))
     with pytest.raises(LabError) as caught:
-        parcel(("ipperf-old",), new)
+        package_archive(("ipperf-old",), new)
     assert str(caught.value) == (
         "its Python 3.12.1 does not run ipperf-old 1.0, which is installed here and wants >=3.7,<3.11; "
         "install ipperf-old on the host, or an older ipperf-old here"
@@ -168,7 +168,7 @@ def test_a_package_without_a_list_of_its_files_cannot_be_sent(tmp_path, monkeypa
     with pytest.raises(
         LabError, match=r"ipperf_listless was installed here without a list of its files; install it with"
     ):
-        parcel(("ipperf-listless",), OURS)
+        package_archive(("ipperf-listless",), OURS)
 
 
 def test_the_library_client_of_a_protocol_needs_its_packages_here():
@@ -224,25 +224,25 @@ def linked(monkeypatch, python):
 def test_a_host_that_has_a_package_uses_its_own():
     with AgentClient(HOST) as agent:
         counted: Any = Counted(agent)
-        assert equip(counted, ["aiosmtplib"]) == f"aiosmtplib {version('aiosmtplib')}"
-        assert equip(counted, []) == ""
+        assert install_packages(counted, ["aiosmtplib"]) == f"aiosmtplib {version('aiosmtplib')}"
+        assert install_packages(counted, []) == ""
     assert counted.calls == ["packages"]
 
 
 def test_a_host_whose_own_is_too_old_is_sent_ours():
     with AgentClient(HOST) as agent:
         counted: Any = Counted(agent, pretended={"aiosmtplib": "1.1.6"})
-        assert equip(counted, ["aiosmtplib>=2"]) == f"aiosmtplib {version('aiosmtplib')}"
+        assert install_packages(counted, ["aiosmtplib>=2"]) == f"aiosmtplib {version('aiosmtplib')}"
     assert counted.calls == ["packages", "unpack", "packages"]
 
 
 @on_bare_pythons
 def test_a_bare_host_is_sent_what_it_lacks_and_once(monkeypatch, tmp_path, python):
     with linked(monkeypatch, python) as agent:
-        told = equip(agent, ["aiosmtplib"])
+        told = install_packages(agent, ["aiosmtplib"])
         assert told == f"aiosmtplib {version('aiosmtplib')}"
         assert agent.calls == ["packages", "unpack", "packages"]
-        assert equip_client(agent, application("smtp")) == told
+        assert install_client(agent, application("smtp")) == told
         assert agent.calls[3:] == ["packages"]
         (private,) = tmp_path.iterdir()
         assert [path for path in private.iterdir() if path.name.startswith("packages-")]
@@ -251,7 +251,7 @@ def test_a_bare_host_is_sent_what_it_lacks_and_once(monkeypatch, tmp_path, pytho
 
 def test_what_cannot_be_sent_is_told_with_the_host(monkeypatch):
     with linked(monkeypatch, sys.executable) as agent, pytest.raises(LabError) as caught:
-        equip(agent, ["ipperf-nowhere"])
+        install_packages(agent, ["ipperf-nowhere"])
     assert str(caught.value).startswith("host client: its Python 3.")
     assert str(caught.value).endswith(
         " needs ipperf-nowhere, which is not installed here to be sent; "
@@ -266,7 +266,7 @@ def why_not(python, package):
     """Why that Python cannot run what is installed here; empty where it can."""
     done = subprocess.run([python, "-I", "-S", "-c", TOLD, ROOT], capture_output=True, text=True, check=True)
     try:
-        parcel((package,), Python.told(json.loads(done.stdout)))
+        package_archive((package,), Python.told(json.loads(done.stdout)))
     except LabError as error:
         return str(error)
     return ""
@@ -278,7 +278,7 @@ def test_bare_hosts_serve_and_measure_by_what_they_are_sent(monkeypatch, process
     """Client and server alike; where a package of ours does not run there, that is said."""
     monkeypatch.setattr(local, "PYTHON", (python, "-I", "-S"))
     work = Workload(testbed="loopback", protocol=protocol, client="library", connections=20, payload_bytes=1000)
-    with stand(BUILTIN["loopback"], f"test {os.getpid()}", 10.0, lambda _: None) as standing:
+    with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 10.0, lambda _: None) as standing:
         for agent in (standing._client, standing._server):
             assert agent._process
             processes.below(agent._process.pid)

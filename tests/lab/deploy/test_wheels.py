@@ -23,7 +23,7 @@ from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.agent.packages.installed import interpreter
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.deploy import resolver, wheels
-from pytest_ipperf.lab.deploy.install import parcel
+from pytest_ipperf.lab.deploy.install import package_archive
 from pytest_ipperf.lab.deploy.interpreters import Python
 from pytest_ipperf.lab.deploy.wheels import ROOM, Wheel, Wheels
 from tests.support.machines import TOLD, bare_pythons
@@ -105,7 +105,7 @@ def index(tmp_path, monkeypatch):
 def afresh(monkeypatch):
     """As another process finds it."""
     monkeypatch.setattr(resolver, "WHEELS", Wheels())
-    parcel.cache_clear()
+    package_archive.cache_clear()
 
 
 def found(requirement, python):
@@ -330,7 +330,7 @@ def test_an_index_that_cannot_be_reached_is_told_without_its_password(index, mon
         place = f"127.0.0.1:{silent.getsockname()[1]}/simple"
         monkeypatch.setenv("PIP_INDEX_URL", f"http://somebody:secret@{place}")
         with pytest.raises(LabError) as caught:
-            parcel(("ipperf-top",), host())
+            package_archive(("ipperf-top",), host())
     said = str(caught.value)
     assert said.startswith(
         "its Python 3.12.4 needs ipperf-old, which is not installed here to be sent; install ipperf-top on the host, "
@@ -393,7 +393,7 @@ def test_a_host_with_another_python_gets_the_same_version_for_it(index):
         index, "ipperf_top", "1.0", tag := "cp312-cp312-manylinux_2_17_x86_64", requires=["ipperf-pure"], compiled=True
     )
     wheel(index, "ipperf_top", "1.1", tag, compiled=True)
-    sent = parcel(("ipperf-top",), host())
+    sent = package_archive(("ipperf-top",), host())
     assert sent.stripped == ()
     files = contents(sent)
     assert sorted(files) == [
@@ -407,7 +407,7 @@ def test_without_a_wheel_for_it_pure_python_is_sent_and_said(index):
     installed(index.parent / "here", "ipperf_root", "Requires-Dist: ipperf-top")
     installed(index.parent / "here", "ipperf_top", compiled=True)
     wheel(index, "ipperf_top", "1.0", "cp311-cp311-manylinux_2_17_x86_64", compiled=True)
-    sent = parcel(("ipperf-root",), host())
+    sent = package_archive(("ipperf-root",), host())
     assert set(sent.stripped) == {"ipperf-root", "ipperf-top"}
     assert not [name for name in contents(sent) if name.endswith(".so")]
 
@@ -415,11 +415,11 @@ def test_without_a_wheel_for_it_pure_python_is_sent_and_said(index):
 def test_a_pure_wheel_that_is_kept_does_not_stand_in_the_way_of_a_compiled_one(index, monkeypatch):
     installed(index.parent / "here", "ipperf_top", compiled=True)
     wheel(index, "ipperf_top")
-    assert parcel(("ipperf-top",), host(libc=("", ""))).stripped == ("ipperf-top",)
+    assert package_archive(("ipperf-top",), host(libc=("", ""))).stripped == ("ipperf-top",)
     wheel(index, "ipperf_top", tag="cp312-cp312-manylinux_2_17_x86_64", compiled=True)
     for _ in range(2):
         afresh(monkeypatch)
-        sent = parcel(("ipperf-top",), host())
+        sent = package_archive(("ipperf-top",), host())
         assert (sent.stripped, "ipperf_top_c.so" in contents(sent)) == ((), True)
         shutil.rmtree(index, ignore_errors=True)
 
@@ -427,7 +427,7 @@ def test_a_pure_wheel_that_is_kept_does_not_stand_in_the_way_of_a_compiled_one(i
 def test_a_wheel_without_compiled_modules_is_pure_python_too(index):
     installed(index.parent / "here", "ipperf_top", compiled=True)
     wheel(index, "ipperf_top")
-    assert parcel(("ipperf-top",), host()).stripped == ("ipperf-top",)
+    assert package_archive(("ipperf-top",), host()).stripped == ("ipperf-top",)
 
 
 def test_what_only_its_python_needs_comes_from_the_index_in_a_version_that_all_allow(index):
@@ -437,20 +437,20 @@ def test_what_only_its_python_needs_comes_from_the_index_in_a_version_that_all_a
     for version in ("0.9", "1.5", "2.5", "3.5"):
         wheel(index, "ipperf_old", version, requires=['ipperf-deep; python_version < "3.11"'])
     wheel(index, "ipperf_deep", "7.0")
-    sent = contents(parcel(("ipperf-top",), host("3.10.9")))
+    sent = contents(package_archive(("ipperf-top",), host("3.10.9")))
     versions = {name.split("/")[0] for name in sent if ".dist-info/" in name}
     assert versions == {
         "ipperf_also-1.0.dist-info", "ipperf_deep-7.0.dist-info", "ipperf_old-2.5.dist-info",
         "ipperf_top-1.0.dist-info",
     }  # fmt: skip
-    assert not [name for name in contents(parcel(("ipperf-top",), host())) if "old" in name]
+    assert not [name for name in contents(package_archive(("ipperf-top",), host())) if "old" in name]
 
 
 def test_an_older_version_goes_where_ours_does_not_run(index, monkeypatch):
     installed(index.parent / "here", "ipperf_top", "Requires-Dist: ipperf-new")
     installed(index.parent / "here", "ipperf_new", "Requires-Python: >=3.11")
     with pytest.raises(LabError) as caught:
-        parcel(("ipperf-top",), host("3.10.9"))
+        package_archive(("ipperf-top",), host("3.10.9"))
     assert str(caught.value) == (
         "its Python 3.10.9 does not run ipperf-new 1.0, which is installed here and wants >=3.11; "
         "install ipperf-top on the host, or an older ipperf-new here; "
@@ -459,7 +459,7 @@ def test_an_older_version_goes_where_ours_does_not_run(index, monkeypatch):
     afresh(monkeypatch)
     wheel(index, "ipperf_new", "0.5", python=">=3.8")
     wheel(index, "ipperf_new", "0.9", python=">=3.11")
-    assert "ipperf_new-0.5.dist-info/METADATA" in contents(parcel(("ipperf-top",), host("3.10.9")))
+    assert "ipperf_new-0.5.dist-info/METADATA" in contents(package_archive(("ipperf-top",), host("3.10.9")))
 
 
 # --- for real ---------------------------------------------------------------------------------------------------------
@@ -481,7 +481,7 @@ def test_compiled_modules_run_on_another_python_of_this_machine(real, tmp_path):
     if not others:
         pytest.skip("no other Python from 3.10 on here")
     told = subprocess.run([others[0], "-I", "-S", "-c", TOLD, ROOT], capture_output=True, text=True, check=True).stdout
-    sent = parcel(("aiohttp>=3.8", "aioftp", "aiosmtplib", "aiosmtpd"), Python.told(json.loads(told)))
+    sent = package_archive(("aiohttp>=3.8", "aioftp", "aiosmtplib", "aiosmtpd"), Python.told(json.loads(told)))
     assert sent.stripped == ()
     zipfile.ZipFile(io.BytesIO(sent.data)).extractall(tmp_path / "sent")
     argv = [others[0], "-I", "-S", "-c", IMPORTED, tmp_path / "sent", "aiohttp.web", "aioftp", "aiosmtplib"]

@@ -17,10 +17,10 @@ from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.paths.clock_sync import sample_clocks
 from pytest_ipperf.core.portable.errors import RestoreError
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.doctor import Grade, examination, examined
+from pytest_ipperf.lab.doctor import Grade, examination, examine
 from pytest_ipperf.lab.doctor.checks import CHECKS
 from pytest_ipperf.lab.doctor.checks.reboot import programs
-from pytest_ipperf.lab.doctor.observations import Crossing, Examined, Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed, Reachability
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.lab.netns.namespaces import unusable
@@ -69,16 +69,16 @@ def made():
     """All is well, until a test changes some of it."""
     testbed = office()
     seen = {
-        each.name: Seen(host=each, roles=(role,), start_s=0.5, call_s=0.001, skew_s=(0.0, 0.001),
+        each.name: HostObservation(host=each, roles=(role,), start_s=0.5, call_s=0.001, skew_s=(0.0, 0.001),
                         facts=facts(role, "192.0.2.9"))
         for role, each in testbed.roles.items()
     }  # fmt: skip
     fits = {1500: "yes", 1501: "too big"}
     ways = [("alpha", "beta"), ("beta", "alpha")]
     crossings = tuple(
-        Crossing(here=here, there=there, ipver=4, mtu=1500, fits=fits) for here, there in ways
+        Reachability(here=here, there=there, ipver=4, mtu=1500, fits=fits) for here, there in ways
     )  # fmt: skip
-    return Examined(testbed=testbed, seen=seen, crossings=crossings)
+    return ObservedTestbed(testbed=testbed, seen=seen, crossings=crossings)
 
 
 def found(made, grade=None):
@@ -441,7 +441,7 @@ def test_the_page_has_a_row_for_every_check():
 
 
 def test_this_machine_is_examined_as_loopback():
-    findings = examined(BUILTIN["loopback"], BUILTIN)
+    findings = examine(BUILTIN["loopback"], BUILTIN)
     assert {each.subject for each in findings} >= {"this machine", "client", "server"}
     assert [each for each in findings if each.topic == "way in" and each.grade is Grade.WELL]
 
@@ -455,16 +455,16 @@ def crossing(monkeypatch):
     free.release()
     holders: list[str] = []
 
-    def crossed(*_):
+    def probe_reachability(*_):
         holders.append(Lease("a session").holder())
-        return Crossing(here="client", there="server", ipver=4, mtu=1500)
+        return Reachability(here="client", there="server", ipver=4, mtu=1500)
 
-    monkeypatch.setattr(examination, "crossed", crossed)
+    monkeypatch.setattr(examination, "probe_reachability", probe_reachability)
     return holders
 
 
 def test_nobody_can_begin_to_measure_while_packets_are_sent(crossing):
-    findings = examined(BUILTIN["loopback"], BUILTIN)
+    findings = examine(BUILTIN["loopback"], BUILTIN)
     assert crossing
     assert all(holder.endswith(": pytest-ipperf doctor --testbed=loopback)") for holder in crossing)
     assert {each.said for each in findings if each.topic == "lease"} == {"free"}
@@ -480,7 +480,7 @@ def test_of_who_begins_before_that_it_is_told_and_no_packet_is_sent(crossing, mo
 
     monkeypatch.setattr(examination, "_facts", begun_after)
     try:
-        findings = examined(BUILTIN["loopback"], BUILTIN)
+        findings = examine(BUILTIN["loopback"], BUILTIN)
     finally:
         lease.release()
     assert crossing == []
@@ -495,14 +495,14 @@ def midst(monkeypatch):
     """Has something done to the agents, by their hosts, when packets would be sent."""
 
     def does(what):
-        monkeypatch.setattr(examination, "_crossings", lambda _, agents, __: what(agents) or ())
+        monkeypatch.setattr(examination, "_probe_all", lambda _, agents, __: what(agents) or ())
 
     return does
 
 
 def test_an_agent_that_dies_in_the_midst_is_told(midst, tmp):
     midst(lambda agents: os.kill(agents["this machine"]._process.pid, signal.SIGKILL))
-    (told,) = [each for each in examined(BUILTIN["loopback"], BUILTIN) if each.subject == "this machine"]
+    (told,) = [each for each in examine(BUILTIN["loopback"], BUILTIN) if each.subject == "this machine"]
     assert (told.grade, told.topic) == (Grade.WRONG, "way in")
     assert told.said.startswith("the agent died during call 'examine'; its host went down, the link broke, or it was ")
 
@@ -520,7 +520,7 @@ def busy(tmp):
 @root
 def test_what_an_examination_leaves_is_wrong_and_marked(midst, tmp):
     midst(lambda _: busy(tmp))
-    wrong = [each for each in examined(BUILTIN["loopback"], BUILTIN) if each.grade is Grade.WRONG]
+    wrong = [each for each in examine(BUILTIN["loopback"], BUILTIN) if each.grade is Grade.WRONG]
     start = "this examination could not remove everything: host "
     assert {each.said.removeprefix(start).partition(": private folder ")[0] for each in wrong} == {
         "this machine", "client", "server"
@@ -546,16 +546,16 @@ def test_it_is_told_where_an_error_leaves_no_findings_and_a_ctrl_c_goes_on(midst
 
     midst(broken_off)
     with pytest.raises(raised, match=words):
-        examined(BUILTIN["loopback"], BUILTIN)
+        examine(BUILTIN["loopback"], BUILTIN)
     assert marks()
 
 
 def test_of_another_clock_the_wall_clock_is_compared(monkeypatch):
     ours = sample_clocks()
     monkeypatch.setattr(examination, "sample_clocks", lambda: {**ours, "whose": {}, "real_s": ours["real_s"] - 2.5})
-    seen = Seen(host=Host(name="near", way="local", settings={}), roles=())
+    seen = HostObservation(host=Host(name="near", way="local", settings={}), roles=())
     with AgentClient(seen.host) as agent:
-        examination._stamped(agent, seen)
+        examination._measure_clock(agent, seen)
     assert seen.skew_s
     ahead_s, error_s = seen.skew_s
     assert abs(ahead_s - 2.5) < error_s + 0.001
@@ -563,7 +563,7 @@ def test_of_another_clock_the_wall_clock_is_compared(monkeypatch):
 
 @pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 def test_clients_that_no_way_joins_are_well():
-    findings = examined(lab("crowd", 3, clients=2), BUILTIN)
+    findings = examine(lab("crowd", 3, clients=2), BUILTIN)
     assert [each for each in findings if each.grade is Grade.WRONG and each.topic == "addresses"] == []
     well = {(each.subject, each.said) for each in findings if each.topic == "addresses"}
     assert ("client2", "198.18.2.1 and 2001:2:0:22::1 by eth0") in well
@@ -572,7 +572,7 @@ def test_clients_that_no_way_joins_are_well():
 
 @pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 def test_a_lab_is_built_and_examined():
-    findings = examined(BUILTIN["pair"], BUILTIN)
+    findings = examine(BUILTIN["pair"], BUILTIN)
     assert [
         each for each in findings if each.grade is Grade.WRONG and each.topic in ("reach", "MTU", "addresses")
     ] == []

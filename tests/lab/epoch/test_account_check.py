@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.epoch import account_check
-from pytest_ipperf.lab.epoch.account_check import AT_ONCE, rounds, tried, within_s
-from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.epoch.account_check import AT_ONCE, batches, tried_accounts, within_s
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.servers import SERVERS
 
@@ -23,30 +23,30 @@ WORK = Workload(testbed="loopback", protocol="ftp", client="lean", connections=1
 
 @given(st.integers(1, 3000), st.integers(0, 2**31))
 def test_what_is_moved_at_once_and_in_all_and_what_stays_is_bounded(users, payload_bytes):
-    made = rounds(users, payload_bytes)
+    made = batches(users, payload_bytes)
     counts = [each.connections * each.bursts for each in made]
     assert all(each.connections <= AT_ONCE for each in made)
     assert all(each.connections == 1 or each.connections * payload_bytes <= 2**26 for each in made)
     assert max(counts) <= 500 + AT_ONCE
     assert sum(counts) * payload_bytes <= max(2**29, 5 * payload_bytes) + 2**26
-    assert 1 <= tried(made, users) <= users
+    assert 1 <= tried_accounts(made, users) <= users
     assert sum(counts) <= users + 10 * len(made)
 
 
 @given(st.integers(1, 3000))
 def test_all_accounts_are_tried_where_that_moves_little(users):
-    assert tried(rounds(users, 1024), users) == users
+    assert tried_accounts(batches(users, 1024), users) == users
 
 
 @pytest.mark.parametrize(("payload_bytes", "count"), [(2**20, 500), (10**7, 54), (10**8, 5), (2**33, 5)])
 def test_of_large_contents_fewer_are_fetched_from_all_over(payload_bytes, count):
-    made = rounds(500, payload_bytes)
-    assert tried(made, 500) == count
+    made = batches(500, payload_bytes)
+    assert tried_accounts(made, 500) == count
     assert made[-1].first >= 400 or count == 500
 
 
 def test_the_deadline_is_no_shorter_than_that_of_the_measurement_and_leaves_time_for_what_is_moved():
-    (small,), large = rounds(20, 1024), rounds(500, 10**8)[0]
+    (small,), large = batches(20, 1024), batches(500, 10**8)[0]
     assert 10 < within_s(small, 1024, 1.0) < 11
     assert within_s(small, 1024, 100.0) == 100.0
     assert within_s(large, 10**8, 10.0) == 110.0
@@ -56,7 +56,7 @@ def served(server, users, work=WORK):
     """What `verify` says of a server, with what it told the client to do."""
     if missing := SERVERS[server].missing():
         pytest.skip(f"{server} cannot run here: {missing}")
-    with stand(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as standing:
+    with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as standing:
         service = standing.serve(work, server, ServerState(users=users, password="secret"))
         specs, load = [], standing._load
 

@@ -24,8 +24,8 @@ from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.agents import leases
-from pytest_ipperf.lab.agents.leases import lease_there, leased, new_owner
-from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.agents.leases import acquire_remote, leased, new_owner
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.lab.netns.namespaces import unusable
@@ -55,7 +55,7 @@ def up(processes, tmp_path):
         testbed = BUILTIN[name_or_testbed] if isinstance(name_or_testbed, str) else name_or_testbed
         if testbed.is_lab and (why := unusable()):
             pytest.skip(f"the lab cannot be built here: {why}")
-        made.append(stand(testbed, f"test {os.getpid()}", 1.0, lambda _: None))
+        made.append(live_testbed(testbed, f"test {os.getpid()}", 1.0, lambda _: None))
         standing = made[-1].__enter__()
         for agent in (standing._client, standing._server):
             assert agent._process
@@ -176,7 +176,7 @@ def test_an_epoch_may_follow_an_epoch(up):
     """Each with agents and servers of its own."""
     pids = set()
     for _ in range(2):
-        with stand(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as standing:
+        with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as standing:
             pids |= {standing._client.call("hello")["pid"], standing._server.call("hello")["pid"]}
             service = standing.serve(workload(), "embedded")
             assert standing.run(ARMS[0], service, workload(), bursts=1, deadline_s=10.0).failed == {}
@@ -293,7 +293,7 @@ def test_a_path_without_a_route_contradicts():
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
     lab = BUILTIN["lab"]
-    with stand(lab, f"test {os.getpid()}", 1.0, lambda _: None) as standing:
+    with live_testbed(lab, f"test {os.getpid()}", 1.0, lambda _: None) as standing:
         service = standing.serve(workload("lab"), "embedded")
         standing._testbed = dataclasses.replace(lab, server=dataclasses.replace(lab.server, ipv4="203.0.113.1"))
         facts = standing.prove(ARMS[0], service, workload("lab"))
@@ -308,7 +308,7 @@ def test_a_path_without_a_route_contradicts():
 def name(monkeypatch):
     """Not the lease of this machine, on which someone may measure just now; and of nobody it has been told yet."""
     found = f"\0pytest-ipperf.test.standing.{os.getpid()}"
-    monkeypatch.setattr(leases, "_TOLD", set())
+    monkeypatch.setattr(leases, "_REPORTED", set())
     monkeypatch.setattr(leases, "Lease", functools.partial(Lease, name=found))
     return found
 
@@ -351,7 +351,7 @@ def test_of_a_job_that_takes_turns_with_ours_it_is_said_once_for_each_host():
         agent: Any = SimpleNamespace(host=SimpleNamespace(name=host), call=lambda _, __, wait_s, held=held, **___: (
             "" if wait_s else held
         ))  # fmt: skip
-        lease_there(agent, owner, 1.0, said.append)
+        acquire_remote(agent, owner, 1.0, said.append)
     assert said == [
         f"waiting for host {host}, which is held by process {at} of user 0 since 12:00:0{at} (me@desk: pytest -m {job})"
         for at, (job, host) in enumerate(jobs)

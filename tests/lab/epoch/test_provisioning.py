@@ -19,7 +19,7 @@ from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.epoch import provisioning
-from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host
@@ -68,7 +68,7 @@ def needs(server, testbed="loopback"):
 
 
 def standing_of(testbed):
-    return stand(BUILTIN[testbed], f"test {os.getpid()}", 1.0, lambda _: None)
+    return live_testbed(BUILTIN[testbed], f"test {os.getpid()}", 1.0, lambda _: None)
 
 
 def aged(folder):
@@ -231,7 +231,7 @@ def test_a_host_with_sudo_has_another_agent_than_the_same_machine_without(keeper
         return SimpleNamespace(lost=False, ended=False, call=lambda *_, **__: f"/tmp/{len(opened)}")
 
     monkeypatch.setattr(provisioning, "AgentClient", agent)
-    monkeypatch.setattr(provisioning, "left", lambda _: [])
+    monkeypatch.setattr(provisioning, "shut_down", lambda _: [])
     plain = Host(name="plain", way="ssh", settings={"ssh": "far.invalid"})
     root = dataclasses.replace(plain, name="root", sudo=True)
     folders = [keeper.folder(host, "dovecot", WORK, FEW) for host in (plain, root, plain, root)]

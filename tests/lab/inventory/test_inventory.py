@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.inventory import HOST_KEYS as KEYS_OF_HOSTS
 from pytest_ipperf.lab.inventory import LAB_KEYS, TESTBED_KEYS, read_inventory
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.inventory.ini_reader import read_sections
 from pytest_ipperf.lab.inventory.model import DEFAULT_PORTS, Host, Links
 from pytest_ipperf.lab.inventory.snmp_source import Source
@@ -486,26 +486,26 @@ def test_a_lab_of_several_clients_gives_each_a_host_and_addresses_and_makes_no_t
 
 def test_a_lab_has_a_name_for_every_rate(read):
     found = read("[lab far.off]\ndelay = 5ms\nrate = 1gbit\n")
-    quick = rated("far.off.1.5mbit", found)
+    quick = with_rate("far.off.1.5mbit", found)
     assert quick is not None
     assert quick.name == "far.off.1.5mbit"
     assert quick.links == Links(rate_bit_s=1.5e6, delay_s=0.005)
     assert quick.hosts == found["far.off"].hosts
     for name in ("far.off", "far.1mbit", "loopback.1mbit", "1mbit"):
-        assert rated(name, found) is None
+        assert with_rate(name, found) is None
     for rate in ("", "fast", "0mbit"):
         with pytest.raises(UsageError, match=f"rate '{rate}' is not a number of bits a second such as 512kbit"):
-            rated(f"far.off.{rate}", found)
+            with_rate(f"far.off.{rate}", found)
     for rate in ("255kbit", "100.1gbit"):
         with pytest.raises(UsageError, match=f"rate '{rate}' is not between 256kbit and 100gbit"):
-            rated(f"far.off.{rate}", found)
+            with_rate(f"far.off.{rate}", found)
     for rate in ("256kbit", "100gbit"):
-        assert rated(f"far.off.{rate}", found)
+        assert with_rate(f"far.off.{rate}", found)
 
 
 def test_a_lab_may_have_the_name_of_another_as_its_beginning(read):
     found = read("[lab far]\n[lab far.off]\ndelay = 5ms\n")
-    quick = rated("far.off.1mbit", found)
+    quick = with_rate("far.off.1mbit", found)
     assert quick is not None
     assert quick.links == Links(rate_bit_s=1e6, delay_s=0.005)
 
@@ -818,7 +818,9 @@ LONG = 300_000
 # Numbers of so many digits Python refuses to read; words and lines are split and joined.
 LARGE = ["x" * LONG, "9" * LONG, "1-" + "9" * LONG, "1," * (LONG // 2), "a b " * (LONG // 4), "'\"" * (LONG // 2),
          "1\n  " * (LONG // 4), "ssh://" + "a" * LONG]  # fmt: skip
-WAY_KEYS = frozenset().union(*(WAYS[name].keys for name in WAYS if WAYS[name].in_inventory))
+WAY_KEYS = frozenset().union(
+    *(ACCESS_METHODS[name].keys for name in ACCESS_METHODS if ACCESS_METHODS[name].in_inventory)
+)
 
 
 KEYS = {"host beta": KEYS_OF_HOSTS | WAY_KEYS, "testbed bed": TESTBED_KEYS, "lab mine": LAB_KEYS, "none": {"key"}}

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.lab.epoch.build import built
+from pytest_ipperf.lab.epoch.build import build_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
 from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.netns import delay_line
 from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
-from pytest_ipperf.lab.netns.veth import lay_wires, ports
+from pytest_ipperf.lab.netns.veth import create_veths, ports
 from pytest_ipperf.lab.runs.link_rate import train_rates
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from tests.support import uml_guest
@@ -47,7 +47,7 @@ def standing(testbed):
     """A lab with its tunnels, and those of its arms that it can have on this machine."""
     backend, why = lab_backend(dataclasses.replace(testbed, links=Links(rate_bit_s=1e9)), "auto")
     transports = () if why else tuple(testbed.paths)
-    with built(testbed, transports=transports, backend=backend or "auto") as up:
+    with build_testbed(testbed, transports=transports, backend=backend or "auto") as up:
         assert up.tunnels.trouble == {}
         yield up, [arm for arm in ARMS if arm.transport in {"native", *transports}]
 
@@ -341,7 +341,9 @@ def test_a_wire_that_cannot_be_made_is_told_in_the_words_of_ip():
 def test_one_wire_is_delayed_the_servers(nodes, delayed):
     testbed = lab("far", nodes, Links(delay_s=0.5))
     ran = []
-    lay_wires(testbed, dict.fromkeys(testbed.roles, 7), lambda role, argv, text: ran.append((role, list(argv), text)))
+    create_veths(
+        testbed, dict.fromkeys(testbed.roles, 7), lambda role, argv, text: ran.append((role, list(argv), text))
+    )
     wires = [argv for _, argv, _ in ran if delay_line.__file__ in argv]
     devices = {(one.role, other.role): (one.device, other.device) for one, other in ports(testbed)}
     assert [wire[-5:] for wire in wires] == [["0.5", "7", devices[each][0], "7", devices[each][1]] for each in delayed]
@@ -352,7 +354,7 @@ def test_one_wire_is_delayed_the_servers(nodes, delayed):
 def test_a_packet_is_lost_before_it_is_shaped_and_at_the_ends_alone():
     testbed = lab("bad", 3, Links(loss=0.25, rate_bit_s=1e6))
     told: dict[str, str] = {}
-    lay_wires(
+    create_veths(
         testbed,
         dict.fromkeys(testbed.roles, 7),
         lambda role, argv, text: told.update({role: text}) if argv[0] == "tc" else None,

@@ -9,8 +9,8 @@ from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.core.portable.factor import levels_of_text
-from pytest_ipperf.lab.epoch.live_testbed import stand
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.runs import flows
@@ -36,9 +36,9 @@ def work(protocol, own="", payload=1400, connections=1):
 def up():
     if why := unusable():
         pytest.skip(why)
-    testbed = rated("lab.20mbit", BUILTIN)
+    testbed = with_rate("lab.20mbit", BUILTIN)
     assert testbed is not None
-    with stand(testbed, "test", 60.0, print, transports=("tunnel", "isatap")) as standing:
+    with live_testbed(testbed, "test", 60.0, print, transports=("tunnel", "isatap")) as standing:
         yield standing
 
 
@@ -136,7 +136,7 @@ def test_a_tunnel_whose_packets_go_another_way_is_invalid_in_words(up):
 
 def test_more_than_the_links_let_through_is_invalid_in_words(up):
     facts = {"seconds": 1.0, "unique": 10000.0}
-    (sentence,) = flows.flow_too_much(up._testbed, FOUR, work("udp", "20mbit"), facts)
+    (sentence,) = flows.flow_exceeds_link_rate(up._testbed, FOUR, work("udp", "20mbit"), facts)
     assert sentence == "expected at most 19.1 Mbit/s of payload, seen 112 Mbit/s"
 
 
@@ -154,7 +154,7 @@ def test_headers_cost_what_takes_all_it_can_get_and_what_offers_more_than_there_
 
 
 def test_so_low_a_rate_that_a_run_tells_nothing_is_refused_with_one_that_does():
-    testbed, kind = rated("lab.20mbit", BUILTIN), flow("udp")
+    testbed, kind = with_rate("lab.20mbit", BUILTIN), flow("udp")
     assert testbed is not None
     assert kind is not None
     with pytest.raises(UsageError) as caught:
@@ -178,7 +178,7 @@ def test_fragments_that_are_left_of_one_arm_are_no_packets_of_the_next(up):
     [("20mbit", "5mbit", 0), ("20mbit", "22mbit", 1514000), ("20mbit", "flood", 0), ("2mbit", "22mbit", 0)],
 )
 def test_a_queue_is_filled_first_where_more_is_offered_than_the_links_carry(link, rate, backlog):
-    testbed, kind, workload = rated(f"lab.{link}", BUILTIN), flow("udp"), work("udp", rate)
+    testbed, kind, workload = with_rate(f"lab.{link}", BUILTIN), flow("udp"), work("udp", rate)
     assert testbed is not None
     assert kind is not None
     spec = flow_spec(testbed, ISATAP, workload, kind, SHORT, ident=1, deadline_s=2.0)
@@ -186,10 +186,10 @@ def test_a_queue_is_filled_first_where_more_is_offered_than_the_links_carry(link
 
 
 def test_a_server_agent_that_is_gone_is_told_in_a_sentence(up):
-    testbed = rated("pair.20mbit", BUILTIN)
+    testbed = with_rate("pair.20mbit", BUILTIN)
     assert testbed is not None
     workload = work("tcp", payload=131072)
-    with stand(testbed, "test", 60.0, print) as standing:
+    with live_testbed(testbed, "test", 60.0, print) as standing:
         service = standing.serve(workload, "embedded")
         agent = standing._server._process
         assert agent is not None

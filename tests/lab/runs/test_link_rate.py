@@ -9,10 +9,10 @@ import pytest
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import rate_contradictions, rate_misses
-from pytest_ipperf.lab.epoch.live_testbed import stand
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.netns.namespaces import unusable
-from pytest_ipperf.lab.runs.link_rate import layers, too_much, train_rates
+from pytest_ipperf.lab.runs.link_rate import exceeds_link_rate, layers, train_rates
 
 ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap")]
 WORKLOAD = Workload(testbed="lab.50mbit", protocol="http", client="lean", connections=10, payload_bytes=20000)
@@ -22,9 +22,9 @@ def shaped(name):
     """A lab with a rate, and what stands of it."""
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
-    testbed = rated(name, BUILTIN)
+    testbed = with_rate(name, BUILTIN)
     assert testbed
-    return testbed, stand(testbed, f"test {os.getpid()}", 1.0, lambda _: None, transports=["tunnel", "isatap"])
+    return testbed, live_testbed(testbed, f"test {os.getpid()}", 1.0, lambda _: None, transports=["tunnel", "isatap"])
 
 
 def thought(testbed, **links):
@@ -61,17 +61,17 @@ def test_links_of_another_rate_than_they_are_thought_to_have_are_found_out():
     told, completed = receipt.proof, receipt.rows
     assert completed == 100
     assert told["content_bytes"] == completed * WORKLOAD.payload_bytes
-    assert not too_much(testbed, ARMS[1], WORKLOAD, told)
-    (sentence,) = too_much(thought(testbed, rate_bit_s=1e6), ARMS[1], WORKLOAD, told)
+    assert not exceeds_link_rate(testbed, ARMS[1], WORKLOAD, told)
+    (sentence,) = exceeds_link_rate(thought(testbed, rate_bit_s=1e6), ARMS[1], WORKLOAD, told)
     assert sentence.startswith("expected at most 928.5 kbit/s of payload, seen ")
 
 
 def test_nothing_is_sent_where_a_train_could_tell_nothing():
-    testbed = rated("lab.50mbit", BUILTIN)
+    testbed = with_rate("lab.50mbit", BUILTIN)
     assert testbed
     assert train_rates(BUILTIN["lab"], ARMS[0], {}, 1500) == {}
     assert train_rates(thought(testbed, loss=0.01), ARMS[0], {}, 1500) == {}
-    assert not too_much(BUILTIN["lab"], ARMS[0], WORKLOAD, {"content_bytes": 10**9})
+    assert not exceeds_link_rate(BUILTIN["lab"], ARMS[0], WORKLOAD, {"content_bytes": 10**9})
 
 
 def test_layers_are_those_of_the_arm_and_its_protocol():

@@ -29,12 +29,12 @@ from pytest_ipperf.lab.agents import clocks
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.clocks import HostClock
 from pytest_ipperf.lab.epoch import build
-from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import lab
 from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.runs import multi_client
-from pytest_ipperf.lab.runs.multi_client import SKEW, shares
+from pytest_ipperf.lab.runs.multi_client import SKEW, split_spec
 from pytest_ipperf.protocols.base import PHASES
 
 ARMS = [Arm(4, "native"), Arm(6, "native")]
@@ -64,7 +64,7 @@ def up(processes, tmp_path, monkeypatch):
         def standing_of(count):
             if why := unusable():
                 pytest.skip(f"the lab cannot be built here: {why}")
-            standing = stack.enter_context(stand(several(count), f"test {os.getpid()}", 1.0, lambda _: None))
+            standing = stack.enter_context(live_testbed(several(count), f"test {os.getpid()}", 1.0, lambda _: None))
             for agent in standing._agents.values():
                 assert agent._process
                 processes.below(agent._process.pid)
@@ -102,7 +102,7 @@ def test_shares_are_the_connections_of_one_client_split_up(connections, clients,
     """Each question, each account and each arrival is that of one connection of one host, as it would be of one."""
     whole = spec(connections=connections, resolver="127.0.0.1", name="a.test", rate_per_s=50.0, pattern="p")
     sources = {f"client{place}": f"127.0.0.{place}" for place in range(1, clients + 1)}
-    parts = shares(whole, sources)
+    parts = split_spec(whole, sources)
     assert list(parts) == list(sources)[:connections]
     found = []
     for role, part in parts.items():
@@ -193,8 +193,8 @@ def test_one_client_is_given_the_order_of_ever(monkeypatch):
             said.append((name, *arguments))
             return {}
 
-    only = shares(spec(source="127.0.0.1"), {"client": "127.0.0.1"})
-    multi_client.driven(only, {"client": Only()}, Only())  # type: ignore[dict-item, arg-type]
+    only = split_spec(spec(source="127.0.0.1"), {"client": "127.0.0.1"})
+    multi_client.run_load(only, {"client": Only()}, Only())  # type: ignore[dict-item, arg-type]
     assert said == [("load", dataclasses.asdict(spec(source="127.0.0.1")))]
 
 
@@ -242,7 +242,7 @@ def made_up(monkeypatch):
         agents = {f"client{number}": host for number, host in enumerate(hosts)}
         each = {role: spec(bursts=bursts) for role in agents}
         clocks_of = {role: HostClock(agent) for role, agent in agents.items()}
-        return multi_client._Together(each, agents, Made(), clocks_of)  # type: ignore[arg-type]
+        return multi_client.SynchronisedRun(each, agents, Made(), clocks_of)  # type: ignore[arg-type]
 
     return run
 
@@ -366,7 +366,7 @@ def test_a_server_that_dies_in_a_series_costs_three_deadlines(up, monkeypatch, s
     standing, job = up(2), work(4)
     service = standing.serve(job, "embedded")
     monkeypatch.setattr(multi_client, "_SERIES_S", 60.0)  # so that all after the first burst are one series
-    begun = multi_client._Together._begun
+    begun = multi_client.SynchronisedRun._begun
 
     def dying(self, roles, number, count, every_s):
         del every_s
@@ -376,7 +376,7 @@ def test_a_server_that_dies_in_a_series_costs_three_deadlines(up, monkeypatch, s
                 inside(standing, "client", "ip route replace unreachable 198.18.1.0/24")
         return begun(self, roles, number, count, 0.05)
 
-    monkeypatch.setattr(multi_client._Together, "_begun", dying)
+    monkeypatch.setattr(multi_client.SynchronisedRun, "_begun", dying)
     receipt = standing.run(ARMS[0], service, job, bursts=20, deadline_s=1.0)
     clients = receipt.proof["clients"]
     made = {role: len(each["began_s"]) for role, each in clients.items()}
@@ -437,7 +437,7 @@ def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatc
     """Bursts that are all given one instant, so that each host goes on until it is too late, and is asked again."""
     standing, job = up(2), work(4)
     service = standing.serve(job, "embedded")
-    begun, told = multi_client._Together._begun, []
+    begun, told = multi_client.SynchronisedRun._begun, []
 
     def noted(self, roles, number, count, every_s):
         del every_s
@@ -445,7 +445,7 @@ def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatc
         told.append((number, count, {role: len(each) for role, each in found.items()}))
         return found
 
-    monkeypatch.setattr(multi_client._Together, "_begun", noted)
+    monkeypatch.setattr(multi_client.SynchronisedRun, "_begun", noted)
     receipt = standing.run(ARMS[0], service, job, bursts=60, deadline_s=10.0)
     assert (receipt.attempted, receipt.failed, receipt.contradictions) == (240, {}, ())
     assert told[0] == (0, 1, {"client": 1, "client2": 1})

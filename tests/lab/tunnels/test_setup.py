@@ -13,13 +13,13 @@ import pytest
 from pytest_ipperf.agent.tunnels.backends import preferred
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import path_contradictions
-from pytest_ipperf.lab.epoch.live_testbed import stand
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab, rated
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab, with_rate
 from pytest_ipperf.lab.inventory.model import AUTO, Links
 from pytest_ipperf.lab.inventory.testbeds import _LONGEST_DELAY_S
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.runs import path_facts as proving
-from pytest_ipperf.lab.runs.path_facts import expected, path_facts
+from pytest_ipperf.lab.runs.path_facts import expected_path, path_facts
 from pytest_ipperf.lab.tunnels import backend_choice, setup
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 
@@ -32,7 +32,7 @@ def lab_named(name):
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
     testbed = BUILTIN[name]
-    return testbed if lab_backend(testbed, AUTO)[0] else rated(f"{name}.100mbit", BUILTIN)
+    return testbed if lab_backend(testbed, AUTO)[0] else with_rate(f"{name}.100mbit", BUILTIN)
 
 
 @pytest.mark.parametrize("own", ["auto", "kernel", "ebpf", "userspace"])
@@ -52,7 +52,9 @@ def up():
 
         def put(testbed, **options):
             owner = f"test {os.getpid()}"
-            return stack.enter_context(stand(testbed, owner, 1.0, lambda _: None, transports=TRANSPORTS, **options))
+            return stack.enter_context(
+                live_testbed(testbed, owner, 1.0, lambda _: None, transports=TRANSPORTS, **options)
+            )
 
         yield put
 
@@ -249,7 +251,7 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
     monkeypatch.setattr(proving, "_TRIES", 2)
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
-    testbed = rated("lab.100mbit", BUILTIN)
+    testbed = with_rate("lab.100mbit", BUILTIN)
     assert testbed
     standing, work = up(testbed), workload(testbed)
     service = standing.serve(work, "embedded")
@@ -259,7 +261,7 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
     facts = functools.partial(path_facts, testbed, standing._agents, resolver_port=service.resolver_port, name="a.test")
 
     def told(arm):
-        found = path_contradictions(expected(testbed, arm, (3, 2)), facts(arm=arm))
+        found = path_contradictions(expected_path(testbed, arm, (3, 2)), facts(arm=arm))
         return [sentence.replace("type sit", "type tunnel") for sentence in found]  # by the kernel's own driver
 
     assert [told(arm) for arm in ARMS] == [[], [], [], []]
@@ -276,7 +278,7 @@ def test_the_longest_delay_is_no_silence_although_all_look_for_their_neighbours(
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
     testbed, arm = lab("far", 3, Links(delay_s=_LONGEST_DELAY_S)), ARMS[1]
-    with stand(testbed, f"test {os.getpid()}", 1.0, lambda _: None) as standing:
+    with live_testbed(testbed, f"test {os.getpid()}", 1.0, lambda _: None) as standing:
         work = workload(testbed)
         facts = standing.prove(arm, standing.serve(work, "embedded"), work)
     assert (facts["contradictions"], list(facts["back"].values())) == ([], ["yes", "too big"])
@@ -312,6 +314,6 @@ def test_userspace_is_refused_on_links_without_a_rate(monkeypatch):
     name, why = lab_backend(BUILTIN["lab"], AUTO)
     assert name == ""
     assert why.endswith("userspace: it needs links with a rate, and testbed lab.100mbit has one")
-    limited = rated("lab.100mbit", BUILTIN)
+    limited = with_rate("lab.100mbit", BUILTIN)
     assert limited
     assert lab_backend(limited, AUTO) == ("userspace", "")

@@ -58,14 +58,14 @@ SUITE = """
 CAPTURES = """
     import dataclasses
 
-    without = Standing.run
+    without = LiveTestbed.run
 
     def run(self, *arguments, capture=0, **more):
         receipt = without(self, *arguments, **more)
         packets = {host: bytes(24) + host.encode() for host in ("client", "server")}
         return dataclasses.replace(receipt, captures=packets if capture else {})
 
-    Standing.run = run
+    LiveTestbed.run = run
 """
 NIGHT = {
     "loopback-smtp-c1-384": 0.0, "loopback-smtp-c1-6384": 0.3, "loopback-smtp-c16-384": 0.1,

@@ -35,11 +35,11 @@ PLAN = plan_for(WORKLOAD, [Arm.parse("ipv4"), Arm.parse("ipv6")], DESIGNS["quick
 SLOWLY = """
     import time
 
-    def slowly(*arguments, run=Standing.run, **keywords):
+    def slowly(*arguments, run=LiveTestbed.run, **keywords):
         time.sleep(0.05)
         return run(*arguments, **keywords)
 
-    Standing.run = slowly
+    LiveTestbed.run = slowly
 """
 
 
@@ -256,13 +256,13 @@ CRASHES = """
 
     ONCE = Path(__file__).with_name("crashed")
 
-    def crashes(self, arm, service, workload, *, run=Standing.run, **keywords):
+    def crashes(self, arm, service, workload, *, run=LiveTestbed.run, **keywords):
         if str(workload) == "two-smtp-c10-1k" and self.epochs == 2 and not ONCE.exists():
             ONCE.touch()
             os._exit(9)
         return run(self, arm, service, workload, **keywords)
 
-    Standing.run = crashes
+    LiveTestbed.run = crashes
 """
 
 

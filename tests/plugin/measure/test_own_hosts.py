@@ -18,7 +18,7 @@ import pytest
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm, Workload
-from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.inventory.builtin import lab
 from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
@@ -240,7 +240,7 @@ def test_devices_that_the_hosts_have_are_used_and_not_touched(hosts):
         testbed = read_inventory(hosts.inventory)["office"]
         assert testbed.paths["isatap"].devices == {"client": "is0", "router": "is0"}
         before = hosts.state()
-        with stand(testbed, "test", 10.0, lambda _: None, transports=("tunnel", "isatap")) as standing:
+        with live_testbed(testbed, "test", 10.0, lambda _: None, transports=("tunnel", "isatap")) as standing:
             assert standing.tunnels.backends == {"tunnel": EXISTING, "isatap": EXISTING}
             service = standing.serve(WORK, "nameserver")
             for arm, carriers in CARRIERS.items():

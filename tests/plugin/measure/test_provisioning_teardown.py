@@ -26,7 +26,7 @@ from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 
-serve = Standing.serve
+serve = LiveTestbed.serve
 
 def keep(self, workload, wanted, state, provisioning):
     held = Workload(testbed="loopback", protocol="imap", client="lean", connections=1, payload_bytes=1000)
@@ -37,7 +37,7 @@ def keep(self, workload, wanted, state, provisioning):
         subprocess.run(["mount", "-t", "tmpfs", "none", folder / "mounted"], check=True)
     return serve(self, workload, wanted, state, provisioning)
 
-Standing.serve = keep
+LiveTestbed.serve = keep
 """
 MORE = """
     import os, signal, pytest

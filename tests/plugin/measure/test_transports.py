@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.inventory.model import AUTO
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
@@ -22,21 +22,21 @@ ORDINARY = [] if os.geteuid() else ["unshare", "--user", "--map-user=1000", "--m
 MISCONFIGURED = """
     import subprocess
 
-    from pytest_ipperf.lab.epoch import live_testbed as standing
-    from pytest_ipperf.lab.epoch.build import built
+    from pytest_ipperf.lab.epoch import live_testbed as epoch
+    from pytest_ipperf.lab.epoch.build import build_testbed
 
     def inside(made, host, line):
         subprocess.run([*made.entries[host.name], "ip", "-batch", "-"], input=line, text=True, check=True)
 
-    @standing.contextlib.contextmanager
+    @epoch.contextlib.contextmanager
     def misbuilt(testbed, **how):
-        with built(testbed, **how) as made:
+        with build_testbed(testbed, **how) as made:
             server = testbed.paths["tunnel"].server
             inside(made, testbed.client, f"route add {server}/128 via {testbed.router.ipv6} dev eth0")
             inside(made, testbed.router, f"route add {server}/128 via {testbed.server.ipv6} dev eth1")
             yield made
 
-    standing.built = misbuilt
+    epoch.build_testbed = misbuilt
 """
 
 pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be bui
 
 def carrier(name):
     """The backend of a testbed with a rate."""
-    testbed = rated(name, BUILTIN)
+    testbed = with_rate(name, BUILTIN)
     assert testbed
     return lab_backend(testbed, AUTO)[0]
 

@@ -16,7 +16,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer
 from pytest_ipperf.experiment.measurement import Network
 from pytest_ipperf.lab.inventory.model import Links
-from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.plugin.session.rebuild import load_measurement
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import EventLog
@@ -45,7 +45,7 @@ def measured():
     ]  # fmt: skip
     return Measurement(
         plan=plan,
-        service=Service("apache", "2.4", embedded=False, port=80, resolver_port=53, resolver="bind 9"),
+        service=ServerEndpoint("apache", "2.4", embedded=False, port=80, resolver_port=53, resolver="bind 9"),
         runs=tuple(runs),
         rows={(arm, epoch.number): (row,) for arm in (FOUR, TUNNEL) for epoch in plan.epochs},
         looks={FOUR: 1, TUNNEL: 1},

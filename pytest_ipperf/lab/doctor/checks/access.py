@@ -6,9 +6,9 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Examined, Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed
 from pytest_ipperf.lab.inventory.model import Host
 
 _SLOW_S = 0.25
@@ -43,7 +43,7 @@ class WayIn(Check):
     topic = "way in"
     rank = 0
 
-    def findings(self, found: Examined) -> Iterator[Finding]:
+    def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
         """Of hosts without an agent too."""
         for seen in found.seen.values():
             if seen.trouble:
@@ -55,7 +55,7 @@ class WayIn(Check):
                 said = f"its {name} could not be looked at: {why}"
                 yield self.doubtful(seen.host.name, said, "see to that, and ask again")
 
-    def _answering(self, seen: Seen) -> Iterator[Finding]:
+    def _answering(self, seen: HostObservation) -> Iterator[Finding]:
         about = seen.fact("control")
         system = (
             f"Python {about.get('python', '?')}, Linux {about.get('kernel', '?')} {about.get('machine', '')}".strip()
@@ -69,7 +69,7 @@ class WayIn(Check):
             yield self.well(seen.host.name, f"{said}; {system}")
 
 
-def _told(seen: Seen) -> tuple[str, str]:
+def _told(seen: HostObservation) -> tuple[str, str]:
     """What is said, and what to do."""
     said, semicolon, remedy = seen.trouble.partition("; ")
     if semicolon and said.startswith("sudo: "):
@@ -90,7 +90,7 @@ def _told(seen: Seen) -> tuple[str, str]:
 
 def _typed(host: Host, *words: str) -> str:
     """The line that has ssh run these words there."""
-    *before, _ = WAYS[host.way].command(host.settings, ())
+    *before, _ = ACCESS_METHODS[host.way].command(host.settings, ())
     return " ".join((shlex.join(word for word in before if not word.startswith("-o")), *words))
 
 

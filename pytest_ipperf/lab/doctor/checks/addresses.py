@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 
 _TUNNELS = {768: "6in4 or another tunnel", 769: "an IPv6 tunnel", 776: "6in4", 778: "GRE", 65534: "no link layer"}
 """Hardware types of linux/if_arp.h."""
@@ -18,7 +18,7 @@ class Addresses(Check):
     rank = 20
     of_nodes = True
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """Each address, and the route from it."""
         found, host = seen.fact("addresses"), seen.host
         if not found or not (host.ipv4 or host.ipv6):

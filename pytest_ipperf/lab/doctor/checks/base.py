@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pytest_ipperf.lab.doctor.observations import Examined, Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed
 from pytest_ipperf.lab.inventory.model import Host
 
 
@@ -39,19 +39,19 @@ class Check:
     of_nodes: bool = False
     """Whether it looks at nodes too, which share all but their network with this machine."""
 
-    def findings(self, found: Examined) -> Iterator[Finding]:
+    def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
         """All of its findings."""
         for seen in found.hosts():
             if self.of_nodes or not seen.node:
                 yield from self.of_host(seen)
         yield from self.of_testbed(found)
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """Of one host that has an agent."""
         del seen
         return iter(())
 
-    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """Of what is between hosts."""
         del found
         return iter(())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 
 
 class Cached(Check):
@@ -14,7 +14,7 @@ class Cached(Check):
     topic = "cache"
     rank = 52
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """Of hosts that anything is sent to."""
         kept = seen.fact("cache")
         if not kept:

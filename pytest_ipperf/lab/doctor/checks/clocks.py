@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 
 _FAR_S = 1.0
 _SLOW = ("acpi_pm", "hpet", "jiffies", "refined-jiffies", "pit")
@@ -17,7 +17,7 @@ class Clocks(Check):
     topic = "clock"
     rank = 25
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """Skew with its uncertainty, NTP, and the clock's source."""
         kept, name = seen.fact("clock"), seen.host.name
         if not kept or seen.skew_s is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 
 
 class Control(Check):
@@ -14,7 +14,7 @@ class Control(Check):
     topic = "control"
     rank = 55
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """Where the connection ends there, against the measured addresses."""
         ends = seen.fact("control").get("ends")
         if not ends:

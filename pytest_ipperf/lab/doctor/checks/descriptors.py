@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 
 MOST = 5000
 """Connections that a host should be good for, unless the inventory limits it."""
@@ -18,7 +18,7 @@ class Descriptors(Check):
     topic = "descriptors"
     rank = 10
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """Against what the most connections need."""
         if not (limits := seen.fact("limits")):
             return

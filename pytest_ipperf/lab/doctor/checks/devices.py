@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 
 _LIMITING = ("tbf", "netem", "htb", "hfsc", "cbq", "cake")
 _MERGING = ("gro", "gso", "tso")
@@ -18,7 +18,7 @@ class Devices(Check):
     topic = "devices"
     rank = 45
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """Speed, offloads, and queues that limit."""
         for device, told in seen.fact("addresses").get("devices", {}).items():
             if told["queueing"] in _LIMITING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Crossing, Examined
+from pytest_ipperf.lab.doctor.observations import ObservedTestbed, Reachability
 
 
 class Firewalls(Check):
@@ -14,7 +14,7 @@ class Firewalls(Check):
     topic = "reach"
     rank = 60
 
-    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """One line for each way."""
         for way in found.crossings:
             subject, low_high = f"{way.here} -> {way.there}", "-".join(map(str, found.seen[way.there].host.ports))
@@ -30,7 +30,7 @@ class Firewalls(Check):
             yield self.doubtful("", f"the ways were not tried, as somebody measures on {busy.host.name}", remedy)
 
 
-def _said(way: Crossing) -> str:
+def _said(way: Reachability) -> str:
     told = [f"{said} by {name}" for name, said in (("TCP", way.tcp), ("UDP", way.udp)) if said]
     return " and ".join(told)
 

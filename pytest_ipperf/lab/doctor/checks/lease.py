@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 
 
 class HeldLease(Check):
@@ -14,7 +14,7 @@ class HeldLease(Check):
     topic = "lease"
     rank = 2
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """Its holder, since when, and by which command."""
         if seen.busy_with:
             said = f"held by {seen.busy_with}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_ipperf.lab.agents.shutdown import remedy
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Examined, Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed
 
 _HOLDS = {True: "still so", False: "no longer so", None: "a person has to look"}
 
@@ -17,7 +17,7 @@ class Leftovers(Check):
     topic = "left"
     rank = 3
 
-    def findings(self, found: Examined) -> Iterator[Finding]:
+    def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
         """With the words that clear a mark of this testbed, also of what is marked only now."""
         clear = remedy(found.testbed.name)
         for seen in found.hosts():
@@ -26,7 +26,7 @@ class Leftovers(Check):
         for said in found.staying:
             yield self.wrong("", f"this examination could not remove everything: {said}", clear)
 
-    def _of(self, seen: Seen, clear: str) -> Iterator[Finding]:
+    def _of(self, seen: HostObservation, clear: str) -> Iterator[Finding]:
         told, name, bad = seen.fact("leftovers"), seen.host.name, False
         for said in seen.done:
             yield self.well(name, said)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Examined
+from pytest_ipperf.lab.doctor.observations import ObservedTestbed
 
 
 class Mtu(Check):
@@ -14,7 +14,7 @@ class Mtu(Check):
     topic = "MTU"
     rank = 65
 
-    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """One line for each way, and one for hosts that differ."""
         for way in found.crossings:
             if not way.fits:
@@ -34,7 +34,7 @@ class Mtu(Check):
                 yield self.well(subject, f"IPv{way.ipver}: {fits} bytes arrive unfragmented, {fits + 1} are refused")
         yield from self._differing(found)
 
-    def _differing(self, found: Examined) -> Iterator[Finding]:
+    def _differing(self, found: ObservedTestbed) -> Iterator[Finding]:
         sizes = {way.here: way.mtu for way in found.crossings if way.mtu}
         if len(set(sizes.values())) > 1:
             told = ", ".join(f"{name} {mtu}" for name, mtu in sizes.items())

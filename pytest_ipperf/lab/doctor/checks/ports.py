@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.checks.descriptors import MOST
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 from pytest_ipperf.transports.base import CLIENT
 
 _NEEDED = 4  # three for servers, and one for a probe
@@ -23,7 +23,7 @@ class Ports(Check):
     rank = 15
     of_nodes = True
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """What is free of the range, and whether the two overlap."""
         limits, found = seen.fact("limits"), seen.fact("ports")
         if not limits or not found or not (seen.host.ipv4 or seen.host.ipv6):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Examined, Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed
 
 _IDLE, _BUSY = 0.9, 0.1
 
@@ -16,7 +16,7 @@ class Processors(Check):
     topic = "processors"
     rank = 40
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """Those of key `cpus`, their governor, and the load."""
         told, name = seen.fact("load"), seen.host.name
         if not told:
@@ -39,9 +39,9 @@ class Processors(Check):
         else:
             yield self.well(name, said)
 
-    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """Hosts that are one machine."""
-        machines: dict[str, list[Seen]] = {}
+        machines: dict[str, list[HostObservation]] = {}
         for seen in found.hosts():
             if not seen.node:
                 machines.setdefault(seen.fact("control").get("boot", seen.host.name), []).append(seen)

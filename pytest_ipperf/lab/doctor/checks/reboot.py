@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 
 _VALUED = re.compile(
     r"-[A-Za-z]*[CDRTUghprtu]|"
@@ -23,7 +23,7 @@ class Reboot(Check):
     topic = "reboot"
     rank = 56
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """Only where there is such a key."""
         found, name = seen.fact("servers").get("programs"), seen.host.name
         if not seen.host.reboot or found is None:

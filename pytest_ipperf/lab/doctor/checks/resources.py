@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 
 _MEMORY, _DISK, _LEAST_DISK = 512 << 20, 1 << 30, 64 << 20
 _BUFFER = 1 << 20  # 100 Mbit/s at a round trip of 80 ms
@@ -17,7 +17,7 @@ class Room(Check):
     topic = "room"
     rank = 50
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """What there is, where it is enough."""
         told, name = seen.fact("memory"), seen.host.name
         if not told:

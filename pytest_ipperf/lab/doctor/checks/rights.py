@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding, as_root
-from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation
 
 
 class Rights(Check):
@@ -14,7 +14,7 @@ class Rights(Check):
     topic = "rights"
     rank = 5
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """What is lost without them."""
         may = seen.fact("rights")
         if not may:

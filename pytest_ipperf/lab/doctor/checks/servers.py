@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding, as_root
-from pytest_ipperf.lab.doctor.observations import Examined, Seen
+from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed
 from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.protocols import applications
 from pytest_ipperf.servers import SERVERS
@@ -21,13 +21,13 @@ class Servers(Check):
     topic = "servers"
     rank = 30
 
-    def findings(self, found: Examined) -> Iterator[Finding]:
+    def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
         """Of the host that serves."""
         for seen in found.hosts():
             if SERVER in seen.roles and not seen.node:
                 yield from self.of_host(seen)
 
-    def of_host(self, seen: Seen) -> Iterator[Finding]:
+    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
         """One line of those that can run, and one for each protocol without."""
         told = seen.fact("servers")
         if not told:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Examined
+from pytest_ipperf.lab.doctor.observations import ObservedTestbed
 
 
 class Snmp(Check):
@@ -14,7 +14,7 @@ class Snmp(Check):
     topic = "snmp"
     rank = 57
 
-    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """Of each host with such a key."""
         for seen in found.seen.values():
             said, trouble = seen.answer

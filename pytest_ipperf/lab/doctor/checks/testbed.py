@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
-from pytest_ipperf.lab.doctor.observations import Examined
+from pytest_ipperf.lab.doctor.observations import ObservedTestbed
 from pytest_ipperf.transports import TRANSPORTS
 
 
@@ -16,7 +16,7 @@ class TheTestbed(Check):
     topic = "testbed"
     rank = 90
 
-    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """Arms that it can have, and testbeds that are never measured at the same time."""
         testbed = found.testbed
         arms = sorted(

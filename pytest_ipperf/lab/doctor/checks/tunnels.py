@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding, as_root
-from pytest_ipperf.lab.doctor.observations import Examined
+from pytest_ipperf.lab.doctor.observations import ObservedTestbed
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 
@@ -16,7 +16,7 @@ class Tunnels(Check):
     topic = "tunnels"
     rank = 35
 
-    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """By host; of a lab for all of it."""
         if found.testbed.is_lab:
             yield from self._of_lab(found.testbed)

@@ -15,7 +15,7 @@ import pytest
 from pytest_ipperf.agent.tunnels import encapsulation
 from pytest_ipperf.agent.tunnels.backends import BACKENDS, preferred, userspace
 from pytest_ipperf.agent.tunnels.encapsulation import EncapsulationRules
-from pytest_ipperf.lab.agents.code_archive import cargo
+from pytest_ipperf.lab.agents.code_archive import code_archive
 from pytest_ipperf.transports.base import TunnelEndpoint
 from tests.support.needs import needs
 
@@ -186,7 +186,7 @@ print(waited(lambda: all(map(gone, forwarders)) and devices() == before))
 
 def test_the_forwarder_runs_from_code_that_has_travelled(isolated, tmp_path):
     packed = tmp_path / "cargo.zip"
-    packed.write_bytes(cargo())
+    packed.write_bytes(code_archive())
     code = f"""
 import os, sys
 file = os.open({str(packed)!r}, os.O_RDONLY)
