@@ -166,7 +166,7 @@ def _cpu_s() -> float:
 
 def unable(name: str, _: int) -> NoReturn:
     """In place of what finds a call of the system."""
-    raise batch_io.UnableError(f"{name}: not to be used")
+    raise batch_io.UnsupportedError(f"{name}: not to be used")
 
 
 WITHOUT: Mapping[str, Sequence[tuple[ModuleType, str, Any]]] = {

@@ -1,4 +1,4 @@
-"""What a metric file offers: the quantity with its meaning, and how a run yields it."""
+"""Interface of a metric file: the quantity with its meaning, and how it is computed from a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A protocol as the instrument sees it, without any I/O: an application's transactions, or traffic between two agents.
+"""Protocol without I/O (sans-I/O): an application's conversations, or traffic between two agents.
 
 Rule 1: a conversation is given bytes and gives bytes; sockets, clocks and deadlines belong to the agent.
 Rule 2: it ends where the study's Table 2-1 ends the measurement (paper 000); what follows is `closing_bytes`.

@@ -36,8 +36,8 @@ class Aiohttp(Server):
         return tuple(tree("pages", {"/index.html": site.state.content, **site.state.pages}))
 
     def argv(self, site: Site) -> Sequence[str]:
-        order = {"addresses": site.addresses, "port": site.port, "pages": ["/index.html", *site.state.pages]}
-        return ("python", "-m", __name__, json.dumps(order))
+        config = {"addresses": site.addresses, "port": site.port, "pages": ["/index.html", *site.state.pages]}
+        return ("python", "-m", __name__, json.dumps(config))
 
 
 async def _serve(addresses: Sequence[str], port: int, pages: Mapping[str, bytes]) -> None:
@@ -61,10 +61,10 @@ async def _serve(addresses: Sequence[str], port: int, pages: Mapping[str, bytes]
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
-    order = json.loads(argv[0])
-    pages = {path: Path(f"pages{path}").read_bytes() for path in order["pages"]}
-    asyncio.run(_serve(order["addresses"], order["port"], pages))
+    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
+    config = json.loads(argv[0])
+    pages = {path: Path(f"pages{path}").read_bytes() for path in config["pages"]}
+    asyncio.run(_serve(config["addresses"], config["port"], pages))
 
 
 server = Aiohttp()

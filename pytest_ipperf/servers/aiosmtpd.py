@@ -45,8 +45,8 @@ class Aiosmtpd(Server):
         return (Entry(_FOLDER, mode=0o700),)
 
     def argv(self, site: Site) -> Sequence[str]:
-        order = {"addresses": site.addresses, "port": site.port, "folder": f"{site.folder}/{_FOLDER}"}
-        return ("python", "-m", __name__, json.dumps(order))
+        config = {"addresses": site.addresses, "port": site.port, "folder": f"{site.folder}/{_FOLDER}"}
+        return ("python", "-m", __name__, json.dumps(config))
 
     def kept(self, site: Site) -> Iterator[Kept]:
         before, after = _RETURN_PATH.split(b"%s")
@@ -113,9 +113,9 @@ async def _serve(addresses: Sequence[str], port: int, folder: str) -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
-    order = json.loads(argv[0])
-    asyncio.run(_serve(order["addresses"], order["port"], order["folder"]))
+    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
+    config = json.loads(argv[0])
+    asyncio.run(_serve(config["addresses"], config["port"], config["folder"]))
 
 
 server = Aiosmtpd()

@@ -1,4 +1,4 @@
-"""What a server recipe tells: never runs anything itself, the agent on the host carries it out.
+"""Server recipe: how a server program is configured and started. It runs nothing itself; the agent on a host does.
 
 Recipes travel to hosts (standard library only, Python 3.10), except for the packages of the embedded servers,
 which they look for and name when they are missing.

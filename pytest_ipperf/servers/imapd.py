@@ -50,8 +50,8 @@ class Imapd(Server):
         return (Entry("accounts", Mailboxes.of(site.state).to_bytes(), 0o600),)
 
     def argv(self, site: Site) -> Sequence[str]:
-        order = {"addresses": site.addresses, "port": site.port, "accounts": f"{site.folder}/accounts"}
-        return ("python", "-m", __name__, json.dumps(order))
+        config = {"addresses": site.addresses, "port": site.port, "accounts": f"{site.folder}/accounts"}
+        return ("python", "-m", __name__, json.dumps(config))
 
 
 @dataclass(frozen=True)
@@ -350,9 +350,11 @@ async def _serve(addresses: Sequence[str], port: int, mailboxes: Mailboxes) -> N
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
-    order = json.loads(argv[0])
-    asyncio.run(_serve(order["addresses"], order["port"], Mailboxes.from_bytes(Path(order["accounts"]).read_bytes())))
+    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
+    config = json.loads(argv[0])
+    asyncio.run(
+        _serve(config["addresses"], config["port"], Mailboxes.from_bytes(Path(config["accounts"]).read_bytes()))
+    )
 
 
 server = Imapd()

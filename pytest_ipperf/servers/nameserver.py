@@ -55,8 +55,8 @@ class Nameserver(Server):
         return ()
 
     def argv(self, site: Site) -> Sequence[str]:
-        order = {"addresses": site.addresses, "port": site.port, "zone": dict(site.zone)}
-        return ("python", "-m", __name__, json.dumps(order))
+        config = {"addresses": site.addresses, "port": site.port, "zone": dict(site.zone)}
+        return ("python", "-m", __name__, json.dumps(config))
 
 
 def answers(zone: Mapping[str, Sequence[str]]) -> Answers:
@@ -148,11 +148,11 @@ def _serve(socks: Sequence[tuple[socket.socket, Answers]]) -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
+    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    order = json.loads(argv[0])
-    port, zone = order["port"], order["zone"]
-    _serve([(_bound(address, port), answers(zone_at(zone, address))) for address in order["addresses"]])
+    config = json.loads(argv[0])
+    port, zone = config["port"], config["zone"]
+    _serve([(_bound(address, port), answers(zone_at(zone, address))) for address in config["addresses"]])
 
 
 server = Nameserver()

@@ -44,13 +44,13 @@ class Null(Server):
         return (Entry("script", site.canned_replies.to_bytes(), 0o600),)
 
     def argv(self, site: Site) -> Sequence[str]:
-        order = {
+        config = {
             "addresses": site.addresses,
             "port": site.port,
             "script": f"{site.folder}/script",
             "data_ports": site.ports,
         }
-        return ("python", "-m", __name__, json.dumps(order))
+        return ("python", "-m", __name__, json.dumps(config))
 
 
 class _Session:
@@ -172,14 +172,14 @@ def _data_listeners(addresses: Sequence[str], low: int, high: int) -> list[socke
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
+    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    order = json.loads(argv[0])
-    replies = CannedReplies.from_bytes(Path(order["script"]).read_bytes())
-    listeners = [_listener(address, order["port"]) for address in order["addresses"]]
+    config = json.loads(argv[0])
+    replies = CannedReplies.from_bytes(Path(config["script"]).read_bytes())
+    listeners = [_listener(address, config["port"]) for address in config["addresses"]]
     data: list[socket.socket] = []
     if replies.data is not None:
-        data = _data_listeners(order["addresses"], *order["data_ports"])
+        data = _data_listeners(config["addresses"], *config["data_ports"])
         replies = replies.with_port(data[0].getsockname()[1])
     # Whoever connects for data has asked for it, or does so in the same moment: it is sent at once.
     moved = CannedReplies(replies.data or b"", ())

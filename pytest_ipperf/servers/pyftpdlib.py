@@ -48,8 +48,8 @@ class Pyftpdlib(Server):
         return (*files, Entry("accounts", accounts.encode(), 0o600))
 
     def argv(self, site: Site) -> Sequence[str]:
-        order = {"addresses": site.addresses, "port": site.port, "data_ports": site.ports}
-        return ("python", "-m", __name__, json.dumps(order))
+        config = {"addresses": site.addresses, "port": site.port, "data_ports": site.ports}
+        return ("python", "-m", __name__, json.dumps(config))
 
 
 class _Ports:
@@ -62,7 +62,7 @@ class _Ports:
         return iter(random.sample(self._all, min(_TRIES, len(self._all))))
 
 
-def _handler(order: dict[str, Any]) -> Any:
+def _handler(config: dict[str, Any]) -> Any:
     from pyftpdlib.authorizers import DummyAuthorizer  # noqa: PLC0415 - a host without it can still read the recipe
     from pyftpdlib.handlers import FTPHandler  # noqa: PLC0415
 
@@ -75,7 +75,7 @@ def _handler(order: dict[str, Any]) -> Any:
     settings = {
         "authorizer": authorizer,
         "banner": "ftp.ipperf.test",
-        "passive_ports": _Ports(*order["data_ports"]),
+        "passive_ports": _Ports(*config["data_ports"]),
         "timeout": _TIMEOUT_S,
         "auth_failed_timeout": 0,
     }
@@ -100,17 +100,17 @@ def _listener() -> Any:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
+    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     from pyftpdlib.ioloop import IOLoop  # noqa: PLC0415
 
     logger = logging.getLogger("pyftpdlib")
     logger.addHandler(logging.StreamHandler())  # without one it would have its own, and say a line for each session
     logger.setLevel(logging.ERROR)
-    order = json.loads(argv[0])
-    loop, handler, listener = IOLoop(), _handler(order), _listener()
+    config = json.loads(argv[0])
+    loop, handler, listener = IOLoop(), _handler(config), _listener()
     servers = [
-        listener((address, order["port"]), handler, ioloop=loop, backlog=_BACKLOG) for address in order["addresses"]
+        listener((address, config["port"]), handler, ioloop=loop, backlog=_BACKLOG) for address in config["addresses"]
     ]
     for server in servers:
         server.max_cons = 0  # the descriptors are the limit

@@ -77,8 +77,8 @@ def test_command(name):
     argv = list(recipe.argv(SITE))
     if recipe.embedded:
         assert argv[:3] == ["python", "-m", f"pytest_ipperf.servers.{name}"]
-        order = json.loads(argv[3])
-        assert (order["addresses"], order["port"]) == (["127.0.0.1", "::1"], 20025)
+        config = json.loads(argv[3])
+        assert (config["addresses"], config["port"]) == (["127.0.0.1", "::1"], 20025)
     else:
         assert recipe.apt
         assert argv[0].startswith("/") or not program(argv[0])

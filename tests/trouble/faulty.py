@@ -56,9 +56,9 @@ class Faulty(Server):
 
     def argv(self, site: Site) -> Sequence[str]:
         (kept,) = aiosmtpd.server.entries(site)
-        order = {"addresses": site.addresses, "port": site.port, "script": f"{site.folder}/script"}
-        order["kept"] = f"{site.folder}/{kept.path}"
-        return ("python", "-m", self._module, json.dumps(order))
+        config = {"addresses": site.addresses, "port": site.port, "script": f"{site.folder}/script"}
+        config["kept"] = f"{site.folder}/{kept.path}"
+        return ("python", "-m", self._module, json.dumps(config))
 
 
 _MAIL = b"MAIL FROM:<"
@@ -563,13 +563,13 @@ def _listener(address: str, port: int) -> socket.socket:
 
 
 def main(name: str, argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
+    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    order = json.loads(argv[0])
+    config = json.loads(argv[0])
     talk = _TALKS[name.partition("_")[0]]
-    talk.keep = aiosmtpd.Keep(order["kept"])
-    script = CannedReplies.from_bytes(Path(order["script"]).read_bytes())
-    asyncio.run(_serve(talk, script, [_listener(address, order["port"]) for address in order["addresses"]]))
+    talk.keep = aiosmtpd.Keep(config["kept"])
+    script = CannedReplies.from_bytes(Path(config["script"]).read_bytes())
+    asyncio.run(_serve(talk, script, [_listener(address, config["port"]) for address in config["addresses"]]))
 
 
 server = Faulty(__spec__.name)

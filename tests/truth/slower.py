@@ -54,8 +54,8 @@ class Recipe(Server):
         return (Entry("content", site.state.content),)
 
     def argv(self, site: Site) -> Sequence[str]:
-        order = [f"{site.folder}/content", site.port, site.connections, *site.addresses]
-        return ("python", "-m", __spec__.name, *map(str, order))
+        config = [f"{site.folder}/content", site.port, site.connections, *site.addresses]
+        return ("python", "-m", __spec__.name, *map(str, config))
 
 
 class Slower(ABC):

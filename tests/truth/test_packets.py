@@ -433,11 +433,11 @@ target = Target(
     socket.AF_INET6 if ipver == 6 else socket.AF_INET, None if protocol.datagram else (server, resolver),
     server if protocol.datagram else protocol.host, port, source, (server,),
 )
-sockets, own = [], burst.own_socket
+sockets, own = [], burst.bound_socket
 def noted(*args):
     sockets.append(time.time())
     return own(*args)
-burst.own_socket = datagram.own_socket = noted
+burst.bound_socket = datagram.bound_socket = noted
 state = protocol.filled(ServerState(**{**state, "addresses": (server,)}), payload)
 kind = datagram.DatagramBurst if protocol.datagram else burst.Burst
 one = kind(target, [protocol.conversation(state, index, ipver) for index in range(number)], 30, 0)

@@ -10,12 +10,12 @@ from typing import Any
 from pytest_ipperf.agent.kernel.ethtool import offloads
 from pytest_ipperf.agent.kernel.qdiscs import disciplines, rates
 from pytest_ipperf.agent.paths.routes import route
-from pytest_ipperf.agent.sockets.ports import is_here
+from pytest_ipperf.agent.sockets.ports import is_local
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """`lacking` of `addresses`; of each of `peers` (our address and theirs) the `routes`; and their `devices`."""
-    lacking = [address for address in request["addresses"] if not is_here(address)]
+    lacking = [address for address in request["addresses"] if not is_local(address)]
     routes = [
         [source, address, route(address, "" if source in lacking else source)] for source, address in request["peers"]
     ]

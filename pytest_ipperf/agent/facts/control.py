@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_ipperf.agent.paths.clock_exchange import clock_of_host
-from pytest_ipperf.agent.sockets.control_connection import ends_of, told
+from pytest_ipperf.agent.sockets.control_connection import parse_ends, ssh_connection
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The `ends` of the controller's connection, theirs and ours, where sshd has told them; and whose host it is."""
+    """The `ends` of the controller's connection, theirs and ours, where sshd names them; and whose host it is."""
     del request
-    ends = ends_of(told(os.environ))
+    ends = parse_ends(ssh_connection(os.environ))
     return {
         "ends": [ends[0], ends[2]] if ends else [],
         "boot": clock_of_host()["boot"],

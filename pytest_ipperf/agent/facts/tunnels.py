@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_ipperf.agent.paths.routes import route
-from pytest_ipperf.agent.sockets.ports import is_here
+from pytest_ipperf.agent.sockets.ports import is_local
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 
 
@@ -23,7 +23,7 @@ def _wrong(device: str, address: str) -> str:
     names = [name for _, name in socket.if_nameindex()]
     if device not in names:
         return f"there is no device {device}"
-    if not is_here(address):
+    if not is_local(address):
         return f"address {address} is not on this host"
     found = route(address).get("device", "")
     return "" if found in ("lo", device) else f"address {address} is on device {found}, not on {device}"

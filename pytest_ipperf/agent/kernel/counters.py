@@ -1,4 +1,4 @@
-"""Counters of this host that tell of a run what its samples cannot: where the kernel ran short, and who was busy."""
+"""Counters of this host: TCP errors and processor time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-TROUBLE = (
+ERROR_COUNTERS = (
     "ListenOverflows", "ListenDrops", "TCPReqQFullDrop", "TCPReqQFullDoCookies", "TCPTimeouts", "TCPSynRetrans",
     "RetransSegs", "AttemptFails",
 )  # fmt: skip
@@ -17,10 +17,10 @@ that were sent again and connections that failed (RFC 4022: tcpRetransSegs, tcpA
 """
 
 
-def tcp_trouble() -> dict[str, int]:
-    """The counters of `TROUBLE` that this kernel has, of this network namespace, since it began."""
+def tcp_error_counters() -> dict[str, int]:
+    """The counters of `ERROR_COUNTERS` that this kernel has, of this network namespace, since it began."""
     found = {name: value for table in ("netstat", "snmp") for name, value in _pairs(Path("/proc/net", table))}
-    return {name: found[name] for name in TROUBLE if name in found}
+    return {name: found[name] for name in ERROR_COUNTERS if name in found}
 
 
 def _pairs(table: Path) -> Iterator[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""The offloads of a network device, read and set by ethtool's ioctl, as a bare host may have no `ethtool`."""
+"""Offloads of a network device, read and set by ethtool's ioctl, as a bare host may have no `ethtool`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def offloads(device: str) -> dict[str, bool]:
     found = {}
     for name, command in _READ.items():
         with contextlib.suppress(OSError):
-            found[name] = bool(_asked(device, command))
+            found[name] = bool(_ioctl(device, command))
     return found
 
 
@@ -34,8 +34,8 @@ def set_offloads(device: str, wanted: Mapping[str, bool]) -> dict[str, bool]:
     before = offloads(device)
     for name, command in _READ.items():
         if name in wanted and offloads(device).get(name) != wanted[name]:
-            with contextlib.suppress(OSError):  # what is told below
-                _asked(device, command + 1, on=wanted[name])
+            with contextlib.suppress(OSError):  # reported below
+                _ioctl(device, command + 1, on=wanted[name])
     after = offloads(device)
     missed = [f"{name} {'on' if on else 'off'}" for name, on in wanted.items() if after.get(name) != on]
     if missed:
@@ -43,7 +43,7 @@ def set_offloads(device: str, wanted: Mapping[str, bool]) -> dict[str, bool]:
     return before
 
 
-def _asked(device: str, command: int, *, on: bool = False) -> int:
+def _ioctl(device: str, command: int, *, on: bool = False) -> int:
     value = array.array("I", [command, on])
     request = struct.pack("16sP", device.encode(), value.buffer_info()[0]) + bytes(16)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

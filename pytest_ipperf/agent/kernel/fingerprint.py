@@ -1,4 +1,4 @@
-"""A fingerprint of a host: what a result may depend on, so that a change of it can be seen later."""
+"""Fingerprint of a host: what a result may depend on, so that a change of it can be seen later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions to the kernel by netlink (RFC 3549), as a bare host may have neither `ip`, `tc` nor `ss`."""
+"""Requests to the kernel by netlink (RFC 3549), as a bare host may have neither `ip`, `tc` nor `ss`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 import struct
 
 ROUTE, SOCK_DIAG = 0, 4
-"""Families of questions: about routes, devices and addresses, and about sockets."""
+"""Families of requests: about routes, devices and addresses, and about sockets."""
 
 _REQUEST, _MULTI, _DUMP = 1, 2, 0x300
 _ERROR, _DONE = 2, 3
@@ -26,11 +26,11 @@ def ask(kind: int, body: bytes, *, dump: bool = False, family: int = ROUTE) -> l
         while True:
             answer, at = sock.recv(65536), 0
             while at < len(answer):
-                size, told, flags, _, _ = _HEADER.unpack_from(answer, at)
-                if told == _ERROR:
+                size, message_type, flags, _, _ = _HEADER.unpack_from(answer, at)
+                if message_type == _ERROR:
                     number = -struct.unpack_from("=i", answer, at + _HEADER.size)[0]
                     raise OSError(number, os.strerror(number))
-                if told == _DONE:
+                if message_type == _DONE:
                     return found
                 found.append(answer[at + _HEADER.size : at + size])
                 if not flags & _MULTI:

@@ -1,4 +1,4 @@
-"""The queues of this host's devices and the rates that they are shaped to, asked of the kernel."""
+"""Queueing disciplines of this host's devices and their shaping rates, read by netlink."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TCMSG = struct.Struct("=BxxxiIII")
 def rates(devices: Iterable[str]) -> dict[str, float]:
     """By device: the rate in bit/s of its token bucket (tc-tbf(8)); 0 where it has none at its root."""
     found = dict.fromkeys(devices, 0.0)
-    for device, told in _roots(found):
-        if told[_TCA_KIND] == b"tbf\0":
-            options = attributes(told[_TCA_OPTIONS])
+    for device, attrs in _roots(found):
+        if attrs[_TCA_KIND] == b"tbf\0":
+            options = attributes(attrs[_TCA_OPTIONS])
             # 32 bits hold up to 34 Gbit/s; what is above has 64 in an attribute of its own.
             (bytes_s,) = struct.unpack_from("=8xI", options[_TBF_PARMS])
             if _TBF_RATE64 in options:
@@ -31,11 +31,11 @@ def rates(devices: Iterable[str]) -> dict[str, float]:
 def disciplines(devices: Iterable[str]) -> dict[str, str]:
     """By device: the kind of the queue at its root (tc(8)), such as `noqueue`; empty where the kernel does not tell."""
     found = dict.fromkeys(devices, "")
-    return {**found, **{device: told[_TCA_KIND].rstrip(b"\0").decode("ascii") for device, told in _roots(found)}}
+    return {**found, **{device: attrs[_TCA_KIND].rstrip(b"\0").decode("ascii") for device, attrs in _roots(found)}}
 
 
 def _roots(devices: Iterable[str]) -> Iterator[tuple[str, dict[int, bytes]]]:
-    """What the kernel tells of the queue at the root of each that has one."""
+    """Yield the attributes of the root qdisc of each device that has one."""
     numbers = {socket.if_nametoindex(device): device for device in devices}
     for answer in ask(_RTM_GETQDISC, _TCMSG.pack(0, 0, 0, 0, 0), dump=True):
         _, number, _, parent, _ = _TCMSG.unpack_from(answer)

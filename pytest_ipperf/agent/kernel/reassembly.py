@@ -15,9 +15,9 @@ from pytest_ipperf.core.portable.errors import LabError
 _TABLES = {4: ("sockstat", "FRAG:"), 6: ("sockstat6", "FRAG6:")}
 _LIMITS = {4: "ipv4/ipfrag_high_thresh", 6: "ipv6/ip6frag_high_thresh"}
 _LIFETIMES = {4: "ipv4/ipfrag_time", 6: "ipv6/ip6frag_time"}
-_PATIENCE_S = 3.0
-_MOMENT_S = 2
-_LOOK_S = 0.05
+_TIMEOUT_S = 3.0
+_SHORT_LIFETIME_S = 2
+_POLL_S = 0.05
 
 
 def waiting_bytes(ipver: int) -> int:
@@ -42,15 +42,15 @@ def wait_for_drain(ipver: int | None) -> list[str]:
     moment is waited for. LabError where what is left takes half of the room of those to come.
     """
     versions = [each for each in _TABLES if each == ipver or _soon_gone(each)]
-    end = time.monotonic() + _PATIENCE_S
+    end = time.monotonic() + _TIMEOUT_S
     while any(map(waiting_bytes, versions)) and time.monotonic() < end:
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     return [_sentence(each, left, to_come=each == ipver) for each in versions if (left := waiting_bytes(each))]
 
 
 def _soon_gone(ipver: int) -> bool:
     lifetime = Path("/proc/sys/net", _LIFETIMES[ipver])
-    return lifetime.exists() and int(lifetime.read_text(encoding="ascii")) <= _MOMENT_S
+    return lifetime.exists() and int(lifetime.read_text(encoding="ascii")) <= _SHORT_LIFETIME_S
 
 
 def _sentence(ipver: int, left: int, *, to_come: bool) -> str:

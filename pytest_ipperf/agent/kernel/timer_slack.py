@@ -1,6 +1,6 @@
-"""Slack: what a process may do at its leisure, and must not while it measures: collect garbage, and sleep for longer.
+"""Low jitter: disable garbage collection and minimise timer slack while something is measured.
 
-By how much the kernel may let it sleep longer than asked is its timer slack (prctl(2), PR_SET_TIMERSLACK).
+Timer slack is by how much the kernel may let a process sleep longer than asked (prctl(2), PR_SET_TIMERSLACK).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _SLACK = Path("/proc/self/timerslack_ns")
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """While it lasts, no garbage is collected, and timers have as little slack as can be had.
+def low_jitter() -> Iterator[None]:
+    """Reduce jitter: disable garbage collection and minimise timer slack.
 
     A collection in one arm's run and not in the other's is noise, and what is due at an instant shall be done then.
     """

@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from pytest_ipperf.agent.sockets.target import RETRY_S, Target, answer_failure, failure_kind, own_socket
+from pytest_ipperf.agent.sockets.target import RETRY_S, Target, answer_failure, bound_socket, failure_kind
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import Application, Call, ReplyError, Transaction
@@ -197,7 +197,7 @@ class LibraryCall(Call):
                 self.connected = self.opened
                 self._burst.count_started()
             return self.peer
-        with own_socket(target, socket.SOCK_DGRAM) as sock:
+        with bound_socket(target, socket.SOCK_DGRAM) as sock:
             sock.connect(target.resolver)
             self._burst.sources.add(sock.getsockname()[0])
             sock.send(self._query)
@@ -211,7 +211,7 @@ class LibraryCall(Call):
     async def connect(self) -> socket.socket:
         """A socket of its own, bound to the source and connected; a datagram protocol's is one for datagrams."""
         address = await self.resolve()
-        sock = own_socket(self._burst.target, socket.SOCK_DGRAM if self._burst.datagram else socket.SOCK_STREAM)
+        sock = bound_socket(self._burst.target, socket.SOCK_DGRAM if self._burst.datagram else socket.SOCK_STREAM)
         try:
             await asyncio.get_running_loop().sock_connect(sock, (address, self._burst.target.port))
             self.note_connected(sock)

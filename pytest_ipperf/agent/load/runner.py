@@ -8,8 +8,8 @@ import os
 import time
 from typing import Any, Protocol
 
-from pytest_ipperf.agent.kernel.counters import cpu_times_s, deltas, tcp_trouble
-from pytest_ipperf.agent.kernel.timer_slack import undisturbed
+from pytest_ipperf.agent.kernel.counters import cpu_times_s, deltas, tcp_error_counters
+from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 from pytest_ipperf.agent.load.limits import enough_descriptors, enough_ports
 from pytest_ipperf.agent.load.results import BurstResult, RunTotals
 from pytest_ipperf.agent.load.silence import ProgressReporter
@@ -42,10 +42,10 @@ class LoadRun:
         enough_ports(self._spec)
         self._totals = RunTotals(spec.connection_count)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(undisturbed())
+            stack.enter_context(low_jitter())
             self._runner = stack.enter_context(contextlib.closing(_burst_runner(self._spec)))
             self._stack = stack.pop_all()
-        self._tcp, self._host_cpu, self._cpu_s = tcp_trouble(), cpu_times_s(), time.process_time()
+        self._tcp, self._host_cpu, self._cpu_s = tcp_error_counters(), cpu_times_s(), time.process_time()
 
     def prepare(self, number: int) -> None:
         """Prepare a burst for the next `run`."""
@@ -67,7 +67,7 @@ class LoadRun:
             **self._totals.result(),
             "cpu_s": cpu_s + self._totals.workers_cpu_s,
             "processors": min(self._spec.workers, len(os.sched_getaffinity(0))),
-            "tcp": deltas(self._tcp, tcp_trouble()),
+            "tcp": deltas(self._tcp, tcp_error_counters()),
             "host_cpu_s": {name: now[name] - before for name, before in self._host_cpu.items()},
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_ipperf.agent.kernel.counters import deltas, tcp_trouble
+from pytest_ipperf.agent.kernel.counters import deltas, tcp_error_counters
 from pytest_ipperf.agent.paths import routes
 
 
@@ -14,7 +14,7 @@ class RunCounters:
     def __init__(self) -> None:
         self._protocol41 = routes.Protocol41()
         self._bare: routes.BareIpv6 | None = None
-        self._tcp = tcp_trouble()
+        self._tcp = tcp_error_counters()
         self._sent = routes.ip_packets()
 
     def watch(self, device: str) -> None:
@@ -39,7 +39,7 @@ class RunCounters:
 
     def tcp(self) -> dict[str, int]:
         """The counters of TCP's trouble that have moved since the last time."""
-        before, self._tcp = self._tcp, tcp_trouble()
+        before, self._tcp = self._tcp, tcp_error_counters()
         return deltas(before, self._tcp)
 
     def close(self) -> None:

@@ -18,8 +18,8 @@ import socket
 import struct
 import time
 
-from pytest_ipperf.agent.sockets.buffers import give_room
-from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, STAMP_ROOM
+from pytest_ipperf.agent.sockets.buffers import set_buffer_size
+from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, TIMESTAMP_SPACE
 from pytest_ipperf.core.portable.errors import LabError
 
 BUCKET_BYTES = 16384
@@ -77,7 +77,7 @@ class TrainReceiver:
             self._sock.close()
             raise LabError(f"no train can be received on {address}: {error.strerror}") from error
         self._sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        give_room(self._sock, socket.SO_RCVBUF, datagrams * _KEPT_BYTES // 2)
+        set_buffer_size(self._sock, socket.SO_RCVBUF, datagrams * _KEPT_BYTES // 2)
         self.port: int = self._sock.getsockname()[1]
 
     def stamps_ns(self, ident: int, datagrams: int) -> list[int]:
@@ -89,7 +89,7 @@ class TrainReceiver:
         self._sock.settimeout(_SILENCE_S)
         with contextlib.suppress(TimeoutError):
             while len(found) < datagrams:
-                data, messages, _, _ = self._sock.recvmsg(_HEAD.size, STAMP_ROOM)
+                data, messages, _, _ = self._sock.recvmsg(_HEAD.size, TIMESTAMP_SPACE)
                 if len(data) < _HEAD.size or _HEAD.unpack(data)[0] != ident:
                     continue
                 if _HEAD.unpack(data)[1] != len(found):

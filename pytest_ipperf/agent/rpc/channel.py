@@ -38,7 +38,7 @@ class Channel:
         """It leads over a network, and who hears nothing by it for so long, and has no call, ends this process."""
         self._leash_s = leash_s
         if self._control is None:
-            self._control = ControlConnection.of()
+            self._control = ControlConnection.from_environment()
             Thread(target=self._watchdog, daemon=True).start()
 
     def received(self, leash_s: float | None = None) -> None:

@@ -17,7 +17,7 @@ from pytest_ipperf.agent.host_state.dirty_marks import LeftError
 from pytest_ipperf.agent.host_state.private_dir import lay_out
 from pytest_ipperf.agent.kernel.processes import Process, search_path, survivors, tree
 from pytest_ipperf.agent.servers.containment import containment
-from pytest_ipperf.agent.sockets.ports import open_connections, probe_ready, taken
+from pytest_ipperf.agent.sockets.ports import in_use, open_connections, probe_ready
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry, Server, Site
 
@@ -68,7 +68,7 @@ class ServerProcess:
         if why:
             raise LabError(f"{self._server.name} cannot run here: {why}")
         for address in self._site.addresses:
-            if taken(address, self._site.port, self._kind):
+            if in_use(address, self._site.port, self._kind):
                 raise LabError(
                     f"{self._server.name}: port {self._site.port} on {address} is in use; give it a free one"
                 )

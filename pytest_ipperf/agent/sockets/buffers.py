@@ -8,10 +8,10 @@ _FORCED = {socket.SO_SNDBUF: 32, socket.SO_RCVBUF: 33}
 """SO_SNDBUFFORCE and SO_RCVBUFFORCE (socket(7))."""
 
 
-def give_room(sock: socket.socket, option: int, size_bytes: int) -> int:
-    """Gives the buffer so much room, or what this user may have of it; OSError as the kernel says it.
+def set_buffer_size(sock: socket.socket, option: int, size_bytes: int) -> int:
+    """Set a socket buffer to this size, or to what this user may have of it; OSError as the kernel says it.
 
-    What it has then, as the kernel counts: twice what was asked for, as its own records of packets count too.
+    Return the size as the kernel counts it: twice what was asked for, as its own records of packets count too.
     """
     try:
         sock.setsockopt(socket.SOL_SOCKET, _FORCED[option], size_bytes)

@@ -1,4 +1,4 @@
-"""The control connection: the one by which a controller on another machine reaches this host, as the kernel counts it.
+"""Control connection: the ssh connection of a controller on another machine, and how many segments it carried.
 
 sshd names its two ends in the environment (ssh(1), SSH_CONNECTION), and the kernel tells of any connection by netlink
 (sock_diag(7)), whoever it belongs to.
@@ -25,9 +25,9 @@ _ENDS = struct.Struct("!HH16s16s")
 _ANY_DEVICE, _ANY_SOCKET = b"\0" * 4, b"\xff" * 8
 _INFO = 2  # INET_DIAG_INFO, a `tcp_info`
 _MESSAGE_BYTES = 72  # struct inet_diag_msg
-_LOOK_S = 0.005
+_POLL_S = 0.005
 # 50 ms, as Linux keeps an acknowledgement back for 40 (RFC 1122 section 4.2.3.2 allows 500), and a second.
-_STILL_LOOKS, _MOST_LOOKS = 10, 200
+_STILL_POLLS, _MOST_POLLS = 10, 200
 
 _CONNECTION = "SSH_CONNECTION"
 _MOST_PARENTS = 5
@@ -37,32 +37,32 @@ Ends = tuple[str, int, str, int]
 
 
 class ControlConnection:
-    """The connection, if sshd has told of one and the kernel of it; else nothing is known of it."""
+    """Segment counters of the control connection, where sshd names one and the kernel shows it; else unknown."""
 
     def __init__(self, ends: Ends | None) -> None:
         self._question = _question(ends) if ends else b""
 
     @classmethod
-    def of(cls, environment: Mapping[str, str] = os.environ) -> ControlConnection:
-        """That of a process which sshd has started, perhaps by sudo, which takes the environment away."""
-        return cls(ends_of(told(environment)))
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> ControlConnection:
+        """Return that of a process which sshd started, perhaps by sudo, which clears the environment."""
+        return cls(parse_ends(ssh_connection(environment)))
 
     def packets(self) -> int | None:
         """The segments of both directions so far; None where they are not counted."""
-        return None if (told := self._look()) is None else told[1]
+        return None if (counters := self._counters()) is None else counters[1]
 
     def settle(self, sleep: Callable[[float], None] = time.sleep) -> None:
         """Waits until the last word has passed, whatever the round trip, and what answers it; a second at most."""
-        before, still = self._look(), 0
-        for _ in range(_MOST_LOOKS):
-            sleep(_LOOK_S)
-            now = self._look()
+        before, still = self._counters(), 0
+        for _ in range(_MOST_POLLS):
+            sleep(_POLL_S)
+            now = self._counters()
             on_its_way = now is not None and now[0] > 0
             before, still = now, still + 1 if now == before and not on_its_way else 0
-            if still == _STILL_LOOKS:
+            if still == _STILL_POLLS:
                 break
 
-    def _look(self) -> tuple[int, int] | None:
+    def _counters(self) -> tuple[int, int] | None:
         """How many of our segments are not acknowledged yet, and how many passed in both directions."""
         if not self._question:
             return None
@@ -74,13 +74,13 @@ class ControlConnection:
             return None
 
 
-def told(environment: Mapping[str, str]) -> str:
-    """What sshd has told this process of the connection; empty where it has told nothing."""
-    return environment.get(_CONNECTION) or (_told_to_sudo() if "SUDO_UID" in environment else "")
+def ssh_connection(environment: Mapping[str, str]) -> str:
+    """Return SSH_CONNECTION of this process; empty where there is none."""
+    return environment.get(_CONNECTION) or (_ssh_connection_above_sudo() if "SUDO_UID" in environment else "")
 
 
-def _told_to_sudo() -> str:
-    """What sshd has told a process above this one, as far as the kernel shows it; empty where none was told."""
+def _ssh_connection_above_sudo() -> str:
+    """Return SSH_CONNECTION of a process above this one, as far as the kernel shows it; empty where there is none."""
     pid = os.getppid()
     for _ in range(_MOST_PARENTS):
         with contextlib.suppress(OSError):
@@ -88,16 +88,16 @@ def _told_to_sudo() -> str:
                 name, _, value = line.decode(errors="replace").partition("=")
                 if name == _CONNECTION:
                     return value
-        if (found := process_of(pid)) is None:
+        if (process := process_of(pid)) is None:
             break
-        pid = found.parent
+        pid = process.parent
     return ""
 
 
-def ends_of(told: str) -> Ends | None:
-    """The two ends that sshd tells, `192.0.2.1 50000 192.0.2.2 22`; None for anything else."""
+def parse_ends(ssh_connection: str) -> Ends | None:
+    """Parse SSH_CONNECTION, `192.0.2.1 50000 192.0.2.2 22`; None for anything else."""
     try:
-        theirs, their_port, ours, our_port = told.split()
+        theirs, their_port, ours, our_port = ssh_connection.split()
         ip_address(theirs.partition("%")[0]), ip_address(ours.partition("%")[0])
         return theirs.partition("%")[0], int(their_port), ours.partition("%")[0], int(our_port)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Ports of this host: whether one is free, whether a server answers there, and what is still open on it."""
+"""Ports of this host: free ones, readiness of a server, and open connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_ipperf.core.portable.errors import LabError
 _OPEN_STATES = frozenset({"01", "03", "04", "05", "08", "09", "0B"})
 
 
-def taken(address: str, port: int, kind: socket.SocketKind) -> bool:
+def in_use(address: str, port: int, kind: socket.SocketKind) -> bool:
     """Whether a socket of this kind has the port there already; LabError where the address is not this host's."""
     family, where = _sockaddr(address, port)
     with socket.socket(family, kind) as sock:
@@ -38,16 +38,16 @@ def taken(address: str, port: int, kind: socket.SocketKind) -> bool:
 
 
 def free_port(addresses: Sequence[str], low: int, high: int, rng: random.Random) -> int:
-    """A port that neither TCP nor UDP has on any of the addresses, tried in random order; LabError without one."""
+    """Return a random port that neither TCP nor UDP uses on any of the addresses; LabError without one."""
     kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
     for port in rng.sample(range(low, high + 1), high + 1 - low):
-        if not any(taken(address, port, kind) for address in addresses for kind in kinds):
+        if not any(in_use(address, port, kind) for address in addresses for kind in kinds):
             return port
     raise LabError(f"no free port in {low}-{high} on {listed(addresses)}; free one or widen 'ports' in hosts.ini")
 
 
-def is_here(address: str) -> bool:
-    """Whether an address is one of this host's."""
+def is_local(address: str) -> bool:
+    """Return whether an address is one of this host's."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as sock:

@@ -1,4 +1,4 @@
-"""The kernel's own stamps on what it receives (socket(7), SO_TIMESTAMPNS): a measure of how late a client reads.
+"""Receive timestamps of the kernel (socket(7), SO_TIMESTAMPNS): how long data waited until a client read it.
 
 docs/decisions/0013-lateness-is-a-column.md says why they correct nothing.
 """
@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 SO_TIMESTAMPNS = 35
 _STAMP = struct.Struct("ll")
-STAMP_ROOM = socket.CMSG_SPACE(_STAMP.size)
+TIMESTAMP_SPACE = socket.CMSG_SPACE(_STAMP.size)
 """Bytes of control messages to have with each read."""
 
 
-def stamping() -> socket.socket:
-    """A socket that, while it is open, keeps the kernel stamping what it receives.
+def rx_timestamping() -> socket.socket:
+    """Return a socket that keeps receive timestamps enabled in the kernel while it is open.
 
     Without one the kernel would begin, and patch its own code for that, with each burst's first connection, and the
     first segments of the burst would have no stamp.
@@ -29,13 +29,13 @@ def stamping() -> socket.socket:
 
 
 def rx_delay_s(stamps: Sequence[tuple[int, int, bytes]], most_s: float) -> float:
-    """How long the segment read last had been there; nan without a stamp, or when it would be impossible.
+    """Return how long the segment read last had waited; nan without a timestamp, or when it would be impossible.
 
     Stamps are of the wall clock, which may be set at any moment; no segment waits for longer than `most_s`.
     """
     for _, kind, value in stamps:
         if kind == SO_TIMESTAMPNS and len(value) == _STAMP.size:
             seconds, nanoseconds = _STAMP.unpack(value)
-            rx_delay_s = (time.time_ns() - seconds * 1_000_000_000 - nanoseconds) * 1e-9
-            return rx_delay_s if 0 <= rx_delay_s <= most_s else math.nan
+            delay_s = (time.time_ns() - seconds * 1_000_000_000 - nanoseconds) * 1e-9
+            return delay_s if 0 <= delay_s <= most_s else math.nan
     return math.nan

@@ -1,4 +1,4 @@
-"""Where a client goes and by which sockets, the same for both clients."""
+"""Target of a burst, its sockets, and the kinds of their failures; the same for both clients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Target:
     addresses: tuple[str, ...] = ()
 
 
-def own_socket(target: Target, kind: int) -> socket.socket:
+def bound_socket(target: Target, kind: int) -> socket.socket:
     """A socket of the target's family, not blocking, bound to its source; OSError where it cannot be had."""
     sock = socket.socket(target.family, kind | socket.SOCK_NONBLOCK)
     try:

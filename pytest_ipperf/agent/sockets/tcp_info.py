@@ -1,4 +1,4 @@
-"""What the kernel tells of a TCP connection (tcp(7), TCP_INFO; linux/tcp.h), and what of it is kept of a run."""
+"""TCP_INFO of a connection (tcp(7), linux/tcp.h): its layout, and samples of it during a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_RTT_US = 0xFFFFFFFF
 
 
 class TcpInfo(NamedTuple):
-    """One look at one connection. What an older kernel does not tell is 0."""
+    """One sample of a connection's TCP_INFO; what an older kernel does not have is 0."""
 
     mss_bytes: int
     rtt_us: int
@@ -35,7 +35,7 @@ class TcpInfo(NamedTuple):
 
 
 def tcp_info(sock: socket.socket) -> TcpInfo:
-    """One look, in which the smallest round-trip time is 0 where there is none yet."""
+    """Return one sample, in which the smallest round-trip time is 0 where there is none yet."""
     return parsed(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ROOM_BYTES))
 
 
@@ -54,8 +54,8 @@ def segments(data: bytes) -> tuple[int, int]:
     return waiting, sent + received
 
 
-class Looks:
-    """Looks at all streams of a sender, every now and then. `series` has a row for each, see `COLUMNS`."""
+class TcpInfoSampler:
+    """Samples TCP_INFO of all streams of a sender from time to time. `series` has a row for each, see `COLUMNS`."""
 
     COLUMNS = (
         "at_s", "rtt_s", "rttvar_s", "cwnd_bytes", "delivery_rate_bit_s", "retransmits", "acked_bytes",
@@ -68,7 +68,7 @@ class Looks:
         self._last = [tcp_info(sock) for sock in socks]
         self.series: list[list[float]] = []
 
-    def look(self, at_s: float, *, counts: bool) -> None:
+    def sample(self, at_s: float, *, counts: bool) -> None:
         """One, `at_s` after the transfer's start, that counts for the run or not."""
         self._last = found = [tcp_info(sock) for sock in self._socks]
         if counts:
@@ -82,7 +82,7 @@ class Looks:
         """What metrics are made of, under the names of the engine's facts."""
         found, last = self._counted or [self._last], self._last
         means = [_means(each) for each in found]
-        rates = [sum(each.delivery_rate_bytes_s for each in look) * 8.0 for look in found]
+        rates = [sum(each.delivery_rate_bytes_s for each in sample) * 8.0 for sample in found]
         facts = {
             "retransmits": float(sum(each.retransmits for each in last)),
             "rtt_s": statistics.fmean(mean[0] for mean in means),
@@ -98,7 +98,7 @@ class Looks:
         return facts
 
     def detail(self) -> dict[str, Any]:
-        """What else is worth keeping: of each stream what its kernel told at the end, and the series."""
+        """What else is worth keeping: of each stream its last sample, and the series."""
         streams = [each._asdict() for each in self._last]
         return {"tcp_info": streams, "tcp_info_columns": list(self.COLUMNS), "tcp_info_series": self.series}
 

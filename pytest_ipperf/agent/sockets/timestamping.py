@@ -1,4 +1,4 @@
-"""The kernel's stamps on what a socket sends and receives (Linux, Documentation/networking/timestamping.rst).
+"""Software transmit and receive timestamps of the kernel (Linux, Documentation/networking/timestamping.rst).
 
 Those of software: taken where a packet is handed to a device, and where one has come from it. They are of the clock
 that may be set, so only their differences in a short time mean anything.
@@ -17,14 +17,14 @@ _FLAGS = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 7 | 1 << 11
 _STAMPS = struct.Struct("6l")  # of software, of nothing, of hardware
 _ERROR = struct.Struct("IBBBBII")  # sock_extended_err
 _ERRORS = {(socket.IPPROTO_IP, 11), (socket.IPPROTO_IPV6, 25)}  # IP_RECVERR, IPV6_RECVERR
-ROOM = 512
+CONTROL_BYTES = 512
 """Bytes of control messages to have with each read."""
 
 Messages = Sequence[tuple[int, int, bytes]]
 
 
-class Departures:
-    """Has a socket's packets stamped, and tells when those that it sent have left."""
+class TxTimestamps:
+    """Transmit timestamps of a socket: when the messages that it sent have left."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -37,7 +37,7 @@ class Departures:
         try:
             self._sock.send(message)
         except OSError:  # some kernels count what they refuse, so that they are made to begin anew
-            for _ in self.told():
+            for _ in self.read():
                 pass
             self._sent.clear()
             self._next = 0
@@ -45,21 +45,21 @@ class Departures:
                 self._sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags)
             raise
         self._sent[self._next] = number
-        self._sent.pop(self._next - 64, None)  # whose stamp was never told
+        self._sent.pop(self._next - 64, None)  # whose timestamp never came
         self._next = self._next + 1 & 0xFFFFFFFF
 
-    def told(self) -> Iterator[tuple[int, int]]:
-        """By number: when those have left of which that was not told yet, in ns."""
+    def read(self) -> Iterator[tuple[int, int]]:
+        """Yield the number of each message whose timestamp has come, and when it left, in ns."""
         with contextlib.suppress(BlockingIOError):
             while True:
-                messages = self._sock.recvmsg(0, ROOM, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)[1]
+                messages = self._sock.recvmsg(0, CONTROL_BYTES, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)[1]
                 keys = [_ERROR.unpack_from(value)[-1] for level, kind, value in messages if (level, kind) in _ERRORS]
-                if keys and keys[0] in self._sent and (left_ns := arrival_ns(messages)):
+                if keys and keys[0] in self._sent and (left_ns := rx_timestamp_ns(messages)):
                     yield self._sent.pop(keys[0]), left_ns
 
 
-def arrival_ns(messages: Messages) -> int:
-    """When what was read came, by its control messages; 0 where they do not tell."""
+def rx_timestamp_ns(messages: Messages) -> int:
+    """Return the receive timestamp in control messages; 0 where there is none."""
     for level, kind, value in messages:
         if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPING):
             seconds, nanoseconds, *_ = _STAMPS.unpack_from(value)

@@ -17,7 +17,7 @@ import socket
 import sys
 from collections.abc import Callable, Collection
 
-from pytest_ipperf.agent.sockets.buffers import give_room
+from pytest_ipperf.agent.sockets.buffers import set_buffer_size
 from pytest_ipperf.agent.sockets.filters import JUMP_EQUAL, LOAD_WORD, RETURN, attach
 from pytest_ipperf.agent.tunnels.encapsulation import PROTOCOL, EncapsulationRules
 from pytest_ipperf.transports.base import TunnelEndpoint
@@ -50,7 +50,7 @@ class Forwarder:
         self._outside.setsockopt(socket.IPPROTO_IP, _IP_HDRINCL, 1)
         for sock in (self._inside, self._outside):
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-                give_room(sock, option, _BUFFER_BYTES)
+                set_buffer_size(sock, option, _BUFFER_BYTES)
         self._outside.bind((end.local, 0))
         if not self._rules.isatap:
             self._outside.connect((end.remote, 0))  # the kernel gives it nothing of others

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_ipperf.agent.flows.engines.rtt import engine
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
-from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.lab.netns import delay_line
 
 NEAR = {4: "198.18.0.1", 6: "2001:2::1"}
@@ -55,7 +55,7 @@ def rows(report):
 def far():
     """Takes specs from its standard input, and a line when they are done."""
     say("")
-    with stamping():
+    with rx_timestamping():
         for line in sys.stdin:
             end = engine.far(FlowSpec(**json.loads(line)))
             say(json.dumps(end.listening))
@@ -71,7 +71,7 @@ class Pair:
     """`near` runs here, and the far end in a process with a namespace of its own."""
 
     def __init__(self, delay_s=0.0):
-        self._stamping = stamping()
+        self._stamping = rx_timestamping()
         code = f"import sys; sys.path[:0] = {[ROOT, HERE]}; import rtt_ends; rtt_ends.far()"
         words = ["unshare", "--net", sys.executable, "-c", code]
         self._far = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.kernel.timer_slack import undisturbed
+from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 
 
 def now():
@@ -17,7 +17,7 @@ def test_nothing_disturbs_it_while_it_lasts_and_all_is_as_before_after_an_error_
     before, found = now(), []
 
     def measure():
-        with undisturbed():
+        with low_jitter():
             found.append(now())
             raise KeyError
 

@@ -15,13 +15,13 @@ import time
 import pytest
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder
-from pytest_ipperf.agent.kernel.counters import TROUBLE, cpu_times_s, deltas, tcp_trouble
+from pytest_ipperf.agent.kernel.counters import ERROR_COUNTERS, cpu_times_s, deltas, tcp_error_counters
 from pytest_ipperf.agent.load.lean.epoll_client import Burst
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
-from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
@@ -151,7 +151,7 @@ def test_the_kernel_tells_how_late_the_client_was(address):
             time.sleep(0.05)
             super()._receive(connection, event)
 
-    with answering(address, answer) as port, stamping():
+    with answering(address, answer) as port, rx_timestamping():
         kind = application("http")
         made = Kept(Target(family_of(address), None, address, port, ""), [kind.conversation(page, 0, 4)], 5.0, 0)
         made.run()
@@ -172,7 +172,7 @@ def test_a_stepped_wall_clock_leaves_the_times_and_takes_the_lateness(step_s, nu
 
 
 def test_every_segment_is_stamped_once_the_kernel_has_begun(null):
-    with stamping():
+    with rx_timestamping():
         port = null("smtp")  # which takes longer than the kernel needs
         rows = rows_of(load(spec("smtp", "127.0.0.1", port, bursts=10)))
     assert len(rows) == 200
@@ -222,16 +222,16 @@ def test_the_receipt_tells_what_the_run_took_of_the_machine(null):
 
 
 def test_an_overflowing_queue_shows_in_the_counters():
-    before = tcp_trouble()
+    before = tcp_error_counters()
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server, contextlib.ExitStack() as stack:
         for _ in range(6):
             sock = stack.enter_context(socket.socket())
             sock.settimeout(0)
             sock.connect_ex(server.getsockname())
         time.sleep(0.05)
-        moved = deltas(before, tcp_trouble())
+        moved = deltas(before, tcp_error_counters())
     assert moved.get("ListenOverflows", 0) >= 1
-    assert set(moved) <= set(TROUBLE)
+    assert set(moved) <= set(ERROR_COUNTERS)
 
 
 def test_counters_that_rest_are_not_told():

@@ -17,7 +17,7 @@ ip addr add 198.18.0.1/24 dev one; ip neigh add 198.18.0.2 lladdr 02:00:00:00:00
 SENT = """
 import os, socket, struct, subprocess, sys, time
 from pytest_ipperf.agent.paths.capture import Capture
-from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 def packets(data):
     assert struct.unpack_from("=IHH", data) == (0xA1B23C4D, 2, 4)
     found, at = [], 24
@@ -104,7 +104,7 @@ def test_it_has_the_very_bytes_and_lengths_that_tcpdump_has(isolated):
     if TCPDUMP is None:
         pytest.skip("no tcpdump here (Debian: apt-get install tcpdump)")
     code = f"""
-stamped = stamping()
+stamped = rx_timestamping()
 time.sleep(0.1)
 argv = {TCPDUMP!r} + " -Z root -ni one -s 128 --immediate-mode -U -w - --time-stamp-precision=nano ip"
 beside = subprocess.Popen(argv.split(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)

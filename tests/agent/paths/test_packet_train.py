@@ -86,10 +86,10 @@ def test_a_train_takes_20_ms_within_limits_and_leaves_room_in_the_queue(rate):
 
 REAL = """
 import ctypes, os, subprocess, time
-from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.agent.paths.packet_train import TrainReceiver, length, rate_bit_s, send_train
 run = lambda words: subprocess.run(words.split(), check=True, capture_output=True)
-stamped = stamping()
+stamped = rx_timestamping()
 held = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)
 held.stdout.readline()
 run(f"ip link add near type veth peer name far netns {held.pid}")

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from pytest_ipperf.agent.paths.reachability import Responder, unreachable
-from pytest_ipperf.agent.sockets.ports import free_port, taken
+from pytest_ipperf.agent.sockets.ports import free_port, in_use
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
@@ -18,7 +18,7 @@ def test_a_door_opens_where_one_was_knocked_at_before(address):
     port = free_port([address], 20000, 29999, random.Random())
     for _ in range(3):
         end = time.monotonic() + 20
-        while taken(address, port, socket.SOCK_DGRAM) and time.monotonic() < end:  # until who answered there has gone
+        while in_use(address, port, socket.SOCK_DGRAM) and time.monotonic() < end:  # until who answered there has gone
             time.sleep(0.01)
         responder = Responder(address, (port, port))
         try:

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from pytest_ipperf.agent.sockets.control_connection import ControlConnection, ends_of
+from pytest_ipperf.agent.sockets.control_connection import ControlConnection, parse_ends
 
 
 @contextlib.contextmanager
@@ -25,34 +25,34 @@ def connected(address, *, mapped=False):
 
 @pytest.mark.parametrize(("address", "mapped"), [("127.0.0.1", False), ("::1", False), ("127.0.0.1", True)])
 def test_every_segment_of_it_is_counted_and_none_of_another(address, mapped):
-    with connected(address, mapped=mapped) as (far, near, told), connected(address) as (other, beside, _):
-        line = ControlConnection.of({"SSH_CONNECTION": told})
-        before = line.packets()
+    with connected(address, mapped=mapped) as (far, near, ends), connected(address) as (other, beside, _):
+        connection = ControlConnection.from_environment({"SSH_CONNECTION": ends})
+        before = connection.packets()
         assert before is not None
         beside.send(b"another's")
         assert other.recv(100)
-        assert line.packets() == before
+        assert connection.packets() == before
         near.send(b"order")
         assert far.recv(100)
-        assert (line.packets() or 0) > before
+        assert (connection.packets() or 0) > before
 
 
 @pytest.mark.parametrize(
-    "told",
+    "text",
     [
         "", "192.0.2.1", "a b c d", "192.0.2.1 x 192.0.2.2 22", "192.0.2.1 50000 192.0.2.2 22 more",
         "UNKNOWN 65535 UNKNOWN 65535",
     ],
 )  # fmt: skip
-def test_of_what_sshd_does_not_tell_nothing_is_known(told):
-    assert ends_of(told) is None
-    line = ControlConnection.of({"SSH_CONNECTION": told} if told else {})
-    assert line.packets() is None
-    line.settle(lambda _: None)
+def test_of_what_sshd_does_not_tell_nothing_is_known(text):
+    assert parse_ends(text) is None
+    connection = ControlConnection.from_environment({"SSH_CONNECTION": text} if text else {})
+    assert connection.packets() is None
+    connection.settle(lambda _: None)
 
 
 def test_the_two_ends_are_read_with_a_link_local_scope_too():
-    assert ends_of("fe80::1%eth0 50000 fe80::2%eth0 22") == ("fe80::1", 50000, "fe80::2", 22)
+    assert parse_ends("fe80::1%eth0 50000 fe80::2%eth0 22") == ("fe80::1", 50000, "fe80::2", 22)
 
 
 def test_a_connection_that_is_not_there_is_not_counted():
@@ -60,10 +60,10 @@ def test_a_connection_that_is_not_there_is_not_counted():
 
 
 def test_it_is_settled_when_nothing_has_passed_for_a_while_and_at_last_anyway():
-    with connected("127.0.0.1") as (far, near, told):
-        line = ControlConnection.of({"SSH_CONNECTION": told})
+    with connected("127.0.0.1") as (far, near, ends):
+        connection = ControlConnection.from_environment({"SSH_CONNECTION": ends})
         waits: list[float] = []
-        line.settle(waits.append)
+        connection.settle(waits.append)
         assert sum(waits) == pytest.approx(0.05)
 
         def disturbed(seconds):
@@ -72,13 +72,13 @@ def test_it_is_settled_when_nothing_has_passed_for_a_while_and_at_last_anyway():
             far.recv(1)
 
         waits.clear()
-        line.settle(disturbed)
+        connection.settle(disturbed)
         assert sum(waits) == pytest.approx(1.0)
 
 
 def test_what_is_not_acknowledged_yet_is_waited_for_however_long_the_round_trip(monkeypatch):
-    line, looks = ControlConnection(None), iter([(1, 10)] * 30 + [(0, 11)] * 100)
-    monkeypatch.setattr(line, "_look", lambda: next(looks))
+    connection, readings = ControlConnection(None), iter([(1, 10)] * 30 + [(0, 11)] * 100)
+    monkeypatch.setattr(connection, "_counters", lambda: next(readings))
     waits: list[float] = []
-    line.settle(waits.append)
+    connection.settle(waits.append)
     assert len(waits) == 30 + 10

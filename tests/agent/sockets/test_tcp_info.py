@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pytest_ipperf.agent.flows.spec import FlowSpec
 from pytest_ipperf.agent.flows.tcp.receiver import StreamReceiver
 from pytest_ipperf.agent.flows.tcp.streams import Streams
-from pytest_ipperf.agent.sockets.batch_io import Writes
-from pytest_ipperf.agent.sockets.tcp_info import Looks, TcpInfo, parsed, tcp_info
+from pytest_ipperf.agent.sockets.batch_io import WriteBatch
+from pytest_ipperf.agent.sockets.tcp_info import TcpInfo, TcpInfoSampler, parsed, tcp_info
 from pytest_ipperf.core.portable.errors import LabError
 from tests.support.needs import needs
 
@@ -46,7 +46,7 @@ def test_it_is_what_ss_says(ends):
         left -= len(far.recv(left))
     local, peer = near.getsockname()[1], near.getpeername()[1]
     words = ["ss", "-tin", f"sport = :{local} and dport = :{peer}"]
-    for _ in range(20):  # until no acknowledgement has come between the two looks at it
+    for _ in range(20):  # until no acknowledgement has come between the two samples of it
         before = tcp_info(near)
         said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         if before == tcp_info(near) and "bytes_acked:500001" in said:
@@ -82,7 +82,7 @@ def info(**known):
 
 
 def test_facts_are_means_in_the_run_and_sums_at_the_end(monkeypatch):
-    looks = {
+    samples = {
         1: [info(rtt_us=900, cwnd_segments=1, mss_bytes=1000), info(rtt_us=900, cwnd_segments=1, mss_bytes=1000)],
         2: [
             info(rtt_us=100, cwnd_segments=10, mss_bytes=1000, delivery_rate_bytes_s=10),
@@ -97,18 +97,18 @@ def test_facts_are_means_in_the_run_and_sums_at_the_end(monkeypatch):
             info(mss_bytes=1000, retransmits=3, bytes_sent=300, bytes_retrans=30, min_rtt_us=40),
         ],
     }
-    answers = iter([each for look in (1, 1, 2, 3, 4) for each in looks[look]])
+    answers = iter([each for number in (1, 1, 2, 3, 4) for each in samples[number]])
     monkeypatch.setattr("pytest_ipperf.agent.sockets.tcp_info.tcp_info", lambda _: next(answers))
     socks: list[Any] = [None, None]
-    taken = Looks(socks)
+    sampler = TcpInfoSampler(socks)
     for at_s, counts in ((0.1, False), (0.2, True), (0.3, True), (0.4, False)):
-        taken.look(at_s, counts=counts)
-    assert taken.facts() == pytest.approx({
+        sampler.sample(at_s, counts=counts)
+    assert sampler.facts() == pytest.approx({
         "retransmits": 5, "rtt_s": 250e-6, "cwnd_bytes": 25000, "delivery_rate_bit_s": 400, "mss_bytes": 1448,
         "base_rtt_s": 40e-6, "sent_bytes": 1000, "retransmitted_bytes": 100,
     })  # fmt: skip
-    assert [row[0] for row in taken.series] == [0.1, 0.2, 0.3, 0.4]
-    assert {len(row) for row in taken.series} == {len(Looks.COLUMNS)}
+    assert [row[0] for row in sampler.series] == [0.1, 0.2, 0.3, 0.4]
+    assert {len(row) for row in sampler.series} == {len(TcpInfoSampler.COLUMNS)}
 
 
 def until_full(call):
@@ -125,21 +125,21 @@ def test_a_batch_is_writes_of_their_own_and_tells_how_much_was_taken():
     with near, far:
         near.settimeout(0)
         far.settimeout(0)
-        taken = sum(until_full(Writes(near, bytes(range(32)), 64).send))
+        sampler = sum(until_full(WriteBatch(near, bytes(range(32)), 64).send))
         came = until_full(lambda: far.recv(4096))
         assert set(came) == {bytes(range(32))}
-        assert taken == 32 * len(came)
+        assert sampler == 32 * len(came)
 
 
 def test_a_batch_that_the_stream_takes_in_part_is_counted_to_the_byte(ends):
     near, far = ends
     near.settimeout(0)
-    taken = sum(until_full(Writes(near, bytes(500), 64).send))
+    sampler = sum(until_full(WriteBatch(near, bytes(500), 64).send))
     near.shutdown(socket.SHUT_WR)
     came = 0
     while size := len(far.recv(1 << 20)):
         came += size
-    assert came == taken
+    assert came == sampler
 
 
 class Still(Streams):

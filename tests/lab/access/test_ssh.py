@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.kernel.processes import process_of, tree
-from pytest_ipperf.agent.sockets.ports import free_port, taken
+from pytest_ipperf.agent.sockets.ports import free_port, in_use
 from pytest_ipperf.cli import main
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
@@ -112,7 +112,7 @@ def sshd(tmp_path_factory):
     try:
         found = Sshd(process.pid, port, folder)
         end = time.monotonic() + 20
-        while not taken("127.0.0.1", port, socket.SOCK_STREAM) and process.poll() is None and time.monotonic() < end:
+        while not in_use("127.0.0.1", port, socket.SOCK_STREAM) and process.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
         plain = subprocess.run(
             ["ssh", "-F", _config(found), "-oBatchMode=yes", "far", "true"],

@@ -61,7 +61,7 @@ def first(runs, fits):
     return next((each for each in itertools.islice(runs, 7) if fits(each)), None) or next(runs)
 
 
-def undisturbed(runs):
+def low_jitter(runs):
     """Skips the test where each of several runs says that its sender had no processor: such a run shows no rate."""
     found = first(runs, lambda receipt: not put_off(receipt))
     if put_off(found):
@@ -99,7 +99,7 @@ def test_udp_above_the_links_rate_loses_what_headers_leave_no_room_for(up, arm):
 
     found = first(runs, fits)
     if not fits(found):
-        found = undisturbed(runs)
+        found = low_jitter(runs)
     assert fits(found), (found.facts, found.notes)
     assert found.facts["clock_error_s"] == 0
 

@@ -30,7 +30,7 @@ from pytest_ipperf.agent.flows.rtt.responder import (
 )
 from pytest_ipperf.agent.flows.rtt.tcp_probes import ConnectProbe, MessageProbe
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
-from pytest_ipperf.agent.kernel.timer_slack import undisturbed
+from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 from pytest_ipperf.agent.paths.clock_exchange import clock_of_host
 from pytest_ipperf.core.portable.errors import LabError
 
@@ -121,7 +121,7 @@ class Rtt(Engine):
             probe = _open_probe(spec, busy_polls=busy_polls)
         except OSError as error:
             raise LabError(f"no probe of RTT {_way(spec)}: {error.strerror or error}") from error
-        with undisturbed(), contextlib.closing(probe):
+        with low_jitter(), contextlib.closing(probe):
             warm = _series(probe, spec, 1, spec.warmup_s, alive)
             cpu_s, began_s = time.process_time(), time.monotonic()
             run = _series(probe, spec, 1 + len(warm.sent_ns), spec.run_s, alive)

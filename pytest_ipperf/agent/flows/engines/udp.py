@@ -31,7 +31,7 @@ from pytest_ipperf.agent.flows.udp.receiver import DatagramReceiver, first_word
 from pytest_ipperf.agent.flows.udp.sockets import HEADERS_BYTES, bound, connected, explained, path_properties
 from pytest_ipperf.agent.flows.udp.unpaced_sender import UnpacedSender
 from pytest_ipperf.agent.kernel.reassembly import wait_for_drain
-from pytest_ipperf.agent.kernel.timer_slack import undisturbed
+from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 from pytest_ipperf.agent.paths.clock_exchange import OffsetServer, clock_of_host
 from pytest_ipperf.agent.paths.clock_sync import ClockMap, check_not_set, clock_ahead_ns, compare_clocks
 from pytest_ipperf.core.portable.errors import LabError
@@ -213,7 +213,7 @@ class _Udp(Engine):
             path = path_properties(spec, sock)
             samples = _clock_samples(spec)
             near = _Near(spec, sock, alive)
-            with explained(spec, port), undisturbed():
+            with explained(spec, port), low_jitter():
                 if _gap_s(spec):
                     near.pace()
                 else:

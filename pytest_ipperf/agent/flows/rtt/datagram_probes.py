@@ -8,7 +8,7 @@ import time
 
 from pytest_ipperf.agent.flows.rtt.frame import Frame
 from pytest_ipperf.agent.flows.rtt.probe import LOST, Probe, set_waiting
-from pytest_ipperf.agent.sockets.timestamping import ROOM, Departures, arrival_ns
+from pytest_ipperf.agent.sockets.timestamping import CONTROL_BYTES, TxTimestamps, rx_timestamp_ns
 
 _BUFFER_BYTES = 1 << 20
 _HEADERS_BYTES = 128
@@ -70,7 +70,7 @@ class TimestampedProbe(DatagramProbe):
 
     def __init__(self, sock: socket.socket, frame: Frame) -> None:
         super().__init__(sock, frame, busy_polls=False)
-        self._departures = Departures(sock)
+        self._tx_timestamps = TxTimestamps(sock)
         self._took: dict[int, int] = {}
         self._newest = 0
 
@@ -79,14 +79,14 @@ class TimestampedProbe(DatagramProbe):
         frame, clock = self._frame, time.monotonic_ns
         frame.set_number(number)
         began_ns = clock()
-        self._departures.send(number, frame.message)
+        self._tx_timestamps.send(number, frame.message)
         self._newest = number
         while clock() <= due_ns:
             with contextlib.suppress(BlockingIOError):
-                _, messages, _, _ = self._sock.recvmsg_into([self._buffer], ROOM)
+                _, messages, _, _ = self._sock.recvmsg_into([self._buffer], CONTROL_BYTES)
                 ended_ns = clock()
                 if ended_ns <= due_ns and frame.is_reply(self._buffer, number):
-                    self._note(number, arrival_ns(messages))
+                    self._note(number, rx_timestamp_ns(messages))
                     return ended_ns - began_ns
         return LOST
 
@@ -94,7 +94,7 @@ class TimestampedProbe(DatagramProbe):
         """Record when the reply came; the timestamp of the probe itself may be a moment late."""
         end_ns = time.monotonic_ns() + _STAMP_NS
         while came_ns and time.monotonic_ns() < end_ns:
-            for which, left_ns in self._departures.told():
+            for which, left_ns in self._tx_timestamps.read():
                 if which == number:
                     self._took[number] = came_ns - left_ns
                     return

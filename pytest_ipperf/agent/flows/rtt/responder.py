@@ -17,7 +17,7 @@ from threading import Thread
 from pytest_ipperf.agent.flows.rtt.frame import HEAD, wants_busy_poll
 from pytest_ipperf.agent.flows.rtt.probe import set_waiting
 from pytest_ipperf.agent.sockets.ports import free_port
-from pytest_ipperf.agent.sockets.timestamping import ROOM, Departures, arrival_ns
+from pytest_ipperf.agent.sockets.timestamping import CONTROL_BYTES, TxTimestamps, rx_timestamp_ns
 from pytest_ipperf.core.portable.errors import LabError
 
 _BUFFER_BYTES = 1 << 20
@@ -136,7 +136,7 @@ class TimestampingReflector(DatagramReflector):
 
     def _listen(self, address: str) -> None:
         super()._listen(address)
-        self._departures = Departures(self._sock)
+        self._tx_timestamps = TxTimestamps(self._sock)
         self._came: dict[int, int] = {}
         self._stamps: dict[int, tuple[int, int]] = {}
 
@@ -144,22 +144,22 @@ class TimestampingReflector(DatagramReflector):
         message, prober = bytearray(self._size), None
         while self._open:
             with contextlib.suppress(OSError):
-                size, messages, _, sender = self._sock.recvmsg_into([message], ROOM)
+                size, messages, _, sender = self._sock.recvmsg_into([message], CONTROL_BYTES)
                 if size == self._size and self._is_probe(message):
                     if not prober:
                         self._sock.connect(sender)
                         prober = sender
-                    self._reply(message, arrival_ns(messages))
+                    self._reply(message, rx_timestamp_ns(messages))
 
     def _reply(self, message: bytearray, came_ns: int) -> None:
-        for number, left_ns in self._departures.told():
+        for number, left_ns in self._tx_timestamps.read():
             self._stamps[number] = (self._came.pop(number, 0), left_ns)
             self._stamps.pop(number - _KEPT_STAMPS, None)
         ident, number, way, of, _, _ = HEAD.unpack_from(message)
         HEAD.pack_into(message, 0, ident, number, way, of, *self._stamps.get(of, (0, 0)))
         self._came[number] = came_ns
         self._came.pop(number - _KEPT_STAMPS, None)
-        self._departures.send(number, message)
+        self._tx_timestamps.send(number, message)
         self.answered += 1
 
 

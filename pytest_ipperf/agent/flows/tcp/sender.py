@@ -13,8 +13,8 @@ from typing import Any
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
 from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, limit_blocking, readable
-from pytest_ipperf.agent.sockets.batch_io import UnableError, Writes
-from pytest_ipperf.agent.sockets.tcp_info import Looks
+from pytest_ipperf.agent.sockets.batch_io import UnsupportedError, WriteBatch
+from pytest_ipperf.agent.sockets.tcp_info import TcpInfoSampler
 from pytest_ipperf.core.portable.errors import LabError
 
 _BLOCK_BYTES = 65536
@@ -35,10 +35,10 @@ class StreamSender(Streams):
 
     def run(self, alive: Callable[[], None]) -> FlowReport:
         """All of it; gives the facts of `Looks`, `send_buffer_bytes` and, of a run seen whole, `sender_cpu_s`."""
-        looks = Looks(self.socks)
+        sampler = TcpInfoSampler(self.socks)
         try:
             for at_s, _, counts in self.watch(self._spec.warmup_s, self._spec.run_s, alive):
-                looks.look(at_s, counts=counts)
+                sampler.sample(at_s, counts=counts)
             self._wait_end(alive)
         except LabError:
             # A host that is busy may hear of the end only when the receiver has waited long enough and gone.
@@ -46,11 +46,11 @@ class StreamSender(Streams):
                 raise
         buffer_bytes = effective_bytes(self.socks, socket.SO_SNDBUF)
         drained = self._drain()
-        looks.look(time.perf_counter() - self._began, counts=False)
-        facts = looks.facts() | {"send_buffer_bytes": float(buffer_bytes)}
+        sampler.sample(time.perf_counter() - self._began, counts=False)
+        facts = sampler.facts() | {"send_buffer_bytes": float(buffer_bytes)}
         if self.wall_s:
             facts["sender_cpu_s"] = self.cpu_s
-        detail: dict[str, Any] = looks.detail() | {"drained": drained}
+        detail: dict[str, Any] = sampler.detail() | {"drained": drained}
         return FlowReport(
             facts=facts,
             detail={"sender": detail},
@@ -70,8 +70,8 @@ class StreamSender(Streams):
     def _writer(self, sock: socket.socket) -> Callable[[], int]:
         """Makes one write, or a batch of them, and gives the bytes that the socket took."""
         if len(self._content) < _BATCHED_BYTES:
-            with contextlib.suppress(UnableError):
-                return Writes(sock, self._content, _BATCH).send
+            with contextlib.suppress(UnsupportedError):
+                return WriteBatch(sock, self._content, _BATCH).send
         return functools.partial(sock.send, self._content)
 
     def _wait_end(self, alive: Callable[[], None]) -> None:

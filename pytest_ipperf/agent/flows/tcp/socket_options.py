@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.sockets.buffers import give_room
+from pytest_ipperf.agent.sockets.buffers import set_buffer_size
 from pytest_ipperf.agent.sockets.ports import listed
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.units import bytes_text
@@ -92,7 +92,7 @@ def _set_congestion(sock: socket.socket, name: str) -> None:
 
 def _set_buffer(sock: socket.socket, option: int, size_bytes: int) -> None:
     try:
-        give_room(sock, option, size_bytes)
+        set_buffer_size(sock, option, size_bytes)
     except OSError as error:
         raise LabError(
             f"a window of {bytes_text(size_bytes)} is refused by this host's kernel: {error.strerror}"

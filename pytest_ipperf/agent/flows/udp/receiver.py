@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pytest_ipperf.agent.flows.udp.counter import MOST, SequenceCounter
 from pytest_ipperf.agent.flows.udp.sequence import SequenceHeaders
-from pytest_ipperf.agent.sockets.batch_io import STAMP_WORDS, Inbox, PlainInbox, Taken, UnableError
+from pytest_ipperf.agent.sockets.batch_io import STAMP_WORDS, ReceiveBatch, Received, SingleReceiver, UnsupportedError
 
 _RUN = MOST
 _MOST_BYTES = 65507
@@ -101,7 +101,7 @@ class CountingSink:
 class _Box(Protocol):
     messages: int
 
-    def read(self) -> Iterable[Taken]: ...
+    def read(self) -> Iterable[Received]: ...
 
 
 class DatagramReceiver:
@@ -189,16 +189,16 @@ class DatagramReceiver:
 def _box(sock: socket.socket, size: int, *, flood: bool) -> tuple[_Box, str]:
     segments = min(_SEGMENTS, _MOST_BYTES // size)
     ways: list[tuple[str, Callable[[], _Box]]] = [
-        ("recvmmsg", lambda: Inbox(sock, size, _BATCH)),
-        ("recvmsg", lambda: PlainInbox(sock, size)),
+        ("recvmmsg", lambda: ReceiveBatch(sock, size, _BATCH)),
+        ("recvmsg", lambda: SingleReceiver(sock, size)),
     ]
     if flood and segments > 1:
-        ways.insert(0, ("recvmmsg, UDP_GRO", lambda: Inbox(sock, size, _MESSAGES, segments)))
+        ways.insert(0, ("recvmmsg, UDP_GRO", lambda: ReceiveBatch(sock, size, _MESSAGES, segments)))
     why: list[str] = []
     for how, make in ways:
         try:
             return make(), "; ".join([how, *why])
-        except UnableError as error:
+        except UnsupportedError as error:
             why.append(str(error))
     raise AssertionError
 

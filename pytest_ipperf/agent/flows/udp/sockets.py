@@ -12,7 +12,7 @@ from typing import Any
 from pytest_ipperf.agent.flows.spec import FlowSpec
 from pytest_ipperf.agent.kernel.qdiscs import disciplines
 from pytest_ipperf.agent.paths.routes import route
-from pytest_ipperf.agent.sockets.buffers import give_room
+from pytest_ipperf.agent.sockets.buffers import set_buffer_size
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 
@@ -94,4 +94,4 @@ def _socket(address: str) -> socket.socket:
 
 
 def _room(sock: socket.socket, option: int, wanted_bytes: int) -> dict[str, int]:
-    return {"asked_bytes": wanted_bytes, "effective_bytes": give_room(sock, option, wanted_bytes)}
+    return {"asked_bytes": wanted_bytes, "effective_bytes": set_buffer_size(sock, option, wanted_bytes)}

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from pytest_ipperf.agent.flows.udp.sequence import SequenceHeaders
-from pytest_ipperf.agent.sockets.batch_io import HEAD_BYTES, SOL_UDP, UDP_SEGMENT, Outbox, UnableError
+from pytest_ipperf.agent.sockets.batch_io import HEAD_BYTES, SOL_UDP, UDP_SEGMENT, SendBatch, UnsupportedError
 
 _MESSAGES = 64
 _SEGMENTS = (128, 64)  # UDP_MAX_SEGMENTS of newer and of older kernels
@@ -66,7 +66,7 @@ class UnpacedSender:
         for how, make in self._ways:
             try:
                 self._box = make()
-            except UnableError as error:
+            except UnsupportedError as error:
                 self._why.append(str(error))
             else:
                 self.how = "; ".join([how, *self._why])
@@ -106,8 +106,8 @@ class UnpacedSender:
 def _ways(sock: socket.socket, size: int, *, cut: bool) -> Iterable[tuple[str, Callable[[], _Writer]]]:
     most = _MOST_BYTES // size
     for segments in dict.fromkeys(min(each, most) for each in _SEGMENTS) if cut and most > 1 else ():
-        yield f"sendmmsg, UDP_SEGMENT x{segments}", partial(Outbox, sock, size, 1, segments)
-    yield f"sendmmsg x{_MESSAGES}", partial(Outbox, sock, size, _MESSAGES)
+        yield f"sendmmsg, UDP_SEGMENT x{segments}", partial(SendBatch, sock, size, 1, segments)
+    yield f"sendmmsg x{_MESSAGES}", partial(SendBatch, sock, size, _MESSAGES)
     yield "send", partial(_Plain, sock, size)
 
 

@@ -18,7 +18,7 @@ from pytest_ipperf.agent.load.lean.connection import (
     DataConnection,
 )
 from pytest_ipperf.agent.load.lean.loop import Loop
-from pytest_ipperf.agent.sockets.target import connect_kind, failure_kind, own_socket
+from pytest_ipperf.agent.sockets.target import bound_socket, connect_kind, failure_kind
 
 _LAST_PORT = 65535
 
@@ -37,7 +37,7 @@ class DataConnections:
             self._burst.fail(connection, f"protocol: data port {port}")
             return
         try:
-            sock = own_socket(self._burst.target, socket.SOCK_STREAM)
+            sock = bound_socket(self._burst.target, socket.SOCK_STREAM)
         except OSError as error:
             self._burst.fail(connection, f"data {failure_kind(error)}")
             return

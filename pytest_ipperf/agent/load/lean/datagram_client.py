@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_ipperf.agent.load.lean.connection import ASKING, READ_BYTES, Connection
 from pytest_ipperf.agent.load.lean.epoll_client import Burst
-from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, STAMP_ROOM
-from pytest_ipperf.agent.sockets.target import failure_kind, own_socket
+from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, TIMESTAMP_SPACE
+from pytest_ipperf.agent.sockets.target import bound_socket, failure_kind
 
 
 class DatagramBurst(Burst):
@@ -27,7 +27,7 @@ class DatagramBurst(Burst):
         connection.query = connection.conversation.first_bytes()
         self.count_started()
         try:
-            sock = connection.sock = own_socket(self.target, socket.SOCK_DGRAM)
+            sock = connection.sock = bound_socket(self.target, socket.SOCK_DGRAM)
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             sock.connect((connection.peer, self.target.port))
             sock.send(connection.query)
@@ -42,7 +42,7 @@ class DatagramBurst(Burst):
 
     def _answered(self, connection: Connection, _: int) -> None:
         try:
-            data, stamps, _, _ = connection.sock.recvmsg(READ_BYTES, STAMP_ROOM)
+            data, stamps, _, _ = connection.sock.recvmsg(READ_BYTES, TIMESTAMP_SPACE)
         except BlockingIOError:
             return
         except OSError as error:

@@ -40,8 +40,8 @@ from pytest_ipperf.agent.load.lean.connection import (
 from pytest_ipperf.agent.load.lean.data_connections import DataConnections
 from pytest_ipperf.agent.load.lean.loop import Stamps
 from pytest_ipperf.agent.load.lean.timers import BurstTimers
-from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, STAMP_ROOM, rx_delay_s
-from pytest_ipperf.agent.sockets.target import Target, answer_failure, connect_kind, failure_kind, own_socket
+from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, TIMESTAMP_SPACE, rx_delay_s
+from pytest_ipperf.agent.sockets.target import Target, answer_failure, bound_socket, connect_kind, failure_kind
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols.base import Conversation
 
@@ -129,7 +129,7 @@ class Burst:
 
     def _resolve(self, connection: Connection) -> None:
         try:
-            sock = connection.sock = own_socket(self.target, socket.SOCK_DGRAM)
+            sock = connection.sock = bound_socket(self.target, socket.SOCK_DGRAM)
             sock.connect(self._resolver)
             sock.send(connection.query)
         except OSError as error:
@@ -164,7 +164,7 @@ class Burst:
     def _connect(self, connection: Connection) -> None:
         connection.state = CONNECTING
         try:
-            sock = connection.sock = own_socket(self.target, socket.SOCK_STREAM)
+            sock = connection.sock = bound_socket(self.target, socket.SOCK_STREAM)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             code = sock.connect_ex((connection.peer, self.target.port))
@@ -208,7 +208,7 @@ class Burst:
             return
         for _ in TURN:
             try:
-                data, stamps, _, _ = connection.sock.recvmsg(READ_BYTES, STAMP_ROOM)
+                data, stamps, _, _ = connection.sock.recvmsg(READ_BYTES, TIMESTAMP_SPACE)
             except BlockingIOError:
                 return
             except OSError as error:

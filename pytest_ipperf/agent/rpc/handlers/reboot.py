@@ -9,7 +9,7 @@ import subprocess
 
 from pytest_ipperf.agent.host_state.state_dir import boot
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
-from pytest_ipperf.agent.sockets.ports import is_here
+from pytest_ipperf.agent.sockets.ports import is_local
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program
 
@@ -53,7 +53,7 @@ class RebootHandlers(Handlers):
 
     def lacking(self, addresses: list[str]) -> list[str]:
         """Those of these addresses that this host does not have, or not yet."""
-        return [address for address in addresses if not is_here(address)]
+        return [address for address in addresses if not is_local(address)]
 
 
 handlers = RebootHandlers

@@ -12,7 +12,7 @@ from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.agent.sockets.ports import open_connections
-from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 
 _POLL_S = 0.005
 
@@ -22,7 +22,7 @@ class RunHandlers(Handlers):
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
-        context.stack.enter_context(contextlib.closing(stamping()))
+        context.stack.enter_context(contextlib.closing(rx_timestamping()))
         self._flows = context.stack.enter_context(contextlib.closing(runner.Flows()))
 
     def load(self, spec: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from pytest_ipperf.agent.flows.rtt.frame import HEAD
 from pytest_ipperf.agent.flows.rtt.icmp import echo_socket
 from pytest_ipperf.agent.flows.spec import FlowReport
 from pytest_ipperf.agent.sockets import timestamping
-from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.core.portable.errors import LabError
 from tests.agent.flows.rtt_ends import known, rows, spec
 from tests.support.needs import require
@@ -51,7 +51,7 @@ def _may_ping():
 @contextlib.contextmanager
 def answering(one):
     """A spec that knows of its far end, while that is there."""
-    with contextlib.closing(engine.far(one)) as far, stamping():
+    with contextlib.closing(engine.far(one)) as far, rx_timestamping():
         yield replace(one, far=dict(far.listening))
 
 
@@ -347,7 +347,7 @@ def test_where_one_processor_is_all_both_ends_sleep(probe, monkeypatch):
 
 
 def test_without_stamps_nothing_is_known_of_the_wire(monkeypatch):
-    monkeypatch.setattr(datagram_probes, "arrival_ns", lambda _: 0)
+    monkeypatch.setattr(datagram_probes, "rx_timestamp_ns", lambda _: 0)
     with pytest.raises(LabError, match=r"^the kernels have no stamps of probes by udp from .*; wait as 'path' or"):
         ran(spec(HERE, HERE, "udp", "wire"))
 
@@ -355,8 +355,8 @@ def test_without_stamps_nothing_is_known_of_the_wire(monkeypatch):
 def test_replies_without_stamps_are_left_out(monkeypatch):
     _may_ping()
     stamps = iter(range(10**9))
-    real = timestamping.arrival_ns
-    monkeypatch.setattr(datagram_probes, "arrival_ns", lambda messages: real(messages) if next(stamps) % 2 else 0)
+    real = timestamping.rx_timestamp_ns
+    monkeypatch.setattr(datagram_probes, "rx_timestamp_ns", lambda messages: real(messages) if next(stamps) % 2 else 0)
     report = ran(spec(HERE, HERE, "icmp", "wire", run_s=0.1, far={"port": 0}))
     left_out = report.facts["sent"] - report.attempted
     assert 0 < left_out < report.facts["sent"]
@@ -373,15 +373,15 @@ def test_a_stamp_is_that_of_its_packet_also_after_one_that_was_refused():
     ):
         far.bind((HERE, 0))
         near.connect(far.getsockname())
-        departures = timestamping.Departures(near)
+        timestamps = timestamping.TxTimestamps(near)
         report: dict[int, int] = {}
         for number in range(1, 200):
             before_ns = time.time_ns()
             message = bytes(70000 if number % 5 == 0 else 40)
             with contextlib.suppress(OSError):
-                departures.send(number, message)
+                timestamps.send(number, message)
             # Of the last one before a refused one, nobody asks any more.
-            report |= dict(departures.told()) if number % 5 != 4 else {}
+            report |= dict(timestamps.read()) if number % 5 != 4 else {}
             if number in report:
                 assert before_ns <= report[number] <= time.time_ns()
         assert sorted(report) == [number for number in range(1, 200) if number % 5 not in {0, 4}]

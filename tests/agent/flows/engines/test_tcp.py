@@ -86,7 +86,7 @@ from pytest_ipperf.agent.sockets import batch_io as mmsg
 asked = []
 def missing(name, _beside):
     asked.append(name)
-    raise mmsg.UnableError(f"{name}: none")
+    raise mmsg.UnsupportedError(f"{name}: none")
 mmsg._found = missing
 near, far = run(spec(payload_bytes=32))
 print([asked, facts(near, far)["payload_bytes"]])

@@ -343,7 +343,7 @@ def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
 @pytest.mark.parametrize("rate", [1e7, "flood"])
 def test_plain_calls_do_as_well(monkeypatch, rate):
     def missing(name, _beside):
-        raise batch_io.UnableError(f"{name}: none")
+        raise batch_io.UnsupportedError(f"{name}: none")
 
     monkeypatch.setattr(batch_io, "_found", missing)
     with listening(rate=rate, run_s=0.05) as (spec, far):

@@ -21,7 +21,7 @@ from pytest_ipperf.agent.load.library_client import LibraryBurst
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.samples import packed
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -160,7 +160,7 @@ def _no_descriptor_is_left():
 @both_families
 @pytest.mark.parametrize("source", [None, ""])
 def test_each_asks_by_a_socket_of_its_own_and_has_one_phase(client, address, source):
-    with stamping(), Oracle(address) as oracle:
+    with rx_timestamping(), Oracle(address) as oracle:
         time.sleep(0.02)  # until the kernel stamps
         made = burst(address, oracle.port, 20, client=client, source=source)
     assert failures(made) == {"": 20}

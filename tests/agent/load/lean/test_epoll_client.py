@@ -620,7 +620,7 @@ def test_one_whose_peer_is_faster_than_the_client_leaves_the_others_their_turn(m
         conn.sendall(b"x")
         wait_for_client(conn)
 
-    monkeypatch.setattr("pytest_ipperf.agent.load.lean.epoll_client.own_socket", socket_for)
+    monkeypatch.setattr("pytest_ipperf.agent.load.lean.epoll_client.bound_socket", socket_for)
     with Listener("127.0.0.1", talk) as server:
         target = Target(socket.AF_INET, None, "127.0.0.1", server.port, "")
         made = Burst(target, [Reader("much", heard), Reader("little", heard)], 30.0, 0)
