@@ -239,8 +239,8 @@ class _Course:
 
     def _count(self, epoch: Epoch, when: str) -> None:
         """What interfaces have counted, before the runs of an epoch or after them, where hosts tell it."""
-        if told := self.meters.counters():
-            self.hear.counters(epoch.number, when, told)
+        if counters := self.meters.counters():
+            self.hear.counters(epoch.number, when, counters)
 
     def _measures(self, arm: Arm) -> bool:
         return arm not in self.answered and arm not in self.trouble

@@ -30,14 +30,14 @@ def runs(sent, lost=0.0):
 
 
 @pytest.mark.parametrize(
-    ("sent", "lost", "told"), [(2, 0.0, True), (99, 0.0, True), (100, 0.0, False), (2, 0.1, False)]
+    ("sent", "lost", "reported"), [(2, 0.0, True), (99, 0.0, True), (100, 0.0, False), (2, 0.1, False)]
 )
-def test_of_few_datagrams_of_which_none_was_lost_it_is_not_believed_that_few_are(sent, lost, told):
+def test_of_few_datagrams_of_which_none_was_lost_it_is_not_believed_that_few_are(sent, lost, reported):
     """The rule of three: of n that were sent up to 3 / n may be lost."""
     question = Question("loss", Margin.parse("0.5pp"))
     doubts = _too_few(runs(sent, lost), CELL, CONDITIONS, question)
-    assert list(doubts) == [Verdict.WITHIN] * told
-    if sent == 2 and told:
+    assert list(doubts) == [Verdict.WITHIN] * reported
+    if sent == 2 and reported:
         assert doubts[Verdict.WITHIN] == (
             "of 12 that were sent none was lost, and up to 25 % might be; 600 would do (--duration)"
         )

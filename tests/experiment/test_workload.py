@@ -49,12 +49,12 @@ class Script:
     address for arms `without`.
     """
 
-    def __init__(self, told, contradicts=lambda arm, epoch: [], slow=None, *, floor_fails=False, lacks=(),
+    def __init__(self, reported, contradicts=lambda arm, epoch: [], slow=None, *, floor_fails=False, lacks=(),
                  lacks_from=0, unrestored=(), trains=(), without=()):  # fmt: skip
         self._without = without
         self._trains = dict(trains)
         self.floor_fails = floor_fails
-        self._told, self._contradicts, self._slow = told, contradicts, slow
+        self._told, self._contradicts, self._slow = reported, contradicts, slow
         self._lacks, self._lacks_from, self._unrestored = lacks, lacks_from, unrestored
         self.epochs, self.ran, self.now, self.asked = 0, [], 0.0, []
         self.tunnels = Tunnels()
@@ -157,9 +157,9 @@ class Heard(list):
 def course(monkeypatch):
     """Measures the workload by a script; gives the script, what was heard, and what came of it or was raised."""
 
-    def run(told, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "",
+    def run(reported, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "",
             *, testbed=BUILTIN["loopback"], **change):  # fmt: skip
-        script, heard = Script(told, **change), Heard()
+        script, heard = Script(reported, **change), Heard()
         monkeypatch.setattr(workload, "live_testbed", script.live_testbed)
         monkeypatch.setattr(workload, "leased", lambda *_: contextlib.nullcontext())
         monkeypatch.setattr(workload, "time", script)
@@ -227,8 +227,8 @@ def test_a_path_that_misses_its_rate_is_noted_and_measured(course):
 
 def test_links_without_a_rate_have_no_pace(course):
     _, _, found = course(well)
-    told = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN).records[0]
-    assert (told.rate_bit_s, told.one_machine, told.test.pace) == (0.0, True, None)
+    reported = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN).records[0]
+    assert (reported.rate_bit_s, reported.one_machine, reported.test.pace) == (0.0, True, None)
 
 
 def test_an_arm_whose_run_contradicts_itself_is_measured_no_further(course):
@@ -311,11 +311,11 @@ def test_one_lost_connection_is_data_even_where_it_is_the_whole_run(course):
 
 def test_another_arm_of_which_nothing_completes_is_a_finding(course):
     _, _, found = course(lambda n, arm: (300, {}, []) if arm == FOUR else (0, {"connect refused": 300}, []))
-    told = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN)
-    assert told.effects[-1].shown.low > 10_000
-    assert told.failures is not None
-    assert told.failures.estimate == 100
-    assert told.records[-1].test.failed == {"connect refused": 12 * 300}
+    reported = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN)
+    assert reported.effects[-1].shown.low > 10_000
+    assert reported.failures is not None
+    assert reported.failures.estimate == 100
+    assert reported.records[-1].test.failed == {"connect refused": 12 * 300}
 
 
 # --- tunnels ----------------------------------------------------------------------------------------------------------
@@ -336,8 +336,8 @@ def test_a_transport_of_which_every_arm_is_closed_is_built_no_more(course):
 def test_a_transport_that_cannot_be_made_is_the_trouble_of_its_arm_alone(course):
     script, heard, found = course(well, arms=(SIX, TUNNEL, ISATAP), lacks=("tunnel",))
     assert list(found.trouble) == [TUNNEL]
-    told = "arm ipv6-tunnel: nothing can carry tunnel; it is not measured"
-    assert [each for each in heard if isinstance(each, str)] == [told, "ended"]
+    reported = "arm ipv6-tunnel: nothing can carry tunnel; it is not measured"
+    assert [each for each in heard if isinstance(each, str)] == [reported, "ended"]
     assert [each[2] for each in heard if each[0] == "epoch"] == [["ipv4", "ipv6", "ipv6-isatap"]] * 6
     assert (TUNNEL in script.ran, script.ran.count(ISATAP)) == (False, 18)
     # Nobody asks for it again.
@@ -412,13 +412,13 @@ def test_what_is_decided_at_a_look_is_measured_no_further(course):
 
 def test_the_data_of_a_cell_end_at_its_look(course):
     _, _, both = course(few, LOOKS, arms=(SIX, TWIN), slow=slow)
-    told = question(both, SIX)
-    assert [effect.n_epochs for effect in told.effects] == [10]
-    assert {run.epoch for run in told.runs} == set(range(10))
-    (record,) = told.records
+    reported = question(both, SIX)
+    assert [effect.n_epochs for effect in reported.effects] == [10]
+    assert {run.epoch for run in reported.runs} == set(range(10))
+    (record,) = reported.records
     assert (record.look, record.looks, record.epochs) == (1, 3, 10)
     assert (len(record.test.values), len(record.reference.values), record.reference.completed) == (30, 30, 90)
-    assert told.stopped == "what the tests ask by marker or --margin had its answer"
+    assert reported.stopped == "what the tests ask by marker or --margin had its answer"
     open_to_the_end = question(both, TWIN)
     assert [record.epochs for record in open_to_the_end.records] == [10, 20, 30]
     assert [len(record.reference.values) for record in open_to_the_end.records] == [30, 60, 90]
@@ -567,8 +567,8 @@ def test_hosts_are_started_anew_before_each_epoch_but_the_first(course, monkeypa
         def close(self):
             order.append("closed")
 
-    def reboot_hosts(told, lease):
-        order.append(told.name)
+    def reboot_hosts(reported, lease):
+        order.append(reported.name)
         return {"alpha": 40.0, "beta": 50.5}
 
     monkeypatch.setattr(workload, "reboot_hosts", reboot_hosts)
@@ -576,12 +576,12 @@ def test_hosts_are_started_anew_before_each_epoch_but_the_first(course, monkeypa
     _, heard, _ = course(lambda number, arm: (30, {}, ()), asked, testbed=testbed)
     epochs = CONDITIONS.design.epochs
     assert order == ["closed", "office"] * (epochs - 1)
-    told = [each for each in heard if each[0] in ("rebooted", "epoch")]
-    assert [each[:2] for each in told] == [
+    reported = [each for each in heard if each[0] in ("rebooted", "epoch")]
+    assert [each[:2] for each in reported] == [
         ("epoch", 0),
         *(pair for number in range(1, epochs) for pair in (("rebooted", number), ("epoch", number))),
     ]
-    assert told[1][2] == {"alpha": 40.0, "beta": 50.5}
+    assert reported[1][2] == {"alpha": 40.0, "beta": 50.5}
     assert "starting alpha, beta anew for epoch 1" in heard
     order.clear()
     course(lambda number, arm: (30, {}, ()), dataclasses.replace(asked, reboot=False), testbed=testbed)

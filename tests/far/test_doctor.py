@@ -8,7 +8,7 @@ from tests.support.doctor import asked, findings
 
 
 def grades(found):
-    return {grade for told in found.values() for grade, _ in told}
+    return {grade for reported in found.values() for grade, _ in reported}
 
 
 def test_of_hosts_that_are_well_nothing_is_wrong_and_nothing_is_left(farm):
@@ -35,10 +35,10 @@ def test_of_an_unreachable_host_that_is_told_and_the_others_are_examined(farm):
     hosts.change("client1", python="/nowhere/python3")
     found, status = findings(hosts)
     assert status == 1
-    ((grade, told),) = found["client1", "way in"]
+    ((grade, reported),) = found["client1", "way in"]
     assert grade == "wrong"
-    assert "/nowhere/python3" in told
-    assert told.endswith("install Python 3.10 or later there, or name it in key python")
+    assert "/nowhere/python3" in reported
+    assert reported.endswith("install Python 3.10 or later there, or name it in key python")
     assert found["server1", "way in"][0][0] == "well"
     assert found["server1", "addresses"][0][0] == "well"
 
@@ -49,16 +49,16 @@ def test_of_a_python_that_is_none_or_may_not_be_run_that_is_told(farm):
     hosts.change("server1", python="/bin/ls")
     found, status = findings(hosts)
     assert status == 1
-    ((_, told),) = found["client1", "way in"]
-    assert told.endswith("(exit status 126): user root may not run it: correct key python, or its rights there")
-    ((_, told),) = found["server1", "way in"]
-    assert "import sys" not in told
-    assert ": correct key python, if that is no Python: ssh " in told
-    assert told.endswith("/bin/ls --version")
+    ((_, reported),) = found["client1", "way in"]
+    assert reported.endswith("(exit status 126): user root may not run it: correct key python, or its rights there")
+    ((_, reported),) = found["server1", "way in"]
+    assert "import sys" not in reported
+    assert ": correct key python, if that is no Python: ssh " in reported
+    assert reported.endswith("/bin/ls --version")
     hosts.change("client1", ssh_config="/nowhere/config")
-    ((_, told),) = findings(hosts)[0]["client1", "way in"]
-    assert "/nowhere/config" in told
-    assert told.endswith("(exit status 255): correct key ssh_config")
+    ((_, reported),) = findings(hosts)[0]["client1", "way in"]
+    assert "/nowhere/config" in reported
+    assert reported.endswith("(exit status 255): correct key ssh_config")
 
 
 def test_what_is_wrong_between_hosts_is_told_for_each_way(farm):
@@ -82,9 +82,9 @@ def test_what_is_wrong_between_hosts_is_told_for_each_way(farm):
     assert ("doubtful", "the hosts' devices have different MTUs: client1 1500, server1 1400: give them one") in (
         found["", "MTU"]
     )
-    ((grade, told),) = found["client1", "devices"]
+    ((grade, reported),) = found["client1", "devices"]
     assert grade == "doubtful"
-    assert told.startswith(f"{client.device} is shaped by tbf at 50 Mbit/s: tc qdisc del dev {client.device} root")
+    assert reported.startswith(f"{client.device} is shaped by tbf at 50 Mbit/s: tc qdisc del dev {client.device} root")
 
 
 def test_addresses_and_keys_that_are_not_true_are_told(farm):
@@ -98,9 +98,9 @@ def test_addresses_and_keys_that_are_not_true_are_told(farm):
     assert found["server1", "ports"][0][0] == "doubtful"
     assert "40000-40100 overlaps the ephemeral ports" in found["server1", "ports"][0][1]
     assert found["server1", "reboot"] == [("wrong", "key reboot: there is no program /nowhere/reboot: correct the key")]
-    assert any("key cpus names 4095" in told for _, told in found["server1", "processors"])
+    assert any("key cpus names 4095" in reported for _, reported in found["server1", "processors"])
     ways = found["client1 -> server1", "reach"]
-    assert any("2001:2:0:10::77 is not an address of host server1" in told for _, told in ways)
+    assert any("2001:2:0:10::77 is not an address of host server1" in reported for _, reported in ways)
 
 
 # As an agent leaves it whose folder somebody has busy.
@@ -129,9 +129,9 @@ def test_a_mark_is_told_cleared_of_what_is_gone_and_of_the_rest_when_asked(farm)
         assert ("wrong", f"a folder is left (still so; {marked}): {clear}") in found["server1", "left"]
     server.run("umount", f"{server.tmp}/ipperf-busy/mounted")
     found, status = findings(hosts, "--testbed=bed1")
-    told = [said for _, said in found["server1", "left"]]
-    assert status == 0, told
-    assert any(said == "cleared the mark of: a folder is left" for said in told)
+    reported = [said for _, said in found["server1", "left"]]
+    assert status == 0, reported
+    assert any(said == "cleared the mark of: a folder is left" for said in reported)
     found, status = findings(hosts)
     assert found["server1", "left"] == [("well", "nothing")]
 
@@ -152,9 +152,9 @@ def test_a_host_that_is_measured_on_is_left_in_peace(farm):
         finally:
             holder.kill()
     assert status == 0
-    ((grade, told),) = found["server1", "lease"]
+    ((grade, reported),) = found["server1", "lease"]
     assert grade == "doubtful"
-    assert told.startswith("held by process ")
-    ((grade, told),) = found["", "reach"]
+    assert reported.startswith("held by process ")
+    ((grade, reported),) = found["", "reach"]
     assert grade == "doubtful"
-    assert told.startswith("the ways were not tried, as somebody measures on server1: ask again when it is over")
+    assert reported.startswith("the ways were not tried, as somebody measures on server1: ask again when it is over")

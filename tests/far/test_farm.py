@@ -33,8 +33,8 @@ def test_hosts_are_machines_of_their_own(farm):
     ]
     for host in stands.hosts.values():
         words = ["env", "-u", "PYTHONPATH", "ssh", "-F", str(stands.ssh_config), host.name, host.python, "-I", "-c"]
-        told = machines.said([*stands.entry, *words, f"'{LOOK}'"])
-        assert told.split() == [host.name, "0", str(host.home)]
+        reported = machines.said([*stands.entry, *words, f"'{LOOK}'"])
+        assert reported.split() == [host.name, "0", str(host.home)]
         assert host.run(host.python, "-V").split() == ["Python", host.python_version]
         listening = host.run("sh", "-c", "ss -Htln | awk '{print $4}'").split()
         assert sorted(listening) == sorted([f"{host.control4}:22", f"[{host.control6}]:22"])

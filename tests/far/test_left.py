@@ -61,10 +61,10 @@ def test_what_stays_fails_the_test_bars_the_host_and_is_cleared_by_the_doctor(fa
     assert "host server1: an earlier measurement has not left it as it was: private folder " in said
     found, status = findings(hosts)
     assert status == 1
-    assert any(grade == "wrong" and folder in told for grade, told in found["server1", "left"])
+    assert any(grade == "wrong" and folder in reported for grade, reported in found["server1", "left"])
 
     server.run("umount", f"{folder}/mounted")
     found, status = findings(hosts)
     assert status == 0
-    assert any(told.startswith("cleared the mark of: private folder ") for _, told in found["server1", "left"])
+    assert any(reported.startswith("cleared the mark of: private folder ") for _, reported in found["server1", "left"])
     assert hosts.left() == []

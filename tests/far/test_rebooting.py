@@ -56,8 +56,8 @@ def give_reboot(stands, *names):
 
 def reboot_hosts(stands, testbed="bed1", *, down_s=60.0, back_s=60.0):
     """What `reboot_hosts` gives on the controller, or its sentence; and the hosts that it has leased before."""
-    told = [str(stands.inventory), str(down_s), testbed, str(back_s)]
-    argv = [*stands.entry, sys.executable, "-c", START, *told]
+    reported = [str(stands.inventory), str(down_s), testbed, str(back_s)]
+    argv = [*stands.entry, sys.executable, "-c", START, *reported]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -80,8 +80,10 @@ class Trace:
         self._process.terminate()
         said = self._process.communicate(timeout=20)[1]
         assert "\n0 packets dropped by kernel" in said, said
-        told = subprocess.run(["tcpdump", "-r", str(self._file), "-ttnnq"], capture_output=True, text=True, check=True)
-        found = [LINE.match(line) for line in told.stdout.splitlines()]
+        reported = subprocess.run(
+            ["tcpdump", "-r", str(self._file), "-ttnnq"], capture_output=True, text=True, check=True
+        )
+        found = [LINE.match(line) for line in reported.stdout.splitlines()]
         return [Segment(float(m[1]), (m[2], m[3]), (m[4], m[5]), int(m[6])) for m in found if m]
 
 

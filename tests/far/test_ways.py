@@ -22,8 +22,8 @@ from pytest_ipperf.lab.agents.client import AgentClient
 for host in read_inventory(Path({inventory!r}))["bed1"].hosts:
     try:
         with AgentClient(host) as agent:
-            told = agent.call("hello")
-            print(host.name, told["host"], told["python"])
+            hello = agent.call("hello")
+            print(host.name, hello["host"], hello["python"])
     except AgentError as error:
         print(error)
 """

@@ -106,12 +106,12 @@ def standing(backend: str, user: User, *bare: str) -> Iterator[Paths]:
         assert owner.stderr
         try:
             line = owner.stdout.readline()
-            told: dict[str, Any] = json.loads(line) if line else {"trouble": owner.stderr.read()}
-            if "missing" in told:
-                pytest.skip(f"this cannot carry tunnels here: {told['missing']}")
-            assert not told["trouble"], told["trouble"]
-            assert set(told["backends"].values()) == {backend}
-            yield Paths(user, told["entries"])
+            reported: dict[str, Any] = json.loads(line) if line else {"trouble": owner.stderr.read()}
+            if "missing" in reported:
+                pytest.skip(f"this cannot carry tunnels here: {reported['missing']}")
+            assert not reported["trouble"], reported["trouble"]
+            assert set(reported["backends"].values()) == {backend}
+            yield Paths(user, reported["entries"])
         finally:
             _, said = owner.communicate()
     assert not said
@@ -121,8 +121,8 @@ def standing(backend: str, user: User, *bare: str) -> Iterator[Paths]:
 class Elsewhere:
     """What came of the tests of a module in the guest, by name."""
 
-    def __init__(self, told: Sequence[Told]) -> None:
-        self._told = {each.name.rpartition("::")[2]: each for each in told}
+    def __init__(self, reported: Sequence[Told]) -> None:
+        self._told = {each.name.rpartition("::")[2]: each for each in reported}
 
     def judge(self, item: pytest.Function) -> None:
         """As the item of that name ended there."""
@@ -143,8 +143,8 @@ def elsewhere(request: pytest.FixtureRequest) -> Iterator[Callable[[], Elsewhere
         yield lambda: pytest.skip(why)
     else:
         with Guest() as guest:
-            told = guest.begin_pytest(str(request.path), "-k", KERNEL, "-p", "no:ipperf")
-            yield lambda: Elsewhere(told(_GUEST_S))
+            reported = guest.begin_pytest(str(request.path), "-k", KERNEL, "-p", "no:ipperf")
+            yield lambda: Elsewhere(reported(_GUEST_S))
 
 
 @pytest.fixture(scope="module", params=CARRIERS)

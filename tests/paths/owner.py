@@ -34,8 +34,8 @@ def main(backend: str, name: str, *bare: str) -> None:
         return
     with build_testbed(testbed, transports=("tunnel", "isatap"), backend=backend) as up:
         trouble = {transport: str(error) for transport, error in up.tunnels.trouble.items()}
-        told = {"entries": up.entries, "backends": up.tunnels.backends, "trouble": trouble}
-        print(json.dumps(told), flush=True)  # noqa: T201 - the answer
+        reported = {"entries": up.entries, "backends": up.tunnels.backends, "trouble": trouble}
+        print(json.dumps(reported), flush=True)  # noqa: T201 - the answer
         sys.stdin.read()
 
 

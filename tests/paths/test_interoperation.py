@@ -100,8 +100,10 @@ def test_a_megabyte_arrives_with_right_checksums_all_the_way(paths, client, arm,
     served = paths.started(SERVER, "iperf3", "-s", "-1", "--forceflush", ready="listening on")
     with watched as packets, served:
         done = client.run(["iperf3", "-c", TO[arm], "-n", "4M", "-J", *["-R"] * back])
-    told = json.loads(done.stdout)
-    assert told["end"]["sum_received"]["bytes"] > 1 << 20  # what is still under way at the end, iperf3 does not count
+    reported = json.loads(done.stdout)
+    assert (
+        reported["end"]["sum_received"]["bytes"] > 1 << 20
+    )  # what is still under way at the end, iperf3 does not count
     assert len(packets) == CAPTURED
     wrong = [each for each in packets if "bad cksum" in each or "incorrect" in each or "(correct)" not in each]
     assert not wrong, wrong[:3]

@@ -92,12 +92,12 @@ def programs():
 def program_name(number):
     handle = bpf(_PROG_GET_FD_BY_ID, [number])[0]
     try:
-        told = ctypes.create_string_buffer(128)
-        address = ctypes.addressof(told)
-        bpf(_OBJ_GET_INFO_BY_FD, [handle, len(told), address & 0xFFFFFFFF, address >> 32])
+        reported = ctypes.create_string_buffer(128)
+        address = ctypes.addressof(reported)
+        bpf(_OBJ_GET_INFO_BY_FD, [handle, len(reported), address & 0xFFFFFFFF, address >> 32])
     finally:
         os.close(handle)
-    return told.raw[_NAME].rstrip(b"\0").decode()
+    return reported.raw[_NAME].rstrip(b"\0").decode()
 
 
 def held(pids):

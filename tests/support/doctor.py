@@ -29,6 +29,6 @@ def findings(farm, *arguments):
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for testbed in json.loads(text)["testbeds"]:
         for each in testbed["findings"]:
-            told = f"{each['said']}: {each['remedy']}" if each["remedy"] else each["said"]
-            found.setdefault((each["host"], each["topic"]), []).append((each["grade"], told))
+            reported = f"{each['said']}: {each['remedy']}" if each["remedy"] else each["said"]
+            found.setdefault((each["host"], each["topic"]), []).append((each["grade"], reported))
     return found, status

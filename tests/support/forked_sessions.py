@@ -77,8 +77,8 @@ def _path() -> list[str]:
     """Where a new Python looks for modules, without PYTHONPATH and the folder that it is in."""
     code = "import json, sys; print(json.dumps(sys.path[1:]))"
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    told = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True).stdout
-    path: list[str] = json.loads(told)
+    reported = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True).stdout
+    path: list[str] = json.loads(reported)
     return path
 
 

@@ -135,8 +135,8 @@ def program(*calls: list[str]) -> list[tuple[int, str]]:
     They run in a process of their own: pytester forgets what a test has loaded, and numpy is loaded once in a process.
     """
     argv = [sys.executable, "-c", PROGRAM, json.dumps(calls)]
-    told = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300)
-    return [(status, text) for status, text in json.loads(told.stdout)]
+    reported = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300)
+    return [(status, text) for status, text in json.loads(reported.stdout)]
 
 
 class Project:

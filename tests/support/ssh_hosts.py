@@ -331,8 +331,8 @@ class Farm:
         assert head, name
         own, gap, rest = after.partition("\n\n")
         lines = dict(line.split(" = ", 1) for line in own.splitlines()) | keys
-        told = "\n".join(f"{key} = {value}" for key, value in lines.items() if value)
-        self.inventory.write_text(f"{before}{head}{told}{gap}{rest}")
+        reported = "\n".join(f"{key} = {value}" for key, value in lines.items() if value)
+        self.inventory.write_text(f"{before}{head}{reported}{gap}{rest}")
 
     def session(
         self, *argv: str, suite: str = SUITE, cwd: Path | None = None, env: Mapping[str, str] | None = None
@@ -350,9 +350,9 @@ class Farm:
         beds = ",".join(sorted({f"bed{place.bed + 1}" for place in self._places}))
         named = [] if any(word.startswith("--testbed") for word in argv) else [f"--testbed={beds}"]
         words = ["-m", "pytest", "-p", "no:randomly", f"--ipperf-hosts={self.inventory}", *named, *argv]
-        told = [f"{name}={value}" for name, value in {"PYTHONPATH": str(ROOT), **(env or {})}.items()]
+        reported = [f"{name}={value}" for name, value in {"PYTHONPATH": str(ROOT), **(env or {})}.items()]
         process = subprocess.Popen(
-            [*self._with_home(self.controller, f"--chdir={cwd}", *told), sys.executable, *words],
+            [*self._with_home(self.controller, f"--chdir={cwd}", *reported), sys.executable, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -366,8 +366,8 @@ class Farm:
         """What the journals of all its sessions have of that kind, in the order of time."""
         files = self.folder.glob("session-*/.ipperf/runs/*/*.jsonl")
         lines = [line for file in files for line in file.read_text().splitlines()]
-        told = [event for event in map(json.loads, lines) if event["event"] == kind]
-        return sorted(told, key=lambda event: event["at"])
+        reported = [event for event in map(json.loads, lines) if event["event"] == kind]
+        return sorted(reported, key=lambda event: event["at"])
 
     def python(self, code: str) -> str:
         """What our own Python prints that runs this as the controller; AssertionError where it fails."""
@@ -413,8 +413,8 @@ class Farm:
 def _network(machine: Machine) -> set[str]:
     """Devices, addresses and routes; those that the kernel gives a device by itself go with it."""
     asked = "ip -brief link\nip -oneline address | grep -v fe80\nip -4 route\nip -6 route | grep -v fe80"
-    told = said(["nsenter", "--target", str(machine.pid), "--net", "sh", "-c", asked])
-    lines = [line.split() for line in told.splitlines()]
+    reported = said(["nsenter", "--target", str(machine.pid), "--net", "sh", "-c", asked])
+    lines = [line.split() for line in reported.splitlines()]
     return {f"device {words[0]}" if "<" in words[-1] else f"network {' '.join(words)}" for words in lines if words}
 
 

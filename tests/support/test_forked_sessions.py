@@ -15,7 +15,7 @@ def test_says(pytestconfig):
 """
 
 
-def told(lines):
+def reported(lines):
     return [line for line in lines if not line.endswith("s") or " in " not in line]
 
 
@@ -24,7 +24,7 @@ def test_it_says_and_ends_with_what_a_new_one_would(pytester, monkeypatch, fails
     pytester.makepyfile(SAYS)
     monkeypatch.setenv("FAILS", fails)
     forked, new = (pytester.run(*argv, "-s") for argv in ((sys.executable, "-mpytest", *PYTEST[3:]), PYTEST))
-    assert (forked.ret, told(forked.outlines), forked.errlines) == (status, told(new.outlines), new.errlines)
+    assert (forked.ret, reported(forked.outlines), forked.errlines) == (status, reported(new.outlines), new.errlines)
     assert new.ret == status
 
 

@@ -108,8 +108,8 @@ def test_it_can_write_nothing_but_what_is_shared(uml, tmp_path):
 
 def test_tests_run_in_it_and_what_came_of_each_comes_back(uml):
     (uml.folder / "test_inner.py").write_text(textwrap.dedent(_TESTS))
-    told = uml.pytest(f"{uml.folder}/test_inner.py", "--noconftest", f"--config-file={ROOT}/pyproject.toml")
-    assert [(each.name.rpartition("::")[2], each.outcome, each.why.partition("\n")[0]) for each in told] == [
+    reported = uml.pytest(f"{uml.folder}/test_inner.py", "--noconftest", f"--config-file={ROOT}/pyproject.toml")
+    assert [(each.name.rpartition("::")[2], each.outcome, each.why.partition("\n")[0]) for each in reported] == [
         ("test_passes", "passed", ""),
         ("test_fails", "failed", "AssertionError: assert not 'as asked'"),
         ("test_is_skipped", "skipped", "as asked"),

@@ -107,9 +107,9 @@ def _room() -> str:
     """A folder that can hold the machine's memory, which is executed from there."""
     for folder in ("/dev/shm", tempfile.gettempdir()):
         with contextlib.suppress(OSError):
-            told = os.statvfs(folder)
-            free = told.f_bavail * told.f_frsize > _MEMORY_MB << 20
-            if free and not told.f_flag & os.ST_NOEXEC and os.access(folder, os.W_OK):
+            reported = os.statvfs(folder)
+            free = reported.f_bavail * reported.f_frsize > _MEMORY_MB << 20
+            if free and not reported.f_flag & os.ST_NOEXEC and os.access(folder, os.W_OK):
                 return folder
     pytest.skip(f"no folder for temporary files has {_MEMORY_MB} MB from which programs may be executed")
 
@@ -207,8 +207,8 @@ class Guest:
         os.write(self._say, f"{number}\n".encode())
 
         def ended(patience_s: float) -> subprocess.CompletedProcess[str]:
-            told, status = self._hear(patience_s).split()
-            assert told == number
+            reported, status = self._hear(patience_s).split()
+            assert reported == number
             out, err = (path.read_text(errors="replace") for path in paths[1:])
             return subprocess.CompletedProcess(script, int(status), out, err)
 
@@ -228,12 +228,12 @@ class Guest:
         own = ["-p", "no:cacheprovider", "-p", "no:randomly", f"--junitxml={junit}"]
         ended = self.begin(shlex.join([sys.executable, "-m", "pytest", *own, *arguments]))
 
-        def told(patience_s: float) -> list[Told]:
+        def reported(patience_s: float) -> list[Told]:
             done = ended(patience_s)
             assert done.returncode in (0, 1) and junit.exists(), done.stdout + done.stderr  # noqa: PT018 - one thing
             return list(_told(junit))
 
-        return told
+        return reported
 
     def pytest(self, *arguments: str, patience_s: float = 120.0) -> list[Told]:
         """Runs tests of this repository, and tells what came of each."""

@@ -120,14 +120,14 @@ def _leads_to(destination: str, config: str) -> str:
     port = int(option[1]) if option else _PORT
     if 0 < port < 65536 and shutil.which("ssh") and not _redirects(config):
         return f"ssh {who.rpartition('@')[2].lower()} port {port}"
-    told = _told(destination, config)
-    if "hostname" not in told:
+    options = _ssh_options(destination, config)
+    if "hostname" not in options:
         return f"ssh {destination}"
-    by = "".join(f" by {told[key]}" for key in ("proxyjump", "proxycommand") if told.get(key, "none") != "none")
-    return f"ssh {told['hostname'].lower()} port {told.get('port', _PORT)}{by}"
+    by = "".join(f" by {options[key]}" for key in ("proxyjump", "proxycommand") if options.get(key, "none") != "none")
+    return f"ssh {options['hostname'].lower()} port {options.get('port', _PORT)}{by}"
 
 
-def _told(destination: str, config: str) -> dict[str, str]:
+def _ssh_options(destination: str, config: str) -> dict[str, str]:
     """Return by keyword what ssh makes of a destination; empty where it does not say."""
     asked = ["ssh", "-G", *_by(config), *_OPTIONS, *_target(destination)]
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
@@ -146,8 +146,8 @@ def _redirects(config: str) -> bool:
     files = [(Path(config), home)] if config else [(home / "config", home), (system / "ssh_config", system)]
     if any(_says_where(path, folder) for path, folder in files if config or path.exists()):
         return True
-    told = _told(_ANY, config)  # where ssh cannot read its configuration, it leads nowhere
-    return (told.get("hostname"), told.get("port")) != (_ANY, str(_PORT))
+    options = _ssh_options(_ANY, config)  # where ssh cannot read its configuration, it leads nowhere
+    return (options.get("hostname"), options.get("port")) != (_ANY, str(_PORT))
 
 
 def _says_where(path: Path, folder: Path, depth: int = 0) -> bool:

@@ -55,7 +55,7 @@ def start_agent(
 ) -> Mapping[str, Any]:
     """Sends the code, unless the host keeps what it was sent and has it; what its agent says first: who it is.
 
-    `sending` is told how many seconds it may take on a slow line beside the patience.
+    `sending` is called with the seconds that it may take on a slow line beside the patience.
     """
     channel.send((digests(), _keeper()) if keeps else ({}, []))
     said = channel.receive(patience_s)

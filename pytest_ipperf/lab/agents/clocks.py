@@ -1,7 +1,7 @@
 """Clocks of hosts against the controller's, by exchanges over the control channel (RFC 5905, section 8).
 
 All are CLOCK_MONOTONIC, which nobody sets. Whatever is said of one holds as long as none of them runs by more than a
-quartz may, which is looked for: what went beyond is told, and is part of the error.
+quartz may, which is looked for: what went beyond is reported, and is part of the error.
 """
 
 from __future__ import annotations
@@ -46,48 +46,48 @@ def best_sample(exchanges: Sequence[Exchange]) -> ClockSample:
 
 
 class HostClock:
-    """That of a host's agent against ours, as often as it is looked at; the first time when it is made."""
+    """Samples of a host's clock against ours; the first is taken when it is made."""
 
     def __init__(self, agent: AgentClient) -> None:
         self._host = agent.host.name
         self._link = agent
         self._first = (sample_clocks(), agent.call("clock"))
         self.round_trip_s = 0.0
-        self.marks: list[ClockSample] = []
-        self.look()
+        self.samples: list[ClockSample] = []
+        self.sample()
 
     @property
-    def is_ours(self) -> bool:
+    def is_local(self) -> bool:
         """Whether it is the very same clock."""
         here, there = self._first
         return bool(here["whose"] == there["whose"])
 
-    def look(self) -> None:
-        """Compares them, with some exchanges one after another; `round_trip_s` is the slowest of these."""
+    def sample(self) -> None:
+        """Add a sample from some exchanges one after another; `round_trip_s` is the slowest of these."""
         exchanges = exchange_stamps(self._link)
         self.round_trip_s = max(back - sent for sent, _, _, back in exchanges) * 1e-9
-        self.marks.append((exchanges[-1][3], 0.0, 0.0) if self.is_ours else best_sample(exchanges))
+        self.samples.append((exchanges[-1][3], 0.0, 0.0) if self.is_local else best_sample(exchanges))
 
-    def freshen(self) -> None:
-        """Looks again where the last time is long ago."""
-        if time.monotonic_ns() - self.marks[-1][0] > _FRESH_S * 1e9:
-            self.look()
+    def refresh(self) -> None:
+        """Sample again where the last sample is old."""
+        if time.monotonic_ns() - self.samples[-1][0] > _FRESH_S * 1e9:
+            self.sample()
 
-    def there(self, here_ns: int) -> int:
-        """That instant of our clock on the host's."""
-        return here_ns + round(offset_at(self.marks, here_ns)[0] * 1e9)
+    def to_remote(self, here_ns: int) -> int:
+        """Convert an instant of our clock to the host's."""
+        return here_ns + round(offset_at(self.samples, here_ns)[0] * 1e9)
 
-    def here(self, there_ns: int) -> tuple[int, float]:
-        """That instant of the host's clock on ours, and how many seconds it may be off."""
-        if self.is_ours:
+    def to_local(self, there_ns: int) -> tuple[int, float]:
+        """Convert an instant of the host's clock to ours; return it and by how many seconds it may be off."""
+        if self.is_local:
             return there_ns, 0.0
-        near_ns = there_ns - round(self.marks[-1][1] * 1e9)
-        ahead_s, error_s = offset_at(self.marks, near_ns)
+        near_ns = there_ns - round(self.samples[-1][1] * 1e9)
+        ahead_s, error_s = offset_at(self.samples, near_ns)
         return there_ns - round(ahead_s * 1e9), error_s + max(0.0, self._beyond_s)
 
     @property
     def _beyond_s(self) -> float:
-        return max((excess_drift_s(*pair) for pair in pairwise(self.marks)), default=0.0)
+        return max((excess_drift_s(*pair) for pair in pairwise(self.samples)), default=0.0)
 
     def troubles(self) -> Iterator[str]:
         """What has become of the clocks since the first look, as sentences."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # execnet comes with it
     from pytest_ipperf.lab.agents.client import AgentClient
 
 _REPORTED: set[tuple[str, str, str]] = set()
-"""Who was told of which host that which job holds it."""
+"""To whom it was reported which job holds which host."""
 
 
 def new_owner(command: Sequence[str]) -> str:

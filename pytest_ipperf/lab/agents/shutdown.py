@@ -35,7 +35,7 @@ def _said(agent: AgentClient) -> list[str]:
 
 
 def leftovers_error(said: Collection[str], testbeds: Collection[str], earlier: object = None) -> RestoreError:
-    """What is told of them, after what was `earlier` raised."""
+    """Return the error that reports them, after what was `earlier` raised."""
     end = remedy(*testbeds)
     return restore_error(f"not everything could be removed: {'; '.join(said)}; {end}", end, earlier)
 

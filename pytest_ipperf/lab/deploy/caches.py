@@ -46,9 +46,9 @@ def purge_here() -> Purged:
     if note := wheels.note or kept.note:
         return Purged("this machine", trouble=note)
     parts = [(wheels, "wheel"), (kept, "entry of agents")]
-    told = [_counted(len(sizes), what, sum(sizes)) for each, what in parts if (sizes := each.clear())]
-    told += [_counted(folders, "private folder")] if folders else []
-    return Purged("this machine", _listed(told))
+    removed = [_counted(len(sizes), what, sum(sizes)) for each, what in parts if (sizes := each.clear())]
+    removed += [_counted(folders, "private folder")] if folders else []
+    return Purged("this machine", _listed(removed))
 
 
 def _caches(host: Host) -> bool:
@@ -59,13 +59,13 @@ def _purge_host(host: Host) -> Purged:
     try:
         with AgentClient(host, keeps=False) as agent:
             holder = agent.call("collect_facts", ["leftovers"], {})["leftovers"].get("holder", "")
-            told = agent.call("clean")
+            report = agent.call("clean")
     except IpperfError as error:
         return Purged(host.name, trouble=str(error))
-    if told["note"]:
-        return Purged(host.name, trouble=f"host {host.name}: {told['note']}")
-    parts = [_counted(told["entries"], "entry of the cache", told["bytes"])] if told["entries"] else []
-    parts += [_counted(told["folders"], "private folder")] if told["folders"] else []
+    if report["note"]:
+        return Purged(host.name, trouble=f"host {host.name}: {report['note']}")
+    parts = [_counted(report["entries"], "entry of the cache", report["bytes"])] if report["entries"] else []
+    parts += [_counted(report["folders"], "private folder")] if report["folders"] else []
     return Purged(host.name, _listed(parts), holder=holder)
 
 

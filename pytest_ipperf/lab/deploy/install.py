@@ -58,18 +58,18 @@ def install_packages(agent: AgentClient, packages: Sequence[str]) -> str:
     wanted = {(each := Requirement(text)).name: each.specifier for text in packages}
     if not wanted:
         return ""
-    told = agent.call("packages", list(wanted))
-    if not all(_satisfies(told["versions"][name], specifier) for name, specifier in wanted.items()):
+    report = agent.call("packages", list(wanted))
+    if not all(_satisfies(report["versions"][name], specifier) for name, specifier in wanted.items()):
         try:
-            sent = package_archive(tuple(packages), Python.told(told["python"]))
+            sent = package_archive(tuple(packages), Python.from_report(report["python"]))
         except LabError as error:
             raise LabError(f"host {agent.host.name}: {error}") from None
         if not (agent.keeps and agent.call("unpack_kept", sent.digest, list(sent.stripped))):
             method = "unpack_and_keep" if agent.keeps else "unpack"
             patience_s = _PATIENCE_S + len(sent.data) / BYTES_PER_S
             agent.call(method, sent.digest, sent.data, list(sent.stripped), patience_s=patience_s)
-        told = agent.call("packages", list(wanted))
-    return ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+        report = agent.call("packages", list(wanted))
+    return ", ".join(f"{name} {version}" for name, version in report["versions"].items())
 
 
 def check_library(protocol: Application) -> None:

@@ -29,7 +29,7 @@ class Python:
     magic: str = ""
 
     @classmethod
-    def told(cls, facts: Mapping[str, Mapping[str, str]]) -> Python:
+    def from_report(cls, facts: Mapping[str, Mapping[str, str]]) -> Python:
         """From what `agent.packages.interpreter` says."""
         name, version = facts["libc"]
         return cls(tuple(sorted(facts["markers"].items())), str(facts["abi"]), (name, version), str(facts["magic"]))

@@ -162,7 +162,7 @@ class _Wish:
         self._host = host
         self._here: Installed | None = None
         with contextlib.suppress(PackageNotFoundError):
-            runs = host.runs_what_is_compiled_for(Python.told(interpreter()))
+            runs = host.runs_what_is_compiled_for(Python.from_report(interpreter()))
             self._here = Installed(distribution(self.name), runs)
         self._meets = self._here is not None and host.meets(self._here.python)
         self.compiled = self._here is not None and self._here.compiled

@@ -1,7 +1,7 @@
 """Wheels: distributions for the Python of a host that are not installed here, from the user's own package index.
 
 pip fetches them, as it is configured here (index, proxies, folders of wheels, `PIP_NO_INDEX`), for a Python and a
-platform that it is told. Once fetched they are kept below `~/.cache` and not asked for again, but for a pure one where
+platform that it is given. Once fetched they are kept below `~/.cache` and not asked for again, but for a pure one where
 a compiled one is wanted.
 """
 

@@ -48,8 +48,8 @@ def examine(testbed: Testbed, inventory: Mapping[str, Testbed], *, clear: bool =
             entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
         except LabError as error:
             trouble = str(error).removeprefix(f"testbed {testbed.name}: ")
-            seen = {MACHINE: HostObservation(host=_machine(), roles=(), trouble=trouble)}
-            return list(_findings(ObservedTestbed(testbed=testbed, seen=seen)))
+            observed = {MACHINE: HostObservation(host=_machine(), roles=(), trouble=trouble)}
+            return list(_findings(ObservedTestbed(testbed=testbed, hosts=observed)))
         return list(_findings(_observe(testbed, inventory, entries, clear=clear)))
 
 
@@ -76,25 +76,27 @@ def _hosts(testbed: Testbed) -> dict[str, HostObservation]:
 def _observe(
     testbed: Testbed, inventory: Mapping[str, Testbed], entries: Mapping[str, Sequence[str]], *, clear: bool
 ) -> ObservedTestbed:
-    seen = _hosts(testbed)
+    observed = _hosts(testbed)
     agents: dict[str, AgentClient] = {}
     staying: list[str] = []
-    with ThreadPoolExecutor(len(seen)) as pool, contextlib.ExitStack() as stack:
+    with ThreadPoolExecutor(len(observed)) as pool, contextlib.ExitStack() as stack:
         stack.push(partial(_shut_down, testbed, agents, staying))
-        opened = dict(zip(seen, pool.map(lambda each: _start_agent(each, entries), seen.values()), strict=True))
+        opened = dict(zip(observed, pool.map(lambda each: _start_agent(each, entries), observed.values()), strict=True))
         agents |= {name: agent for name, agent in opened.items() if agent is not None}
-        asked = {name: _request(testbed, seen[name]) for name in agents}
+        asked = {name: _request(testbed, observed[name]) for name in agents}
         answering = [
-            pool.submit(_ask_snmp, each, each.host.snmp) for each in seen.values() if isinstance(each.host.snmp, Source)
+            pool.submit(_ask_snmp, each, each.host.snmp)
+            for each in observed.values()
+            if isinstance(each.host.snmp, Source)
         ]
-        list(pool.map(lambda name: _observe_host(agents[name], seen[name], asked[name], clear=clear), agents))
+        list(pool.map(lambda name: _observe_host(agents[name], observed[name], asked[name], clear=clear), agents))
         for each in answering:
             each.result()
-        _lease(testbed, agents, seen)
-        crossings = tuple(_probe_all(testbed, agents, seen))
-        list(pool.map(lambda name: _observe_load(agents[name], seen[name], asked[name]), agents))
+        _lease(testbed, agents, observed)
+        crossings = tuple(_probe_all(testbed, agents, observed))
+        list(pool.map(lambda name: _observe_load(agents[name], observed[name], asked[name]), agents))
     others = _conflicting_testbeds(testbed, inventory)
-    return ObservedTestbed(testbed=testbed, seen=seen, crossings=crossings, others=others, staying=staying)
+    return ObservedTestbed(testbed=testbed, hosts=observed, reachability=crossings, others=others, leftovers=staying)
 
 
 def _shut_down(
@@ -111,27 +113,27 @@ def _shut_down(
         raise leftovers_error(staying, [testbed.name], error)
 
 
-def _start_agent(seen: HostObservation, entries: Mapping[str, Sequence[str]]) -> AgentClient | None:
+def _start_agent(observed: HostObservation, entries: Mapping[str, Sequence[str]]) -> AgentClient | None:
     began = time.monotonic()
     try:
-        agent = AgentClient(seen.host, entries.get(seen.host.name, ()))
+        agent = AgentClient(observed.host, entries.get(observed.host.name, ()))
     except LabError as error:
-        said = str(error).removeprefix(f"host {seen.host.name}: ")
-        seen.trouble = said.removeprefix(f"no agent could be started by way {seen.host.way}: ")
+        said = str(error).removeprefix(f"host {observed.host.name}: ")
+        observed.trouble = said.removeprefix(f"no agent could be started by way {observed.host.way}: ")
         return None
-    seen.start_s = time.monotonic() - began
+    observed.start_s = time.monotonic() - began
     return agent
 
 
-def _request(testbed: Testbed, seen: HostObservation) -> dict[str, Any]:
+def _request(testbed: Testbed, observed: HostObservation) -> dict[str, Any]:
     """What the facts of a host are to tell of."""
-    host = seen.host
+    host = observed.host
     tunnelled = any(path.ends for path in testbed.paths.values())
     return {
         "addresses": [address for address in (host.ipv4, host.ipv6) if address],
         "peers": [
             (host.address(ipver), other.address(ipver))
-            for other in _peers(testbed, seen)
+            for other in _peers(testbed, observed)
             for ipver in (4, 6)
             if host.address(ipver) and other.address(ipver)
         ],
@@ -142,71 +144,73 @@ def _request(testbed: Testbed, seen: HostObservation) -> dict[str, Any]:
     }
 
 
-def _peers(testbed: Testbed, seen: HostObservation) -> list[Host]:
+def _peers(testbed: Testbed, observed: HostObservation) -> list[Host]:
     """Whom a host meets: a client no other client, and the router where anything is tunnelled."""
-    never = {*testbed.clients, *([] if testbed.paths else [ROUTER])} if set(seen.roles) <= {*testbed.clients} else set()
-    others = [host for role, host in testbed.roles.items() if host.name != seen.host.name and role not in never]
-    return others or [seen.host]
+    never = (
+        {*testbed.clients, *([] if testbed.paths else [ROUTER])} if set(observed.roles) <= {*testbed.clients} else set()
+    )
+    others = [host for role, host in testbed.roles.items() if host.name != observed.host.name and role not in never]
+    return others or [observed.host]
 
 
-def _observe_host(agent: AgentClient, seen: HostObservation, asked: Mapping[str, Any], *, clear: bool) -> None:
+def _observe_host(agent: AgentClient, observed: HostObservation, asked: Mapping[str, Any], *, clear: bool) -> None:
     """All of one host but what runs there."""
-    names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not seen.node)]
-    with _recording_trouble(seen):
-        _measure_clock(agent, seen)
-        if not seen.node and not agent.call("collect_facts", ["leftovers"], asked)["leftovers"].get("holder"):
-            seen.done = agent.call("repair", clear)
-        _facts(agent, seen, names, asked)
+    names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not observed.node)]
+    with _recording_trouble(observed):
+        _measure_clock(agent, observed)
+        if not observed.node and not agent.call("collect_facts", ["leftovers"], asked)["leftovers"].get("holder"):
+            observed.repairs = agent.call("repair", clear)
+        _facts(agent, observed, names, asked)
         if ACCESS_METHODS[agent.host.way].far:
-            seen.facts["cache"] = agent.call("cache")
+            observed.facts["cache"] = agent.call("cache")
 
 
-def _observe_load(agent: AgentClient, seen: HostObservation, asked: Mapping[str, Any]) -> None:
+def _observe_load(agent: AgentClient, observed: HostObservation, asked: Mapping[str, Any]) -> None:
     """What runs there, unless it is known already that nothing can be asked."""
-    if not seen.node and not seen.trouble:
-        with _recording_trouble(seen):
-            _facts(agent, seen, [_LAST], asked)
+    if not observed.node and not observed.trouble:
+        with _recording_trouble(observed):
+            _facts(agent, observed, [_LAST], asked)
 
 
-def _facts(agent: AgentClient, seen: HostObservation, names: Sequence[str], asked: Mapping[str, Any]) -> None:
-    seen.facts.update(agent.call("collect_facts", list(names), dict(asked), patience_s=_PATIENCE_S))
+def _facts(agent: AgentClient, observed: HostObservation, names: Sequence[str], asked: Mapping[str, Any]) -> None:
+    observed.facts.update(agent.call("collect_facts", list(names), dict(asked), patience_s=_PATIENCE_S))
 
 
 @contextlib.contextmanager
-def _recording_trouble(seen: HostObservation) -> Iterator[None]:
+def _recording_trouble(observed: HostObservation) -> Iterator[None]:
     """Keeps a LabError as the host's trouble."""
     try:
         yield
     except LabError as error:
-        seen.trouble = str(error).removeprefix(f"host {seen.host.name}: ")
+        observed.trouble = str(error).removeprefix(f"host {observed.host.name}: ")
 
 
-def _measure_clock(agent: AgentClient, seen: HostObservation) -> None:
+def _measure_clock(agent: AgentClient, observed: HostObservation) -> None:
     """How long a call takes, and by how much the wall clock there is ahead of ours."""
     exchanges = exchange_stamps(agent, _STAMPS)
-    seen.call_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
+    observed.call_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
     ahead_s, error_s = estimate(exchanges)
     here, there = sample_clocks(), agent.call("clock")
     if there["whose"] == here["whose"]:
-        seen.skew_s = (0.0, 0.0)
+        observed.skew_s = (0.0, 0.0)
     else:
-        seen.skew_s = ahead_s + there["real_s"] - here["real_s"], error_s
+        observed.skew_s = ahead_s + there["real_s"] - here["real_s"], error_s
 
 
-def _ask_snmp(seen: HostObservation, source: Source) -> None:
+def _ask_snmp(observed: HostObservation, source: Source) -> None:
     """By SNMP, from here, also of a host without an agent."""
     try:
-        seen.answer = description(source), ""
+        observed.answer = description(source), ""
     except LabError as error:
-        seen.answer = "", str(error)
+        observed.answer = "", str(error)
 
 
-def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], seen: Mapping[str, HostObservation]) -> None:
+def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], observed: Mapping[str, HostObservation]) -> None:
     """Lets nobody begin to measure while packets are sent; the agents give it back when they end."""
     owner = new_owner(["pytest-ipperf", "doctor", f"--testbed={testbed.name}"])
-    for name in sorted(agents, key=lambda each: seen[each].host.machine):
-        each = seen[name]
-        if any(other.busy_with for other in seen.values()):
+    for name in sorted(agents, key=lambda each: observed[each].host.machine):
+        each = observed[name]
+        if any(other.busy_with for other in observed.values()):
             return
         if each.node or each.trouble:
             continue
@@ -216,14 +220,14 @@ def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], seen: Mapping[st
 
 
 def _probe_all(
-    testbed: Testbed, agents: Mapping[str, AgentClient], seen: Mapping[str, HostObservation]
+    testbed: Testbed, agents: Mapping[str, AgentClient], observed: Mapping[str, HostObservation]
 ) -> Iterator[Reachability]:
     """One after another, as an agent answers at one place at a time; none where somebody measures."""
-    if any(each.busy_with for each in seen.values()):
+    if any(each.busy_with for each in observed.values()):
         return
     for way in host_pairs(testbed):
-        if all(name in agents and not seen[name].trouble for name in (way.here, way.there)):
-            yield probe_reachability(agents, seen, way)
+        if all(name in agents and not observed[name].trouble for name in (way.here, way.there)):
+            yield probe_reachability(agents, observed, way)
 
 
 def _conflicting_testbeds(testbed: Testbed, inventory: Mapping[str, Testbed]) -> dict[str, str]:

@@ -14,7 +14,7 @@ class HostObservation:
     """A host. `trouble` says why there is no agent, and then there is nothing else.
 
     A `node` shares all but its network with this machine, which is one more host then. `facts` are those of
-    `agent/facts` by name. `done` is what was put in order. `start_s` is how long its agent took to answer,
+    `agent/facts` by name. `repairs` is what was put in order. `start_s` is how long its agent took to answer,
     `call_s` the round trip of a call. `skew_s` is by how much its wall clock is ahead of ours, and how far off that
     is at most. `answer` is what SNMP said of the host, or why it said nothing, of which one is empty.
     """
@@ -24,7 +24,7 @@ class HostObservation:
     node: bool = False
     trouble: str = ""
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    done: list[str] = field(default_factory=list)
+    repairs: list[str] = field(default_factory=list)
     start_s: float = 0.0
     call_s: float = 0.0
     skew_s: tuple[float, float] | None = None
@@ -35,9 +35,9 @@ class HostObservation:
         found = self.facts.get(name, {})
         return {} if "trouble" in found else found
 
-    def unseen(self) -> Iterator[tuple[str, str]]:
+    def missing_facts(self) -> Iterator[tuple[str, str]]:
         """The names of those that could not be had, and why."""
-        return ((name, told["trouble"]) for name, told in self.facts.items() if "trouble" in told)
+        return ((name, fact["trouble"]) for name, fact in self.facts.items() if "trouble" in fact)
 
     @property
     def busy_with(self) -> str:
@@ -65,18 +65,18 @@ class Reachability:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedTestbed:
-    """A testbed. `seen` are its hosts by name.
+    """A testbed. `hosts` are its hosts by name.
 
-    `others` are testbeds that cannot be measured at the same time, and what they share. `staying` are sentences of what
-    the examination itself has left on hosts.
+    `others` are testbeds that cannot be measured at the same time, and what they share. `leftovers` are sentences
+    of what the examination itself has left on hosts.
     """
 
     testbed: Testbed
-    seen: Mapping[str, HostObservation]
-    crossings: tuple[Reachability, ...] = ()
+    hosts: Mapping[str, HostObservation]
+    reachability: tuple[Reachability, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)
-    staying: Sequence[str] = ()
+    leftovers: Sequence[str] = ()
 
-    def hosts(self) -> list[HostObservation]:
+    def reached(self) -> list[HostObservation]:
         """Those with an agent."""
-        return [each for each in self.seen.values() if not each.trouble]
+        return [each for each in self.hosts.values() if not each.trouble]

@@ -29,17 +29,17 @@ def host_pairs(testbed: Testbed) -> Iterator[Reachability]:
 
 
 def probe_reachability(
-    agents: Mapping[str, AgentClient], seen: Mapping[str, HostObservation], way: Reachability
+    agents: Mapping[str, AgentClient], observed: Mapping[str, HostObservation], way: Reachability
 ) -> Reachability:
     """The same with what was found out of it."""
-    there = seen[way.there].host
-    source, address = (seen[name].host.address(way.ipver) for name in (way.here, way.there))
-    routes = {(own, far): found for own, far, found in seen[way.here].fact("addresses").get("routes", ())}
+    there = observed[way.there].host
+    source, address = (observed[name].host.address(way.ipver) for name in (way.here, way.there))
+    routes = {(own, far): found for own, far, found in observed[way.here].fact("addresses").get("routes", ())}
     route = routes.get((source, address), {"error": "nobody knows"})
     if "mtu" not in route:
         return replace(way, trouble=f"no route to {address} ({route['error'].lower()})")
     for host, own in ((way.here, source), (way.there, address)):
-        if own in seen[host].fact("addresses").get("lacking", ()):
+        if own in observed[host].fact("addresses").get("lacking", ()):
             return replace(way, trouble=f"{own} is not an address of host {host}")
     try:
         port = agents[way.there].call("reachability_listen", address, there.ports)
@@ -48,7 +48,8 @@ def probe_reachability(
         fits = {}
         if way.here != way.there and not knocked["udp"]:
             fits = fits_back(
-                agents[way.here], agents[way.there], source=source, address=address, ports=seen[way.here].host.ports,
+                agents[way.here], agents[way.there],
+                source=source, address=address, ports=observed[way.here].host.ports,
                 sizes=fit_sizes(route["path_mtu"] or route["mtu"], way.ipver), tries=_TRIES,
             )  # fmt: skip
     except LabError as error:

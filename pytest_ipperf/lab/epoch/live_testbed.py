@@ -135,8 +135,10 @@ class LiveTestbed:
         first = facts.pop(CLIENT)
         if not facts:
             return first
-        told = {self._agents[role].host.name: each["contradictions"] for role, each in {CLIENT: first, **facts}.items()}
-        found = [f"host {name}: {sentence}" for name, sentences in told.items() for sentence in sentences]
+        by_host = {
+            self._agents[role].host.name: each["contradictions"] for role, each in {CLIENT: first, **facts}.items()
+        }
+        found = [f"host {name}: {sentence}" for name, sentences in by_host.items() for sentence in sentences]
         return {**first, "more_clients": facts, "contradictions": found}
 
     def _path(self, role: str, arm: Arm, service: ServerEndpoint, workload: Workload) -> dict[str, Any]:
@@ -241,23 +243,23 @@ class LiveTestbed:
         spec = self._spec(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
         # By its index a connection's message is known at the server, where those of an earlier run may arrive late.
         first = spec.ident if counted else spec.first_index
-        told = self._load(dataclasses.replace(spec, pattern=pattern, first_index=first), arm)
+        report = self._load(dataclasses.replace(spec, pattern=pattern, first_index=first), arm)
         after = self._server.call("quiet", _SETTLE_S)
-        doubtful = not told["rows"] or told["attempted"] < bursts * workload.connections  # it ended early
+        doubtful = not report["rows"] or report["attempted"] < bursts * workload.connections  # it ended early
         for sentence in after["dead"] or (self._server.call("unresponsive") if doubtful else ()):
             raise LabError(f"host {self._server.host.name}: {sentence}")
         differences: list[str] = []
         if counted:
-            told, differences = accepted(self._server, service, workload.protocol, told)
-        del told["indices"]
-        samples, notes = array("d", told.pop("rows")), told.pop("notes", ())
-        skew = {name: told.pop(name) for name in SKEW if name in told}
+            report, differences = accepted(self._server, service, workload.protocol, report)
+        del report["indices"]
+        samples, notes = array("d", report.pop("rows")), report.pop("notes", ())
+        skew = {name: report.pop(name) for name in SKEW if name in report}
         completed = len(samples) // len(PHASES)
         self._settled = not after["busy"]
-        clients = told.get("clients", {CLIENT: told})
+        clients = report.get("clients", {CLIENT: report})
         carried = {role: each["protocol41"] for role, each in clients.items()}
         proof = {
-            **told,
+            **report,
             "client": self._client_text,
             "completed": completed,
             "protocol41": {**carried, SERVER: after["protocol41"], **self._forwarded()},
@@ -271,17 +273,17 @@ class LiveTestbed:
             for role in self._testbed.clients
         }
         return RunResult(
-            attempted=told["attempted"],
-            failed=told["failed"],
+            attempted=report["attempted"],
+            failed=report["failed"],
             columns=PHASES,
             samples=samples,
             proof=proof,
             contradictions=(
                 *run_violations(demanded, proof),
-                *exceeds_link_rate(self._testbed, arm, workload, told),
+                *exceeds_link_rate(self._testbed, arm, workload, report),
             ),
             unsettled=tuple(after["busy"]),
-            client=client_facts(told, after, workload),
+            client=client_facts(report, after, workload),
             facts=skew,
             notes=(*differences, *notes, *disturbances(clients, self._names)),
         )
@@ -314,9 +316,9 @@ class LiveTestbed:
     @staticmethod
     def _counted(agents: Iterable[AgentClient]) -> int:
         """The packets of tunnels, and those that should be in one, that hosts have met since the last time."""
-        told = [agent.call("quiet", 0.0) for agent in agents]
+        counted = [agent.call("quiet", 0.0) for agent in agents]
         return sum(
-            sum(counts.values()) for each in told for counts in (each["protocol41"], each["bare_ipv6"]) if counts
+            sum(counts.values()) for each in counted for counts in (each["protocol41"], each["bare_ipv6"]) if counts
         )
 
     def _forwarded(self) -> dict[str, Any]:
@@ -344,11 +346,11 @@ class LiveTestbed:
         work = dataclasses.replace(workload, client=LEAN, connections=made.connections, rate_per_s=0.0, workers=1)
         deadline_s = within_s(made, workload.payload_bytes, deadline_s)
         spec = self._spec(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
-        told = self._load(dataclasses.replace(spec, first_index=made.first), arm)
-        if told["failed"]:
+        report = self._load(dataclasses.replace(spec, first_index=made.first), arm)
+        if report["failed"]:
             for sentence in self._server.call("quiet", 0.0)["dead"] or self._server.call("unresponsive"):
                 raise LabError(f"host {self._server.host.name}: {sentence}")
-            kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
+            kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(report["failed"], _KINDS).items())
             told_of = f"host {self._server.host.name}: {service}"
             raise LabError(f"{told_of} does not hold all of its {self._serving.state.users} accounts ({kinds})")
         # The sessions go by the reference's IP version, would still send in another arm's run, and take room.

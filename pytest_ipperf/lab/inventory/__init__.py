@@ -23,12 +23,12 @@ def read_inventory(path: Path) -> dict[str, Testbed]:
     taken = dict.fromkeys(BUILTIN, "a built-in testbed")
     for section in sections:
         _check(section, taken)
-    told = {section.name: section for section in sections if section.kind == "host"}
-    hosts = {name: read_host(section) for name, section in told.items()}
+    host_sections = {section.name: section for section in sections if section.kind == "host"}
+    hosts = {name: read_host(section) for name, section in host_sections.items()}
     found = dict(BUILTIN)
     for section in sections:
         if section.kind == "testbed":
-            found[section.name] = read_testbed(section, hosts, told)
+            found[section.name] = read_testbed(section, hosts, host_sections)
         elif section.kind == "lab":
             found[section.name] = read_lab(section)
     return found

@@ -93,8 +93,8 @@ def read_sections(path: Path) -> list[Section]:
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines that say something, without comments, by their numbers."""
     for number, line in enumerate(text.split("\n"), start=1):
-        if told := _COMMENT.sub("", line).rstrip():
-            yield number, told
+        if content := _COMMENT.sub("", line).rstrip():
+            yield number, content
 
 
 def _opened(where: str, section: Section, found: dict[str, Section]) -> Section:

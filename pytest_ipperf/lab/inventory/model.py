@@ -24,7 +24,7 @@ class Host:
     `tunnels` are its own devices that a tunnelled arm is to use, by transport: the device and the address on it.
     `sudo`: its agent is to be root's. `servers` are the server programs that may be used there (None: all that are
     found). `most_connections` and `most_rate_bit_s` are what it may be asked for at most (0: no limit). `reboot` is the
-    command that starts it anew, `snmp` where its counters are told (`lab.snmp.Source`); empty where there is none.
+    command that starts it anew, `snmp` where its counters are read (`snmp_source.Source`); empty where there is none.
     """
 
     name: str
@@ -70,10 +70,10 @@ class Links:
     delay_s: float = 0.0
 
     def __str__(self) -> str:
-        told = [rate_text(self.rate_bit_s)] if self.rate_bit_s else []
-        told += [f"loss {100 * self.loss:g} %"] if self.loss else []
-        told += [f"delay {1000 * self.delay_s:g} ms"] if self.delay_s else []
-        return ", ".join(told)
+        parts = [rate_text(self.rate_bit_s)] if self.rate_bit_s else []
+        parts += [f"loss {100 * self.loss:g} %"] if self.loss else []
+        parts += [f"delay {1000 * self.delay_s:g} ms"] if self.delay_s else []
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +154,12 @@ class Testbed:
         inner = [path.server for name, path in self.paths.items() if name in transports]
         return list(dict.fromkeys(filter(None, (self.server.ipv4, self.server.ipv6, *inner))))
 
-    def lacks(self, arm: Arm, told: str = "") -> str:
-        """Why this testbed cannot have that arm; empty where it can. `told` stands for the name of the transport."""
+    def lacks(self, arm: Arm, shown_as: str = "") -> str:
+        """Why this testbed cannot have that arm; empty where it can. `shown_as` names the transport."""
         if arm.transport in self.paths:
             return ""
         if arm.transport != "native":
-            return f"testbed {self.name} has no {told or arm.transport}: {self._without(arm.transport)}"
+            return f"testbed {self.name} has no {shown_as or arm.transport}: {self._without(arm.transport)}"
         for host in (self.client, *self.more_clients, self.server):
             if not host.address(arm.ipver):
                 return f"testbed {self.name} has no IPv{arm.ipver}: host {host.name} has no ipv{arm.ipver} in hosts.ini"

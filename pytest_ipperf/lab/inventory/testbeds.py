@@ -22,10 +22,10 @@ _MOST_CLIENTS = 8
 _LONGEST_DELAY_S = 0.25  # what proves a path waits no longer for a packet
 
 
-def read_testbed(section: Section, hosts: Mapping[str, Host], told: Mapping[str, Section]) -> Testbed:
+def read_testbed(section: Section, hosts: Mapping[str, Host], host_sections: Mapping[str, Section]) -> Testbed:
     """The testbed of a section; UsageError where a key makes no sense, or hosts cannot make one testbed.
 
-    `told` are the sections of the hosts.
+    `host_sections` are the sections of the hosts.
     """
     section.known(TESTBED_KEYS)
     keys = section.keys
@@ -37,7 +37,7 @@ def read_testbed(section: Section, hosts: Mapping[str, Host], told: Mapping[str,
     if ROUTER in keys:
         roles[ROUTER] = _host(section, ROUTER, keys[ROUTER], hosts)
     _check_apart(section, clients, roles)
-    _check_addresses(section, [*clients, *roles.values()], told)
+    _check_addresses(section, [*clients, *roles.values()], host_sections)
     networks = {each: keys[each] for each in TUNNELLED if each in keys}
     with section.at():
         found = paths(roles, networks)
@@ -74,15 +74,16 @@ def _check_apart(section: Section, clients: list[Host], roles: Mapping[str, Host
             raise section.wrong(f"client = {section.keys[CLIENT]!r} names host {name} twice; give it once")
 
 
-def _check_addresses(section: Section, hosts: list[Host], told: Mapping[str, Section]) -> None:
+def _check_addresses(section: Section, hosts: list[Host], host_sections: Mapping[str, Section]) -> None:
     """What is sent to an address that two hosts have arrives at one of them, or at the sender itself."""
     owners: dict[str, Host] = {}
     for host in hosts:
         for key, address in (("ipv4", host.ipv4), ("ipv6", host.ipv6)):
             owner = owners.setdefault(address, host)
             if address and owner.name != host.name and not _of_both(address, owner, host):
-                raise told[host.name].wrong(
-                    f"{key} = {told[host.name].keys[key]!r} is the address of host {owner.name} too, and testbed "
+                at = host_sections[host.name]
+                raise at.wrong(
+                    f"{key} = {at.keys[key]!r} is the address of host {owner.name} too, and testbed "
                     f"{section.name} has both; give each its own"
                 )
 

@@ -42,29 +42,29 @@ def make_room(server: AgentClient, service: ServerEndpoint, messages: int) -> No
 
 
 def accepted(
-    server: AgentClient, service: ServerEndpoint, protocol: str, told: Mapping[str, Any]
+    server: AgentClient, service: ServerEndpoint, protocol: str, report: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what the clients of a run tell, corrected by what the server has, and sentences about a difference.
 
     A connection whose message is not there, is there twice or is another one has failed by its `content`, and has no
     row. What was counted is `accepted` then.
     """
-    handed = QueuedMail(service.name, protocol, told["indices"])
-    patience_s = _LOOK_S + _FILE_S * told["attempted"]
+    handed = QueuedMail(service.name, protocol, report["indices"])
+    patience_s = _LOOK_S + _FILE_S * report["attempted"]
     found = Acceptance(**server.call("check_accepted", dataclasses.asdict(handed), patience_s=patience_s))
     failed = set(array("Q", found.failed))
     counts = {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}
     if not failed:
-        return {**told, "accepted": counts}, []
-    rows, indices = array("d", told["rows"]), array("Q", told["indices"])
+        return {**report, "accepted": counts}, []
+    rows, indices = array("d", report["rows"]), array("Q", report["indices"])
     wide = len(PHASES)
     left = array("d")
     for at, index in enumerate(indices):
         if index not in failed:
             left += rows[at * wide : (at + 1) * wide]
-    kinds = dict(told["failed"])
+    kinds = dict(report["failed"])
     kinds[CONTENT] = kinds.get(CONTENT, 0) + len(failed)
     sentences = [f"host {server.host.name}: {service}: {sentence}" for sentence in found.sentences]
-    moved_bytes = told["content_bytes"] * len(left) // len(rows)  # of equal messages
+    moved_bytes = report["content_bytes"] * len(left) // len(rows)  # of equal messages
     corrected = {"rows": left.tobytes(), "failed": kinds, "content_bytes": moved_bytes, "accepted": counts}
-    return {**told, **corrected}, sentences
+    return {**report, **corrected}, sentences

@@ -43,7 +43,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowResult:
-    """A run as its two ends told of it; `near` holds the packets counted around it too."""
+    """A run as its two ends reported it; `near` holds the packets counted around it too."""
 
     near: Mapping[str, Any]
     far: Mapping[str, Any]
@@ -56,8 +56,8 @@ class FlowResult:
     @property
     def failed(self) -> dict[str, int]:
         """What failed, by kind."""
-        told = {**self.near["failed"], **self.far["failed"]}
-        return {kind: count for kind, count in told.items() if count}
+        counts = {**self.near["failed"], **self.far["failed"]}
+        return {kind: count for kind, count in counts.items() if count}
 
     @property
     def attempted(self) -> int:
@@ -136,9 +136,9 @@ def run_flow(spec: FlowSpec, client: AgentClient, server: AgentClient) -> FlowRe
     """Runs the flow, for which the far end listens. LabError when an end is in trouble or dies."""
     patience_s = spec.warmup_s + spec.run_s + spec.deadline_s + _BESIDE_S
     near = client.call("flow_run", dataclasses.asdict(spec), patience_s=patience_s, beside=[server])
-    told = {field.name: near[field.name] for field in dataclasses.fields(FlowReport)}
+    report = {field.name: near[field.name] for field in dataclasses.fields(FlowReport)}
     # The samples of the near end need not travel on.
-    far = server.call("flow_finish", {**told, "samples": b""}, patience_s=spec.deadline_s + _BESIDE_S)
+    far = server.call("flow_finish", {**report, "samples": b""}, patience_s=spec.deadline_s + _BESIDE_S)
     return FlowResult(near=near, far=far)
 
 

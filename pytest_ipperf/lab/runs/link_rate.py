@@ -89,10 +89,10 @@ def _train_rate(
     return statistics.median(seen) if seen else None
 
 
-def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, told: Mapping[str, Any]) -> list[str]:
+def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, report: Mapping[str, Any]) -> list[str]:
     """What speaks against a run: more content than the links let through.
 
-    `told` is what the client told of it. Each burst finds the links' buckets full.
+    `report` is what the client reported of it. Each burst finds the links' buckets full.
     """
     rate_bit_s = testbed.links.rate_bit_s
     if not rate_bit_s:
@@ -100,7 +100,7 @@ def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, told: Mapp
     return goodput_contradictions(
         rate_bit_s,
         layers(arm, workload),
-        moved_bytes=told["content_bytes"],
-        time_s=told["wall_s"],
-        bucket_bytes=BUCKET_BYTES * told["attempted"] // workload.connections,
+        moved_bytes=report["content_bytes"],
+        time_s=report["wall_s"],
+        bucket_bytes=BUCKET_BYTES * report["attempted"] // workload.connections,
     )

@@ -40,32 +40,34 @@ def load_spec(
     )
 
 
-def client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workload: Workload) -> ClientFacts:
-    """What clients told of themselves after a run, and the server's host of TCP's trouble.
+def client_facts(report: Mapping[str, Any], after: Mapping[str, Any], workload: Workload) -> ClientFacts:
+    """What clients reported of themselves after a run, and the server's host of TCP's trouble.
 
     Of several clients, the one that was busiest tells how busy they were, as the run waited for that one.
     """
-    tcp = {name: max(told["tcp"].get(name, 0), after["tcp"].get(name, 0)) for name in {**told["tcp"], **after["tcp"]}}
-    worst = max(told.get("clients", {"": told}).values(), key=lambda each: _busy(each, workload))
+    tcp = {
+        name: max(report["tcp"].get(name, 0), after["tcp"].get(name, 0)) for name in {**report["tcp"], **after["tcp"]}
+    }
+    worst = max(report.get("clients", {"": report}).values(), key=lambda each: _busy(each, workload))
     return ClientFacts(
         cpu_s=worst["burst_cpu_s"],
         wall_s=None if workload.rate_per_s else worst["wall_s"],
         connections=worst["attempted"],
-        lag_s=told["lag_s"],
-        peak=told["peak"],
+        lag_s=report["lag_s"],
+        peak=report["peak"],
         processors=worst["processors"],
         tcp=tcp,
-        content_bytes=told["content_bytes"],
+        content_bytes=report["content_bytes"],
     )
 
 
 def disturbances(clients: Mapping[str, Mapping[str, Any]], hosts: Mapping[str, str]) -> list[str]:
-    """A sentence for each client, of those that told this by role, whose control connection was not silent in a run."""
-    loud = [hosts[role] for role, told in clients.items() if told.get("control")]
+    """Return a sentence for each client whose control connection was not silent in a run."""
+    loud = [hosts[role] for role, report in clients.items() if report.get("control")]
     return [f"the control connection of host {host} was not silent while its figures were taken" for host in loud]
 
 
-def _busy(told: Mapping[str, Any], workload: Workload) -> float:
+def _busy(report: Mapping[str, Any], workload: Workload) -> float:
     """Its processor time by the time that it had; where connections arrive at a rate, by their number."""
-    had = told["attempted"] if workload.rate_per_s else told["processors"] * told["wall_s"]
-    return float(told["burst_cpu_s"] / had) if had else 0.0
+    had = report["attempted"] if workload.rate_per_s else report["processors"] * report["wall_s"]
+    return float(report["burst_cpu_s"] / had) if had else 0.0

@@ -43,19 +43,19 @@ _APART_S = 0.005
 
 
 def run_load(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], server: AgentClient) -> dict[str, Any]:
-    """Carries out a run by the client hosts of these roles, each of which has its spec; what `load` tells.
+    """Run the load on the client hosts of these roles, each with its spec; return the report, as `load` does.
 
-    Where they are several there are besides: `clients`, what each told of itself by role; `start_skew_s`, by how much
+    Where they are several it has besides: `clients`, each one's own report by role; `start_skew_s`, by how much
     their beginnings lay apart in the worst burst; `start_skew_error_s`, how far off that is at most; `notes`. Raises
     LabError when a host is in trouble, AgentError when its agent dies.
     """
     (role, spec), *more = specs.items()
     if not more:
-        told: dict[str, Any] = agents[role].call(
+        report: dict[str, Any] = agents[role].call(
             "load", dataclasses.asdict(spec), patience_s=_patience_s(spec), beside=[server]
         )
-        return told
-    return SynchronisedRun(specs, {each: agents[each] for each in specs}, server).told()
+        return report
+    return SynchronisedRun(specs, {each: agents[each] for each in specs}, server).run()
 
 
 def split_spec(spec: LoadSpec, sources: Mapping[str, str]) -> dict[str, LoadSpec]:
@@ -85,28 +85,28 @@ class SynchronisedRun:
     clocks: dict[str, HostClock] = field(default_factory=dict)
     instants: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
-    def told(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Any]:
         """All of it, once it is over; where a host is in trouble, none keeps what it has opened.
 
         Where one is gone the others are left in the midst of a call, and end with the epoch.
         """
         try:
-            return self._told()
+            return self._run()
         except AgentError:
             raise
         except LabError:
             for agent in self.agents.values():
                 with contextlib.suppress(LabError):  # of one that is lost the first error tells
-                    agent.call("drive_leave")
+                    agent.call("load_abort")
             raise
 
-    def _told(self) -> dict[str, Any]:
+    def _run(self) -> dict[str, Any]:
         self.clocks = {role: HostClock(agent) for role, agent in self.agents.items()}
-        self._all("drive_open", {role: (dataclasses.asdict(spec),) for role, spec in self.specs.items()})
+        self._all("load_open", {role: (dataclasses.asdict(spec),) for role, spec in self.specs.items()})
         self._make()
         for clock in self.clocks.values():
-            clock.look()
-        return self._merged(self._all("drive_close"))
+            clock.sample()
+        return self._merged(self._all("load_close"))
 
     def _make(self) -> None:
         """All bursts, or as many as it takes to see that nothing completes any more."""
@@ -123,8 +123,8 @@ class SynchronisedRun:
     def _series(self, every_s: float) -> Iterator[tuple[bool, float]]:
         """Some bursts, so far apart, within half a second; of each whether any of it completed, and what it took.
 
-        It is told as soon as all hosts have made it. One that could not keep up makes what it lacks in the end, without
-        the others.
+        It is yielded as soon as all hosts have made it. One that could not keep up makes what it lacks in the end,
+        without the others.
         """
         first = len(self.instants)
         end = min(first + max(1, int(_SERIES_S / every_s)), self._spec.bursts)
@@ -143,13 +143,13 @@ class SynchronisedRun:
         self, roles: Sequence[str], number: int, count: int, every_s: float
     ) -> dict[str, list[tuple[bool, float]]]:
         """What these hosts tell of so many bursts, which begin on all of them at the same instants."""
-        self._all("drive_ready", dict.fromkeys(roles, (number,)))
+        self._all("load_ready", dict.fromkeys(roles, (number,)))
         soon_ns = int(self._soon_s() * 1e9)  # which may look at clocks before, and that takes its time
         here_ns = time.monotonic_ns() + soon_ns
         instants = [here_ns + int(at * every_s * 1e9) for at in range(count)]
-        there = {role: [self.clocks[role].there(at_ns) for at_ns in instants] for role in roles}
+        there = {role: [self.clocks[role].to_remote(at_ns) for at_ns in instants] for role in roles}
         patience_s = max(map(_patience_s, self.specs.values())) + _SERIES_S
-        answers = self._all("drive_begin", {role: (number, there[role]) for role in roles}, patience_s)
+        answers = self._all("load_start", {role: (number, there[role]) for role in roles}, patience_s)
         for role, each in answers.items():
             for at in range(len(each)):
                 self.instants[number + at][role] = there[role][at]
@@ -183,36 +183,36 @@ class SynchronisedRun:
     def _soon_s(self) -> float:
         """How long it takes until all have heard an instant, and nothing is under way any more."""
         for clock in self.clocks.values():
-            clock.freshen()
+            clock.refresh()
         far = any(ACCESS_METHODS[agent.host.way].far for agent in self.agents.values())
         return _SOON_S + 2 * max(clock.round_trip_s for clock in self.clocks.values()) + far * _ACKNOWLEDGED_S
 
-    def _merged(self, told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    def _merged(self, reports: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         run, begun, error_s = RunTotals(self._spec.connections), [], 0.0
         for number, instants in self.instants.items():
-            here = {role: self.clocks[role].here(at_ns) for role, at_ns in instants.items()}
+            here = {role: self.clocks[role].to_local(at_ns) for role, at_ns in instants.items()}
             first_ns = min(at_ns for at_ns, _ in here.values())
             later_s = {role: (at_ns - first_ns) * 1e-9 for role, (at_ns, _) in here.items()}
-            bursts = {role: told[role]["bursts"][number] for role in here}
+            bursts = {role: reports[role]["bursts"][number] for role in here}
             run.add(merged([BurstResult.from_message(each, later_s[role]) for role, each in bursts.items()]))
             begun.append({role: later_s[role] + each["woke_s"] for role, each in bursts.items()})
             # Of two beginnings each may be off.
             error_s = max(error_s, sum(sorted(off_s for _, off_s in here.values())[-2:]))
-        alone = {role: self._alone(role, each, begun) for role, each in told.items()}
+        alone = {role: self._alone(role, each, begun) for role, each in reports.items()}
         return {
             **run.result(),
-            **_summed(told.values()),
-            "attempted": sum(each["attempted"] for each in told.values()),
+            **_summed(reports.values()),
+            "attempted": sum(each["attempted"] for each in reports.values()),
             "clients": alone,
             "start_skew_s": max(max(each.values()) - min(each.values()) for each in begun),
             "start_skew_error_s": error_s,
             "notes": tuple(dict.fromkeys((*self._late(begun), *self._troubles()))),
         }
 
-    def _alone(self, role: str, told: Mapping[str, Any], begun: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-        """What a host told of itself, as `load` would have; its `began_s` are since the first one's instants."""
-        run = {name: value for name, value in told.items() if name != "bursts"}
-        completed = told["attempted"] - sum(told["failed"].values())
+    def _alone(self, role: str, report: Mapping[str, Any], begun: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+        """What a host reported of itself, as `load` would have; its `began_s` are since the first one's instants."""
+        run = {name: value for name, value in report.items() if name != "bursts"}
+        completed = report["attempted"] - sum(report["failed"].values())
         began_s = [each[role] for each in begun if role in each]
         return {"host": self.agents[role].host.name, **run, "completed": completed, "began_s": began_s}
 
@@ -227,9 +227,9 @@ class SynchronisedRun:
             yield from clock.troubles()
 
 
-def _summed(told: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _summed(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """What the hosts counted, together; None where one of them could not."""
-    each = list(told)
+    each = list(reports)
     counted = {name: _sums([one[name] for one in each]) for name in ("packets", "bare_ipv6", "host_cpu_s", "tcp")}
     controls = [one["control"] for one in each]
     return {

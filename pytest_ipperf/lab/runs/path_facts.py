@@ -52,9 +52,9 @@ def run_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping[str
     if not clients:
         return run_contradictions(expected_path[CLIENT], proof)
     found = []
-    for role, told in clients.items():
-        seen = {**told, "protocol41": {CLIENT: told["protocol41"]}}
-        found += [f"host {told['host']}: {each}" for each in run_contradictions(expected_path[role], seen)]
+    for role, report in clients.items():
+        seen = {**report, "protocol41": {CLIENT: report["protocol41"]}}
+        found += [f"host {report['host']}: {each}" for each in run_contradictions(expected_path[role], seen)]
     shared = {role: counts for role, counts in proof["protocol41"].items() if role not in expected_path}
     return found + carrier_contradictions(expected_path[CLIENT], shared, proof["completed"])
 

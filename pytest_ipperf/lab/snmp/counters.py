@@ -1,6 +1,6 @@
 """Read the interface counters of a testbed's hosts by SNMP, where `hosts.ini` says how they are asked.
 
-It is beside the measurement: a host that does not answer is told once and asked no more.
+It is beside the measurement: a host that does not answer is reported once and asked no more.
 """
 
 from __future__ import annotations

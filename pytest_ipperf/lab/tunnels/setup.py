@@ -34,7 +34,7 @@ def tunnels(
     """Makes the ends for these transports; `wanted` is `auto`, the name of a backend, or empty: the testbed's own.
 
     What a host had is put back when the context ends; RestoreError where that fails. A transport that cannot be had is
-    told, and no error, as the other arms can do without.
+    reported, and no error, as the other arms can do without.
     """
     made = Tunnels()
     earlier: BaseException | None = None
@@ -100,10 +100,10 @@ def _restore(testbed: Testbed, agents: Mapping[str, AgentClient], earlier: objec
     left = []
     for agent in agents.values():
         try:
-            told = agent.call("restore")
+            sentences = agent.call("restore")
         except AgentError:  # which died, and what it leaves is undone by its guardian
             continue
-        left += [f"host {agent.host.name}: {sentence}" for sentence in told]
+        left += [f"host {agent.host.name}: {sentence}" for sentence in sentences]
     if left:
         end = remedy(testbed.name)
         raise restore_error(f"not everything is as it was: {'; '.join(left)}; {end}", end, earlier)

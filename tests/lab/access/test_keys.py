@@ -131,8 +131,8 @@ def test_a_machine_is_the_one_that_ssh_says_whether_it_is_asked_or_not(tmp_path,
         said = subprocess.run(
             ["ssh", "-F", config, "-G", *port, who], capture_output=True, text=True, check=True
         ).stdout
-        told = dict(line.split(" ", 1) for line in said.splitlines())
-        assert made == f"ssh {told['hostname'].lower()} port {told['port']}"
+        reported = dict(line.split(" ", 1) for line in said.splitlines())
+        assert made == f"ssh {reported['hostname'].lower()} port {reported['port']}"
 
 
 def test_a_relative_include_is_looked_for_in_the_users_own_folder(tmp_path, monkeypatch):

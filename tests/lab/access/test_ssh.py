@@ -294,8 +294,8 @@ def test_nothing_passes_on_the_line_while_something_is_measured(sshd, folder, mo
             "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": served["port"], "source": "127.0.0.1",
             "deadline_s": 5.0, "ident": 0,
         }  # fmt: skip
-        told = agent.call("load", spec)
-        assert (told["attempted"], told["failed"], told["control"]) == (600, {}, 0)
+        reported = agent.call("load", spec)
+        assert (reported["attempted"], reported["failed"], reported["control"]) == (600, {}, 0)
 
 
 def test_a_wrong_key_is_told(sshd, folder):
@@ -420,11 +420,11 @@ def sent(monkeypatch):
     """The sizes of what hosts asked for."""
     sizes = []
 
-    def told(magic):
+    def reported(magic):
         sizes.append(len(packed := code_archive(magic)))
         return packed
 
-    monkeypatch.setattr(bootstrap, "code_archive", told)
+    monkeypatch.setattr(bootstrap, "code_archive", reported)
     return sizes
 
 
@@ -432,11 +432,11 @@ def test_code_is_sent_once(sshd, folder, kept, sent):
     host = sshd.host(folder).server
     for _ in range(3):
         with AgentClient(host) as agent:
-            told = agent.call("cache")
+            reported = agent.call("cache")
     assert len(sent) == 1
     (entry,) = kept.iterdir()
     assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
-    assert told == {"folder": str(kept), "entries": 1, "bytes": sent[0], "note": ""}
+    assert reported == {"folder": str(kept), "entries": 1, "bytes": sent[0], "note": ""}
     assert kept.stat().st_mode & 0o777 == 0o700
 
 
@@ -526,7 +526,7 @@ def test_clean_goes_on_behind_a_host_that_cannot_be_reached(sshd, folder, kept, 
         + f"[host gone]\nway = ssh\nssh = gone\nipv4 = 127.0.0.2\nssh_config = {folder}/gone\n"
     )
     assert main(["clean", "--ipperf-hosts", str(inventory)]) == 1
-    told = capsys.readouterr()
-    assert told.out == "far: nothing to remove\n"
-    assert told.err.startswith("pytest-ipperf: host gone: no agent could be started by way ssh: ")
-    assert told.err.endswith("Connection refused (exit status 255)\n")
+    reported = capsys.readouterr()
+    assert reported.out == "far: nothing to remove\n"
+    assert reported.err.startswith("pytest-ipperf: host gone: no agent could be started by way ssh: ")
+    assert reported.err.endswith("Connection refused (exit status 255)\n")

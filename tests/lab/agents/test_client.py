@@ -261,10 +261,10 @@ def test_what_an_agent_says_is_told_without_what_a_terminal_would_obey(agent_on,
 
 def test_what_an_agent_answers_is_told_without_what_a_terminal_would_obey_but_for_logs(agent_on, monkeypatch):
     agent = agent_on(HOST)
-    told = {"holder": "me\x1b[2J", "marks": [("a\r\tb\n", 1, b"\x1b")], "\x07": None}
-    monkeypatch.setattr(agent, "_reply", lambda *_: ("ok", told))
+    reported = {"holder": "me\x1b[2J", "marks": [("a\r\tb\n", 1, b"\x1b")], "\x07": None}
+    monkeypatch.setattr(agent, "_reply", lambda *_: ("ok", reported))
     assert agent.call("marked") == {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
-    assert agent.call("logs") == told
+    assert agent.call("logs") == reported
 
 
 @pytest.mark.parametrize("script", ["exec sleep 1000", "sleep 1000; true", "exec cat", "exec yes"])

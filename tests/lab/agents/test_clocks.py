@@ -56,9 +56,9 @@ def test_between_looks_and_beside_them_it_is_too(offset_ns, seed, looks, instant
 class Line:
     """An agent whose clocks are made up: ahead of ours by so many seconds, and by more after so many exchanges."""
 
-    def __init__(self, *, jumps_s=0.0, after=16, slow_s=0.0, **told):
+    def __init__(self, *, jumps_s=0.0, after=16, slow_s=0.0, **reported):
         self.host = Host(name="alpha", way="local", settings={"node": "client"})
-        self._jumps_ns, self._left, self._told = round(jumps_s * 1e9), after, told
+        self._jumps_ns, self._left, self._told = round(jumps_s * 1e9), after, reported
         self._slow_s = slow_s
 
     def call(self, name):
@@ -80,29 +80,29 @@ def test_by_a_slow_line_there_are_a_few_exchanges_only(slow_s, expected, monkeyp
     assert all(sent + slow_s * SECOND <= came - 42 * SECOND <= back for sent, came, _, back in exchanges)
 
 
-def watched(**told: Any) -> HostClock:
-    clock = HostClock(Line(**told))  # type: ignore[arg-type]
-    clock.look()
+def watched(**reported: Any) -> HostClock:
+    clock = HostClock(Line(**reported))  # type: ignore[arg-type]
+    clock.sample()
     return clock
 
 
 def test_of_clocks_with_which_all_is_well_nothing_is_told():
     clock = watched()
     assert list(clock.troubles()) == []
-    here_ns, error_s = clock.here(clock.there(SECOND))
+    here_ns, error_s = clock.to_local(clock.to_remote(SECOND))
     assert abs(here_ns - SECOND) <= 1
-    assert clock.there(SECOND) == pytest.approx(43 * SECOND, abs=1e9 * error_s)
+    assert clock.to_remote(SECOND) == pytest.approx(43 * SECOND, abs=1e9 * error_s)
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("reported", "sentence"),
     [
         ({"real_s": 6.5}, "the clock of host alpha was set by 1.500 s during a run"),
         ({"slept_s": 10.0}, "the clock of host alpha stood still for 3.000 s, as in sleep, during a run"),
     ],
 )
-def test_a_clock_that_was_set_and_a_host_that_slept_are_told(told, sentence):
-    assert list(watched(**told).troubles()) == [sentence]
+def test_a_clock_that_was_set_and_a_host_that_slept_are_told(reported, sentence):
+    assert list(watched(**reported).troubles()) == [sentence]
 
 
 def test_our_own_clock_is_watched_too(monkeypatch):
@@ -116,7 +116,7 @@ def test_a_clock_that_jumped_is_told_and_its_instants_are_as_unsure():
     clock = watched(jumps_s=0.5)
     (sentence,) = clock.troubles()
     assert sentence == "the clock of host alpha moved by 0.500 s against this machine's during a run"
-    _, error_s = clock.here(clock.there(clock.marks[0][0]))
+    _, error_s = clock.to_local(clock.to_remote(clock.samples[0][0]))
     assert error_s > 0.4
 
 
@@ -152,20 +152,20 @@ def test_the_clock_of_another_time_namespace_is_found(ahead_s, monkeypatch):
             AgentClient(Host(name="alpha", way="elsewhere", settings={"ahead_s": str(ahead_s)}))
         )
         clock = HostClock(agent)
-        assert not clock.is_ours
-        clock.look()
-        for at_ns in (clock.marks[0][0], time.monotonic_ns()):
-            found_s, error_s = offset_at(clock.marks, at_ns)
+        assert not clock.is_local
+        clock.sample()
+        for at_ns in (clock.samples[0][0], time.monotonic_ns()):
+            found_s, error_s = offset_at(clock.samples, at_ns)
             assert abs(found_s - ahead_s) <= error_s < 0.05
         here_ns = time.monotonic_ns()
-        assert abs(clock.there(here_ns) - here_ns - ahead_s * SECOND) <= 1e9 * error_s
+        assert abs(clock.to_remote(here_ns) - here_ns - ahead_s * SECOND) <= 1e9 * error_s
         assert list(clock.troubles()) == []
 
 
 def test_the_clock_of_this_machine_is_ours():
     with AgentClient(Host(name="alpha", way="local", settings={"node": "client"})) as agent:
         clock = HostClock(agent)
-        assert clock.is_ours
+        assert clock.is_local
         assert 0 < clock.round_trip_s < 1
         now_ns = time.monotonic_ns()
-        assert (clock.there(now_ns), clock.here(now_ns)) == (now_ns, (now_ns, 0.0))
+        assert (clock.to_remote(now_ns), clock.to_local(now_ns)) == (now_ns, (now_ns, 0.0))

@@ -59,9 +59,9 @@ print(hashlib.sha256(compiled(made.getvalue(), in_zip_path)).hexdigest())
 
 
 def test_digests_are_those_of_what_is_sent():
-    told = {magic: hashlib.sha256(code_archive(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
-    assert digests() == told
-    assert len(set(told.values())) == 2
+    reported = {magic: hashlib.sha256(code_archive(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
+    assert digests() == reported
+    assert len(set(reported.values())) == 2
 
 
 def test_the_same_source_is_the_same_cargo_whenever_it_is_packed():

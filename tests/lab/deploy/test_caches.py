@@ -40,13 +40,13 @@ class Answering:
             assert asked == (["leftovers"], {})
             return {"leftovers": {"holder": self.holders.get(self.host.name, "")}}
         assert (name, self.keeps) == ("clean", False)
-        told = {"folder": "", "note": "", "entries": 0, "bytes": 0, "folders": 0}
+        reported = {"folder": "", "note": "", "entries": 0, "bytes": 0, "folders": 0}
         if self.host.name == "e":
             raise LabError("host e: is not there")
         parts: dict[str, dict[str, object]] = {
             "b": {"entries": 2, "bytes": 1_240_000}, "c": {"entries": 1, "bytes": 1, "folders": 1}, "d": {"note": NOTE},
         }  # fmt: skip
-        return {**told, **parts.get(self.host.name, {})}
+        return {**reported, **parts.get(self.host.name, {})}
 
 
 def test_each_host_is_told_of_and_none_keeps_others_from_it(monkeypatch):
@@ -129,8 +129,8 @@ def test_testbeds_are_named_as_to_the_doctor(tmp_path, monkeypatch, capsys, word
     (tmp_path / "hosts.ini").write_text(INVENTORY)
     monkeypatch.setattr(caches, "AgentClient", Answering)
     main(["clean", *words])
-    told = capsys.readouterr()
-    assert [line.partition(":")[0] for line in told.out.splitlines()] == list(hosts)
+    reported = capsys.readouterr()
+    assert [line.partition(":")[0] for line in reported.out.splitlines()] == list(hosts)
 
 
 def test_who_measures_on_a_host_that_is_cleaned_is_told(tmp_path, monkeypatch, capsys):

@@ -31,7 +31,7 @@ from pytest_ipperf.protocols.base import Application
 from tests.support.machines import TOLD, bare_pythons
 
 ROOT = Path(__file__).parents[3]
-OURS = Python.told(interpreter())
+OURS = Python.from_report(interpreter())
 HOST = BUILTIN["loopback"].client
 ARMS = [Arm(4, "native"), Arm(6, "native")]
 IMPORTED = {"aiohttp": ("aiohttp.web",), "aiosmtplib": ("aiosmtplib",), "aiosmtpd": ("aiosmtpd.smtp",)}
@@ -207,10 +207,10 @@ class Counted:
 
     def call(self, name, *arguments, **settings):
         self.calls.append(name)
-        told = self._link.call(name, *arguments, **settings)
+        reported = self._link.call(name, *arguments, **settings)
         if name == "packages" and self._pretended:
-            told["versions"], self._pretended = self._pretended, None
-        return told
+            reported["versions"], self._pretended = self._pretended, None
+        return reported
 
 
 @contextlib.contextmanager
@@ -239,10 +239,10 @@ def test_a_host_whose_own_is_too_old_is_sent_ours():
 @on_bare_pythons
 def test_a_bare_host_is_sent_what_it_lacks_and_once(monkeypatch, tmp_path, python):
     with linked(monkeypatch, python) as agent:
-        told = install_packages(agent, ["aiosmtplib"])
-        assert told == f"aiosmtplib {version('aiosmtplib')}"
+        reported = install_packages(agent, ["aiosmtplib"])
+        assert reported == f"aiosmtplib {version('aiosmtplib')}"
         assert agent.calls == ["packages", "unpack", "packages"]
-        assert install_client(agent, application("smtp")) == told
+        assert install_client(agent, application("smtp")) == reported
         assert agent.calls[3:] == ["packages"]
         (private,) = tmp_path.iterdir()
         assert [path for path in private.iterdir() if path.name.startswith("packages-")]
@@ -266,7 +266,7 @@ def why_not(python, package):
     """Why that Python cannot run what is installed here; empty where it can."""
     done = subprocess.run([python, "-I", "-S", "-c", TOLD, ROOT], capture_output=True, text=True, check=True)
     try:
-        package_archive((package,), Python.told(json.loads(done.stdout)))
+        package_archive((package,), Python.from_report(json.loads(done.stdout)))
     except LabError as error:
         return str(error)
     return ""

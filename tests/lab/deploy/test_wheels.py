@@ -28,7 +28,7 @@ from pytest_ipperf.lab.deploy.interpreters import Python
 from pytest_ipperf.lab.deploy.wheels import ROOM, Wheel, Wheels
 from tests.support.machines import TOLD, bare_pythons
 
-OURS = Python.told(interpreter())
+OURS = Python.from_report(interpreter())
 ROOT = Path(__file__).parents[3]
 # Imports from a folder alone, with compiled modules that it then names.
 IMPORTED = """
@@ -44,12 +44,12 @@ print(*(name for name, each in sys.modules.items() if (getattr(each, "__file__",
 def host(version="3.12.4", machine="x86_64", libc=("glibc", "2.31"), kind="cpython"):
     """A Python that is not here."""
     short = ".".join(version.split(".")[:2])
-    told = {
+    reported = {
         "implementation_version": version, "python_full_version": version, "python_version": short,
         "platform_machine": machine, "implementation_name": kind,
     }  # fmt: skip
     abi = f"{kind}-{short.replace('.', '')}-{machine}-linux-gnu"
-    return Python(tuple(sorted({**dict(OURS.markers), **told}.items())), abi, libc, "00")
+    return Python(tuple(sorted({**dict(OURS.markers), **reported}.items())), abi, libc, "00")
 
 
 def wheel(folder, name, version="1.0", tag="py3-none-any", *, requires=(), python="", compiled=False):
@@ -341,7 +341,7 @@ def test_an_index_that_cannot_be_reached_is_told_without_its_password(index, mon
 
 
 @pytest.mark.parametrize(
-    ("said", "noted", "told"),
+    ("said", "noted", "reported"),
     [
         ("", "", ""),
         ("WARNING: one\nERROR: \x1b[31mtwo\n", "", "pip said: ERROR: ?[31mtwo"),
@@ -363,23 +363,23 @@ def test_an_index_that_cannot_be_reached_is_told_without_its_password(index, mon
     ],
     ids=["nothing", "last", "not-there", "certificate", "users"],
 )
-def test_what_pip_complains_of_is_one_line_for_everyone(said, noted, told):
-    assert wheels._complaint(said, noted) == told
+def test_what_pip_complains_of_is_one_line_for_everyone(said, noted, reported):
+    assert wheels._complaint(said, noted) == reported
 
 
 @pytest.mark.parametrize(
-    ("pip", "told"),
+    ("pip", "reported"),
     [
         ("/nowhere/pip", "pip cannot be started (No such file or directory)"),
         ("/bin/false", "pip ended with status 1"),
         ("/bin/true", ""),
     ],
 )
-def test_a_pip_that_says_nothing_is_told(index, monkeypatch, pip, told):
+def test_a_pip_that_says_nothing_is_told(index, monkeypatch, pip, reported):
     monkeypatch.setattr(wheels, "_pip", lambda: (pip,))
     every = Wheels()
     assert every.find(Requirement("ipperf-a"), host()) is None
-    assert every.why(Requirement("ipperf-a"), host()) == told
+    assert every.why(Requirement("ipperf-a"), host()) == reported
     assert every.why(Requirement("ipperf-b"), host()) == ""
 
 
@@ -480,8 +480,12 @@ def test_compiled_modules_run_on_another_python_of_this_machine(real, tmp_path):
     others = [path for version, path in bare_pythons() if version[:2] != sys.version_info[:2]]
     if not others:
         pytest.skip("no other Python from 3.10 on here")
-    told = subprocess.run([others[0], "-I", "-S", "-c", TOLD, ROOT], capture_output=True, text=True, check=True).stdout
-    sent = package_archive(("aiohttp>=3.8", "aioftp", "aiosmtplib", "aiosmtpd"), Python.told(json.loads(told)))
+    reported = subprocess.run(
+        [others[0], "-I", "-S", "-c", TOLD, ROOT], capture_output=True, text=True, check=True
+    ).stdout
+    sent = package_archive(
+        ("aiohttp>=3.8", "aioftp", "aiosmtplib", "aiosmtpd"), Python.from_report(json.loads(reported))
+    )
     assert sent.stripped == ()
     zipfile.ZipFile(io.BytesIO(sent.data)).extractall(tmp_path / "sent")
     argv = [others[0], "-I", "-S", "-c", IMPORTED, tmp_path / "sent", "aiohttp.web", "aioftp", "aiosmtplib"]
@@ -493,11 +497,11 @@ def test_compiled_modules_run_on_another_python_of_this_machine(real, tmp_path):
 def test_what_a_killed_pip_had_fetched_is_swept(tmp_path, monkeypatch):
     """As it is fetched into a private folder, whose lock goes with its owner."""
     code = "import os, sys; (folder,) = [x[7:] for x in sys.argv if x[:7] == '--dest=']; print(os.listdir(folder))"
-    told, run = [], subprocess.run
+    reported, run = [], subprocess.run
 
     def seen(*arguments, **settings):
         done = run(*arguments, **settings)
-        told.append(done.stdout)
+        reported.append(done.stdout)
         return done
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -509,5 +513,5 @@ def test_what_a_killed_pip_had_fetched_is_swept(tmp_path, monkeypatch):
     monkeypatch.setattr(wheels, "_pip", lambda: (sys.executable, "-c", code))
     monkeypatch.setattr(subprocess, "run", seen)
     assert Wheels().find(Requirement("nothing"), OURS) is None
-    assert [sorted(literal_eval(each)) for each in told] == [[".lock", "log"]]
+    assert [sorted(literal_eval(each)) for each in reported] == [[".lock", "log"]]
     assert not list(tmp_path.glob("ipperf-*"))

@@ -78,7 +78,7 @@ def made():
     crossings = tuple(
         Reachability(here=here, there=there, ipver=4, mtu=1500, fits=fits) for here, there in ways
     )  # fmt: skip
-    return ObservedTestbed(testbed=testbed, seen=seen, crossings=crossings)
+    return ObservedTestbed(testbed=testbed, hosts=seen, reachability=crossings)
 
 
 def found(made, grade=None):
@@ -86,21 +86,21 @@ def found(made, grade=None):
     return [each for each in every if grade is None or each.grade is grade]
 
 
-def told(made):
+def reported(made):
     """What is not well."""
     return [f"{each.grade.value} {each.subject or 'all'} {each.topic}: {each.said}: {each.remedy}"
             for each in found(made) if each.grade is not Grade.WELL]  # fmt: skip
 
 
 def test_where_all_is_well_nothing_else_is_said(made):
-    assert told(made) == []
+    assert reported(made) == []
     assert {each.topic for each in found(made)} == {
         CHECKS[name].topic for name in CHECKS if name not in ("tunnels", "reboot", "snmp")
     }
 
 
 def test_every_finding_is_one_line_and_every_trouble_has_a_remedy(made):
-    made.seen["alpha"].trouble = "no"
+    made.hosts["alpha"].trouble = "no"
     for each in found(made):
         assert "\n" not in each.said + each.remedy
         assert bool(each.remedy) == (each.grade is not Grade.WELL)
@@ -143,24 +143,24 @@ CHANGES = [
 
 @pytest.mark.parametrize(("name", "change", "sentence"), CHANGES, ids=[each[2][:45] for each in CHANGES])
 def test_what_is_not_well_is_told_of_that_host_alone(made, name, change, sentence):
-    made.seen["alpha"].facts[name].update(change)
-    said = told(made)
+    made.hosts["alpha"].facts[name].update(change)
+    said = reported(made)
     assert any(each.replace(" alpha ", " ", 1).startswith(sentence) for each in said), said
     assert not [each for each in said if " beta " in each]
 
 
 def test_who_answers_by_snmp_is_told_and_why_nobody_does(made):
-    made.seen["alpha"].answer = "Linux alpha 6.1", ""
-    made.seen["beta"].answer = "", "nobody answers at ...@192.0.2.2:161"
+    made.hosts["alpha"].answer = "Linux alpha 6.1", ""
+    made.hosts["beta"].answer = "", "nobody answers at ...@192.0.2.2:161"
     assert [each.said for each in found(made, Grade.WELL) if each.topic == "snmp"] == ["Linux alpha 6.1"]
-    assert told(made) == [
+    assert reported(made) == [
         "wrong beta snmp: nobody answers at ...@192.0.2.2:161: correct key snmp, or let this machine ask there"
     ]
 
 
 def test_facts_that_could_not_be_had_are_told_and_nothing_is_made_of_them(made):
-    made.seen["alpha"].facts = {name: {"trouble": "OSError: no"} for name in FACTS}
-    assert told(made) == [
+    made.hosts["alpha"].facts = {name: {"trouble": "OSError: no"} for name in FACTS}
+    assert reported(made) == [
         f"doubtful alpha way in: its {name} could not be looked at: OSError: no: see to that, and ask again"
         for name in FACTS
     ]
@@ -168,35 +168,35 @@ def test_facts_that_could_not_be_had_are_told_and_nothing_is_made_of_them(made):
 
 
 def test_of_a_node_they_are_told_too(made):
-    made.seen["alpha"].node = True
-    made.seen["alpha"].facts["ports"] = {"trouble": "PermissionError: /proc/net/tcp"}
-    (said,) = told(made)
+    made.hosts["alpha"].node = True
+    made.hosts["alpha"].facts["ports"] = {"trouble": "PermissionError: /proc/net/tcp"}
+    (said,) = reported(made)
     assert said.startswith("doubtful alpha way in: its ports could not be looked at: PermissionError: /proc/net/tcp: ")
 
 
 def test_who_measures_is_told_where_the_lease_alone_knows_it(made):
-    made.seen["alpha"].facts["leftovers"] = {"trouble": "OSError: no", "holder": "process 5 of user 0"}
-    assert [each.partition(": ")[0] for each in told(made)] == [
+    made.hosts["alpha"].facts["leftovers"] = {"trouble": "OSError: no", "holder": "process 5 of user 0"}
+    assert [each.partition(": ")[0] for each in reported(made)] == [
         "doubtful all reach", "doubtful alpha lease", "doubtful alpha way in"
     ]  # fmt: skip
     assert [each.subject for each in found(made) if each.topic == "left"] == ["beta"]
 
 
 def test_what_the_cache_keeps_is_counted_as_clean_counts_it(made):
-    made.seen["beta"].facts["cache"]["entries"] = 2
+    made.hosts["beta"].facts["cache"]["entries"] = 2
     assert [each.said for each in found(made) if each.topic == "cache"] == [
         f"{count} (3.1 MB), in /home/me/.cache/pytest-ipperf" for count in ("1 entry", "2 entries")
     ]
 
 
 def test_servers_that_cannot_run_are_told_of_the_server(made):
-    missing = made.seen["beta"].facts["servers"]["missing"]
+    missing = made.hosts["beta"].facts["servers"]["missing"]
     missing |= {"postfix": "postfix is not installed"}
-    assert told(made) == [
+    assert reported(made) == [
         "doubtful beta servers: smtp by an embedded server only: postfix is not installed: install it"
     ]
-    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, servers=("postfix", "apache"))
-    assert told(made) == [
+    made.hosts["beta"].host = dataclasses.replace(made.hosts["beta"].host, servers=("postfix", "apache"))
+    assert reported(made) == [
         "wrong beta servers: key servers names postfix: postfix is not installed: install it, or correct the key"
     ]
 
@@ -216,19 +216,21 @@ SUDO = "sudo = yes, or another user in key ssh"
     ],
 )  # fmt: skip
 def test_the_remedy_for_a_server_fits_what_it_lacks(made, protocol, whys, remedy):
-    made.seen["beta"].facts["servers"]["missing"] |= whys
+    made.hosts["beta"].facts["servers"]["missing"] |= whys
     said = f"{protocol} by an embedded server only: {'; '.join(whys.values())}"
-    assert told(made) == [f"doubtful beta servers: {said}: {remedy}"]
+    assert reported(made) == [f"doubtful beta servers: {said}: {remedy}"]
     named = next(name for name in whys if remedy != SUDO or whys[name].endswith("root"))
-    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, servers=(named,))
+    made.hosts["beta"].host = dataclasses.replace(made.hosts["beta"].host, servers=(named,))
     one = "install it" if remedy.startswith("install") else remedy
-    assert told(made) == [f"wrong beta servers: key servers names {named}: {whys[named]}: {one}, or correct the key"]
+    assert reported(made) == [
+        f"wrong beta servers: key servers names {named}: {whys[named]}: {one}, or correct the key"
+    ]
 
 
 def test_on_this_machine_root_is_had_without_ssh(made):
-    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, way="local", settings={})
-    made.seen["beta"].facts["servers"]["missing"]["postfix"] = "postfix needs root"
-    (said,) = told(made)
+    made.hosts["beta"].host = dataclasses.replace(made.hosts["beta"].host, way="local", settings={})
+    made.hosts["beta"].facts["servers"]["missing"]["postfix"] = "postfix needs root"
+    (said,) = reported(made)
     assert said.endswith(": postfix needs root: run as root, or sudo = yes in hosts.ini")
 
 
@@ -246,16 +248,18 @@ def test_on_this_machine_root_is_had_without_ssh(made):
 def test_a_client_with_too_few_ports_is_told_a_wider_range_and_a_server_needs_none(
     made, ephemeral, ports, most, remedy
 ):
-    for seen in made.seen.values():
+    for seen in made.hosts.values():
         seen.facts["limits"]["ephemeral"] = list(ephemeral)
         seen.host = dataclasses.replace(seen.host, ports=ports, most_connections=most)
     there = ephemeral[1] - ephemeral[0] + 1
-    assert told(made) == [f"doubtful alpha ports: {there} ephemeral ports are too few for {most} connections: {remedy}"]
+    assert reported(made) == [
+        f"doubtful alpha ports: {there} ephemeral ports are too few for {most} connections: {remedy}"
+    ]
 
 
 def test_a_range_that_leaves_nothing_below_is_moved_too(made):
-    made.seen["beta"].facts["limits"]["ephemeral"] = [1024, 65535]
-    (said,) = told(made)
+    made.hosts["beta"].facts["limits"]["ephemeral"] = [1024, 65535]
+    (said,) = reported(made)
     assert said.endswith(": ports = 1024-2023 in hosts.ini, then sysctl net.ipv4.ip_local_port_range='2024 65535'")
 
 
@@ -271,21 +275,21 @@ def test_a_range_that_leaves_nothing_below_is_moved_too(made):
 )
 def test_what_a_reboot_needs_is_looked_up_behind_sudo_and_its_options(made, command, asked):
     assert programs(command) == asked
-    made.seen["alpha"].host = dataclasses.replace(made.seen["alpha"].host, reboot=command)
+    made.hosts["alpha"].host = dataclasses.replace(made.hosts["alpha"].host, reboot=command)
     there = {each: f"/bin/{each.rpartition('/')[2]}" for each in asked}
-    made.seen["alpha"].facts["servers"]["programs"] = there
+    made.hosts["alpha"].facts["servers"]["programs"] = there
     said = " and ".join(there.values()) + (" are there" if asked[1:] else " is there")
     assert [each.said for each in found(made) if each.topic == "reboot"] == [said]
     there[asked[-1]] = ""
-    assert told(made) == [f"wrong alpha reboot: key reboot: there is no program {asked[-1]}: correct the key"]
+    assert reported(made) == [f"wrong alpha reboot: key reboot: there is no program {asked[-1]}: correct the key"]
 
 
 def test_what_root_alone_may_see_is_not_told_as_wrong(made):
-    seen = made.seen["alpha"]
+    seen = made.hosts["alpha"]
     seen.host = dataclasses.replace(seen.host, reboot="sudo -n /srv/off now")
     seen.facts["servers"]["programs"] = {"sudo": "/usr/bin/sudo", "/srv/off": ""}
     seen.facts["rights"]["root"] = False
-    (said,) = [each for each in told(made) if " reboot: " in each]
+    (said,) = [each for each in reported(made) if " reboot: " in each]
     assert said == (
         "doubtful alpha reboot: key reboot: there is no program /srv/off that this user may see, and sudo may know "
         "better: try it there: sudo -n -l /srv/off"
@@ -324,25 +328,25 @@ PLAIN = "ssh -F /etc/lab/config -p 22 me@alpha true"
 )  # fmt: skip
 def test_why_there_is_no_agent_is_told_with_what_fits_it(made, trouble, remedy):
     settings = {"ssh": "ssh://me@alpha:22", "python": "/x/python", "ssh_config": "/etc/lab/config"}
-    made.seen["alpha"].host = dataclasses.replace(made.seen["alpha"].host, settings=settings)
-    made.seen["alpha"].trouble = trouble
-    assert told(made) == [f"wrong alpha way in: {trouble}: {remedy}"]
+    made.hosts["alpha"].host = dataclasses.replace(made.hosts["alpha"].host, settings=settings)
+    made.hosts["alpha"].trouble = trouble
+    assert reported(made) == [f"wrong alpha way in: {trouble}: {remedy}"]
 
 
 def test_of_a_user_without_a_name_and_of_a_lab_it_is_told_too(made):
-    made.seen["alpha"].trouble = "bash: x: Permission denied (exit status 126)"
-    assert told(made)[0].endswith(": its user may not run it: correct key python, or its rights there")
-    made.seen["alpha"].host = Host(name="alpha", way="local", settings={})
-    made.seen["alpha"].trouble = "cannot be built here: no rights"
-    assert told(made) == ["wrong alpha way in: cannot be built here: no rights: try it by hand"]
+    made.hosts["alpha"].trouble = "bash: x: Permission denied (exit status 126)"
+    assert reported(made)[0].endswith(": its user may not run it: correct key python, or its rights there")
+    made.hosts["alpha"].host = Host(name="alpha", way="local", settings={})
+    made.hosts["alpha"].trouble = "cannot be built here: no rights"
+    assert reported(made) == ["wrong alpha way in: cannot be built here: no rights: try it by hand"]
 
 
 def test_what_sudo_refuses_is_told_with_one_remedy(made):
-    made.seen["alpha"].trouble = (
+    made.hosts["alpha"].trouble = (
         "sudo: a password is required (exit status 1); give the user there a rule with NOPASSWD (sudoers), or take "
         "sudo = yes away"
     )
-    assert told(made) == [f"wrong alpha way in: {made.seen['alpha'].trouble.replace('; ', ': ')}"]
+    assert reported(made) == [f"wrong alpha way in: {made.hosts['alpha'].trouble.replace('; ', ': ')}"]
 
 
 def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
@@ -351,44 +355,46 @@ def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
     }
     paths = {"tunnel": NetworkPath("2001:db8:1::1", "2001:db8:1::2", ends=ends)}
     made = dataclasses.replace(made, testbed=dataclasses.replace(made.testbed, paths=paths))
-    for seen in made.seen.values():
+    for seen in made.hosts.values():
         seen.facts["tunnels"]["cannot"] = {"kernel": ""}
-    assert told(made) == []
-    made.seen["alpha"].facts["tunnels"]["cannot"] = {"kernel": "no sit driver"}
-    made.seen["beta"].facts["rights"]["admin"] = False
-    said = told(made)
+    assert reported(made) == []
+    made.hosts["alpha"].facts["tunnels"]["cannot"] = {"kernel": "no sit driver"}
+    made.hosts["beta"].facts["rights"]["admin"] = False
+    said = reported(made)
     remedy = "give it the module sit, or take keys tunnel and isatap away"
     assert f"wrong alpha tunnels: backend kernel cannot: no sit driver: {remedy}" in said
     assert f"wrong beta tunnels: its agent may not make tunnels: {SUDO}" in said
-    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, way="local", settings={})
+    made.hosts["beta"].host = dataclasses.replace(made.hosts["beta"].host, way="local", settings={})
     for why, what in (("", "its agent may not make tunnels"), ("no rights", "backend kernel cannot: no rights")):
-        made.seen["beta"].facts["tunnels"]["cannot"] = {"kernel": why}
-        assert f"wrong beta tunnels: {what}: run as root, or sudo = yes in hosts.ini" in told(made)
+        made.hosts["beta"].facts["tunnels"]["cannot"] = {"kernel": why}
+        assert f"wrong beta tunnels: {what}: run as root, or sudo = yes in hosts.ini" in reported(made)
 
 
 def test_a_clock_that_is_off_is_told_with_its_uncertainty(made):
-    made.seen["beta"].skew_s = (-3.5, 0.002)
-    (said,) = told(made)
+    made.hosts["beta"].skew_s = (-3.5, 0.002)
+    (said,) = reported(made)
     assert said.startswith("doubtful beta clock: -3500.0 ms against this machine's (+- 2.0): have NTP set it")
 
 
 def test_hosts_of_one_machine_that_share_its_processors_are_told(made):
-    for seen in made.seen.values():
+    for seen in made.hosts.values():
         seen.facts["control"]["boot"] = "same"
-    assert told(made)[0].startswith("doubtful all processors: alpha, beta are one machine, and share its processors")
-    for number, seen in enumerate(made.seen.values()):
+    assert reported(made)[0].startswith(
+        "doubtful all processors: alpha, beta are one machine, and share its processors"
+    )
+    for number, seen in enumerate(made.hosts.values()):
         seen.host = dataclasses.replace(seen.host, cpus=(number,))
-    assert told(made) == []
+    assert reported(made) == []
 
 
 @pytest.mark.parametrize("third", [0, 1])
 def test_two_of_three_that_share_processors_are_enough(made, third):
-    seen = [*made.seen.values(), dataclasses.replace(made.seen["beta"])]
+    seen = [*made.hosts.values(), dataclasses.replace(made.hosts["beta"])]
     for each, name, cpu in zip(seen, ("alpha", "beta", "gamma"), (0, 1, third), strict=True):
         each.host = dataclasses.replace(each.host, name=name, cpus=(cpu,))
         each.facts["control"]["boot"] = "same"
-    made = dataclasses.replace(made, seen={each.host.name: each for each in seen})
-    (said,) = told(made)
+    made = dataclasses.replace(made, hosts={each.host.name: each for each in seen})
+    (said,) = reported(made)
     assert said.startswith("doubtful all processors: alpha, beta, gamma are one machine, and share its processors: ")
 
 
@@ -410,27 +416,27 @@ def test_two_of_three_that_share_processors_are_enough(made, third):
     ],
 )
 def test_what_is_wrong_on_a_way_is_told_of_that_way(made, change, sentence):
-    one, other = made.crossings
-    made = dataclasses.replace(made, crossings=(dataclasses.replace(one, **change), other))
-    (said, *_) = told(made)
+    one, other = made.reachability
+    made = dataclasses.replace(made, reachability=(dataclasses.replace(one, **change), other))
+    (said, *_) = reported(made)
     assert re.sub(r"^wrong alpha -> beta \w+: ", "", said).startswith(sentence)
 
 
 def test_calls_that_share_the_measured_link_are_told_and_no_trouble(made):
-    made.seen["alpha"].facts["control"]["ends"] = ["192.0.2.200", "192.0.2.1"]
+    made.hosts["alpha"].facts["control"]["ends"] = ["192.0.2.200", "192.0.2.1"]
     (said,) = [each.said for each in found(made) if (each.subject, each.topic) == ("alpha", "control")]
     assert said == (
         "ssh comes from 192.0.2.200 to 192.0.2.1, a measured address: calls share the measured link, and are silent "
         "during runs"
     )
-    assert told(made) == []
+    assert reported(made) == []
 
 
 def test_a_testbed_with_one_arm_and_a_neighbour_is_told(made):
     bare = [dataclasses.replace(each, ipv6="") for each in made.testbed.hosts]
     testbed = dataclasses.replace(made.testbed, client=bare[0], server=bare[1])
     made = dataclasses.replace(made, testbed=testbed, others={"home": "ssh beta port 22"})
-    (said,) = told(made)
+    (said,) = reported(made)
     assert said.startswith("wrong all testbed: nothing to compare: testbed office has no IPv6: host alpha has no ipv6")
     assert any(each.said == "never measured while home is: both have ssh beta port 22" for each in found(made))
 
@@ -502,9 +508,11 @@ def midst(monkeypatch):
 
 def test_an_agent_that_dies_in_the_midst_is_told(midst, tmp):
     midst(lambda agents: os.kill(agents["this machine"]._process.pid, signal.SIGKILL))
-    (told,) = [each for each in examine(BUILTIN["loopback"], BUILTIN) if each.subject == "this machine"]
-    assert (told.grade, told.topic) == (Grade.WRONG, "way in")
-    assert told.said.startswith("the agent died during call 'examine'; its host went down, the link broke, or it was ")
+    (reported,) = [each for each in examine(BUILTIN["loopback"], BUILTIN) if each.subject == "this machine"]
+    assert (reported.grade, reported.topic) == (Grade.WRONG, "way in")
+    assert reported.said.startswith(
+        "the agent died during call 'examine'; its host went down, the link broke, or it was "
+    )
 
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")

@@ -88,7 +88,7 @@ def refused(read, tmp_path):
     return reading
 
 
-def told(text, section, sentence):
+def reported(text, section, sentence):
     """A sentence about a section of that text, with the line of the key that it names first, or of the header."""
     start = text.index(f"[{section}]")
     key = sentence.partition("key '")[2].partition("'")[0] if sentence.startswith("key") else sentence.split()[0]
@@ -282,7 +282,7 @@ def test_a_key_of_a_host_that_makes_no_sense_is_told_with_its_value(refused, key
     ],
 )  # fmt: skip
 def test_no_destination_can_be_taken_for_an_option_or_a_command(refused, keys, sentence):
-    assert refused(SSH + keys) == told(SSH + keys, "host alpha", sentence)
+    assert refused(SSH + keys) == reported(SSH + keys, "host alpha", sentence)
 
 
 @needs("ssh")
@@ -310,7 +310,7 @@ def test_what_ssh_takes_as_a_destination_may_stand_there(read, destination):
 )  # fmt: skip
 def test_a_testbed_without_its_hosts_is_told(refused, keys, sentence):
     text = f"{HOST}[testbed office]\n{keys}"
-    assert refused(text) == told(text, "testbed office", sentence)
+    assert refused(text) == reported(text, "testbed office", sentence)
 
 
 def test_a_testbed_in_a_file_without_hosts_is_told(refused):
@@ -368,7 +368,7 @@ def test_two_ways_into_one_machine_may_have_one_address(read, way, address):
 def test_a_key_of_another_way_in_than_the_one_that_is_named_is_told(refused):
     sentence = "key 'python' belongs to way = ssh; this host has way = local; correct one of the two"
     text = f"{HOST}way = local\npython = python3\n"
-    assert refused(text) == told(text, "host alpha", sentence)
+    assert refused(text) == reported(text, "host alpha", sentence)
 
 
 # --- several clients --------------------------------------------------------------------------------------------------
@@ -437,17 +437,17 @@ def test_each_of_several_clients_has_a_tunnel_that_stands(read):
 )  # fmt: skip
 def test_several_clients_that_cannot_be_are_told(refused, keys, sentence):
     text = f"{CLIENTS}[testbed office]\nserver = beta\n{keys}"
-    assert refused(text) == told(text, "testbed office", sentence)
+    assert refused(text) == reported(text, "testbed office", sentence)
 
 
 def test_several_clients_that_cannot_be_told_apart_are_told(refused):
     office = "[testbed office]\nclient = alpha, gamma\nserver = beta\n"
     text = CLIENTS.replace("192.0.2.30", "192.0.2.10") + office
     sentence = "ipv4 = '192.0.2.10' is the address of host alpha too, and testbed office has both; give each its own"
-    assert refused(text) == told(text, "host gamma", sentence)
+    assert refused(text) == reported(text, "host gamma", sentence)
     text = named(named(CLIENTS, "alpha", "tunnel = sit1 2001:db8:41::1"), "gamma", "tunnel = sit1 2001:db8:41::1")
     sentence = "client = 'alpha, gamma': hosts alpha and gamma have the same address 2001:db8:41::1; give each its own"
-    assert refused(f"{named(text, 'beta', 'tunnel = sit1 2001:db8:41::2')}{office}") == told(
+    assert refused(f"{named(text, 'beta', 'tunnel = sit1 2001:db8:41::2')}{office}") == reported(
         text + office, "testbed office", sentence
     ).replace("line 17", "line 18")
     text = named(named(CLIENTS, "alpha", "tunnel = sit1 2001:db8:41::1"), "beta", "tunnel = sit1 2001:db8:41::2")
@@ -455,7 +455,7 @@ def test_several_clients_that_cannot_be_told_apart_are_told(refused):
         "client = 'alpha, gamma': host alpha names a device for tunnel and host gamma none; "
         "give both a key tunnel, or none"
     )
-    assert refused(text + office) == told(text + office, "testbed office", sentence)
+    assert refused(text + office) == reported(text + office, "testbed office", sentence)
 
 
 # --- labs -------------------------------------------------------------------------------------------------------------
@@ -618,7 +618,7 @@ def test_a_router_takes_part_in_isatap_alone(read):
     ],
 )  # fmt: skip
 def test_a_network_that_tunnels_cannot_have_is_told_with_what_is_right(refused, keys, sentence):
-    assert refused(f"{THREE}{OFFICE}{keys}") == told(f"{THREE}{OFFICE}{keys}", "testbed office", sentence)
+    assert refused(f"{THREE}{OFFICE}{keys}") == reported(f"{THREE}{OFFICE}{keys}", "testbed office", sentence)
 
 
 def test_hosts_that_no_tunnel_can_join_are_told(refused):
@@ -626,16 +626,16 @@ def test_hosts_that_no_tunnel_can_join_are_told(refused):
     alone = "[testbed office]\nclient = alpha\nserver = alpha\n"
     sentence = "tunnel = '2001:db8:41::/64' needs machines of their own for hosts alpha and alpha; "
     sentence += "network namespaces of this one are such by way ssh, each with an sshd of its own"
-    assert refused(f"{THREE}{alone}{key}") == told(f"{THREE}{alone}{key}", "testbed office", sentence)
+    assert refused(f"{THREE}{alone}{key}") == reported(f"{THREE}{alone}{key}", "testbed office", sentence)
     without = "[host delta]\nway = ssh\nssh = delta\n[testbed office]\nclient = alpha\nserver = delta\n"
     sentence = "tunnel = '2001:db8:41::/64' goes through IPv4, which host delta lacks; give it a key ipv4"
-    assert refused(f"{THREE}{without}{key}") == told(f"{THREE}{without}{key}", "testbed office", sentence)
+    assert refused(f"{THREE}{without}{key}") == reported(f"{THREE}{without}{key}", "testbed office", sentence)
     by_router = f"[host delta]\nway = ssh\nssh = delta\n{OFFICE}router = delta\n"
     key = "isatap = 2001:db8:41::/64 2001:db8:42::/64\n"
     sentence = (
         "isatap = '2001:db8:41::/64 2001:db8:42::/64' goes through IPv4, which host delta lacks; give it a key ipv4"
     )
-    assert refused(f"{THREE}{by_router}{key}") == told(f"{THREE}{by_router}{key}", "testbed office", sentence)
+    assert refused(f"{THREE}{by_router}{key}") == reported(f"{THREE}{by_router}{key}", "testbed office", sentence)
 
 
 def named(text, host, line):
@@ -660,7 +660,7 @@ def named(text, host, line):
 )  # fmt: skip
 def test_a_device_that_is_none_is_told(refused, line, sentence):
     text = named(THREE, "alpha", line.replace("'", ""))
-    assert refused(text) == told(text, "host alpha", sentence)
+    assert refused(text) == reported(text, "host alpha", sentence)
 
 
 def test_two_arms_with_one_address_are_told(refused):
@@ -723,14 +723,14 @@ def test_a_device_beside_a_network_is_told(refused):
     text = named(THREE, "beta", "tunnel = sit1 2001:db8:41::2")
     sentence = "tunnel = '2001:db8:42::/64' makes what host beta has, its device 'sit1'; keep one of the two"
     text = f"{text}{OFFICE}tunnel = 2001:db8:42::/64\n"
-    assert refused(text) == told(text, "testbed office", sentence)
+    assert refused(text) == reported(text, "testbed office", sentence)
 
 
 def test_a_network_that_holds_a_devices_address_is_told(refused):
     text = named(THREE, "beta", "isatap = is0 2001:db8:42::1")
     sentence = "tunnel = '2001:db8:42::/64' holds 2001:db8:42::1 of host beta; take a network that nothing uses"
     text = f"{text}{OFFICE}tunnel = 2001:db8:42::/64\n"
-    assert refused(text) == told(text, "testbed office", sentence)
+    assert refused(text) == reported(text, "testbed office", sentence)
 
 
 def test_devices_do_not_join_a_host_with_itself(read):

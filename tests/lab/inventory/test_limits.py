@@ -64,8 +64,8 @@ def test_connections_are_limited_by_the_host_that_takes_the_fewest(clients, limi
     ],
 )
 def test_a_rate_is_a_limit_of_flows(protocol, own, asked):
-    told = f"testbed office takes 100 Mbit/s at most, by max_rate of host beta, and {asked}" if asked else ""
-    assert beyond(office_of(beta=(0, 1e8)), workload(protocol, own=own)) == told
+    reported = f"testbed office takes 100 Mbit/s at most, by max_rate of host beta, and {asked}" if asked else ""
+    assert beyond(office_of(beta=(0, 1e8)), workload(protocol, own=own)) == reported
 
 
 def far(name, reboot=""):

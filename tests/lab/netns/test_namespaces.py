@@ -50,7 +50,7 @@ def settled(entry):
         if not any(a.get("tentative") for a in device["addr_info"]) or time.monotonic() > end:
             return device
 
-def told(entries, took):
+def lab_facts(entries, took):
     found = {"took": took, "folder": next(w for w in entries["client"] if w.startswith("TMPDIR=")).split("=")[1]}
     for name, entry in entries.items():
         device = settled(entry)
@@ -72,7 +72,7 @@ with ExitStack() as stack:
         begun = time.monotonic()
         entries = stack.enter_context(namespaces(BUILTIN["pair"]))
         labs.append((entries, time.monotonic() - begun))
-    print(json.dumps([told(*each) for each in labs]), flush=True)
+    print(json.dumps([lab_facts(*each) for each in labs]), flush=True)
     sys.stdin.read()
 """
 WHY_NOT = "from pytest_ipperf.lab.netns.namespaces import unusable; print(unusable())"

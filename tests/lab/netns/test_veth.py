@@ -353,14 +353,14 @@ def test_one_wire_is_delayed_the_servers(nodes, delayed):
 
 def test_a_packet_is_lost_before_it_is_shaped_and_at_the_ends_alone():
     testbed = lab("bad", 3, Links(loss=0.25, rate_bit_s=1e6))
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     create_veths(
         testbed,
         dict.fromkeys(testbed.roles, 7),
-        lambda role, argv, text: told.update({role: text}) if argv[0] == "tc" else None,
+        lambda role, argv, text: reported.update({role: text}) if argv[0] == "tc" else None,
     )
-    assert set(told) == {"client", "server", "router"}
-    for role, text in told.items():
+    assert set(reported) == {"client", "server", "router"}
+    for role, text in reported.items():
         assert "tbf rate 1000000bit" in text
         assert ("egress bpf" in text) == (role != "router")
         assert (f" {2**30}," in text) == (role != "router")

@@ -94,8 +94,8 @@ def test_udp_above_the_links_rate_loses_what_headers_leave_no_room_for(up, arm):
 
     def fits(receipt):
         carried = receipt.facts["ideal_bit_s"]
-        told = value(receipt, "throughput"), value(receipt, "loss")
-        return told == (pytest.approx(carried, rel=0.01), pytest.approx(1 - carried / 2.2e7, abs=0.02))
+        reported = value(receipt, "throughput"), value(receipt, "loss")
+        return reported == (pytest.approx(carried, rel=0.01), pytest.approx(1 - carried / 2.2e7, abs=0.02))
 
     found = first(runs, fits)
     if not fits(found):

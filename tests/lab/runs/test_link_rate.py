@@ -58,11 +58,11 @@ def test_links_of_another_rate_than_they_are_thought_to_have_are_found_out():
     assert len(exceeded) == 2
     for sentence, host in zip(exceeded, ("client", "server"), strict=True):
         assert sentence.startswith(f"expected at most 5 Mbit/s from the {host}, seen ")
-    told, completed = receipt.proof, receipt.rows
+    reported, completed = receipt.proof, receipt.rows
     assert completed == 100
-    assert told["content_bytes"] == completed * WORKLOAD.payload_bytes
-    assert not exceeds_link_rate(testbed, ARMS[1], WORKLOAD, told)
-    (sentence,) = exceeds_link_rate(thought(testbed, rate_bit_s=1e6), ARMS[1], WORKLOAD, told)
+    assert reported["content_bytes"] == completed * WORKLOAD.payload_bytes
+    assert not exceeds_link_rate(testbed, ARMS[1], WORKLOAD, reported)
+    (sentence,) = exceeds_link_rate(thought(testbed, rate_bit_s=1e6), ARMS[1], WORKLOAD, reported)
     assert sentence.startswith("expected at most 928.5 kbit/s of payload, seen ")
 
 

@@ -10,7 +10,7 @@ from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances
 AFTER = {"tcp": {"ListenDrops": 3}}
 
 
-def told(cpu_s, wall_s, attempted):
+def reported(cpu_s, wall_s, attempted):
     return {
         "burst_cpu_s": cpu_s, "wall_s": wall_s, "attempted": attempted, "processors": 1, "lag_s": 0.1, "peak": 5,
         "tcp": {}, "content_bytes": 1000 * attempted,
@@ -24,9 +24,9 @@ def test_of_several_clients_the_busiest_tells_how_busy_they_were(rate_per_s, cpu
     work = Workload(
         testbed="crowd", protocol="http", client="lean", connections=30, payload_bytes=1000, rate_per_s=rate_per_s
     )
-    clients = {"client": told(0.4, 0.5, 20), "client2": told(0.3, 1.0, 10)}
+    clients = {"client": reported(0.4, 0.5, 20), "client2": reported(0.3, 1.0, 10)}
     merged = {
-        **told(0.7, 1.0, 30),
+        **reported(0.7, 1.0, 30),
         "processors": 2,
         "clients": clients,
         "lag_s": 0.2,
@@ -37,7 +37,7 @@ def test_of_several_clients_the_busiest_tells_how_busy_they_were(rate_per_s, cpu
     assert (found.cpu_s, found.wall_s, found.connections, found.processors) == (cpu_s, wall_s, connections, 1)
     assert (found.lag_s, found.peak, found.tcp) == (0.2, 9, {"TCPTimeouts": 1, "ListenDrops": 3})
     assert found.content_bytes == 30_000  # of all clients
-    alone = client_facts(told(0.7, 1.0, 30), AFTER, work)
+    alone = client_facts(reported(0.7, 1.0, 30), AFTER, work)
     assert (alone.cpu_s, alone.connections) == (0.7, 30)
 
 

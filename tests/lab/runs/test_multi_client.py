@@ -138,31 +138,31 @@ def test_what_several_did_is_told_as_what_one_would_have(up, client):
             assert (receipt.attempted, receipt.failed, receipt.rows) == (2 * connections, {}, 2 * connections)
             assert receipt.contradictions == ()
             assert not [note for note in receipt.notes if "began a burst" not in note]  # as it may on a busy machine
-            told = receipt.proof
+            reported = receipt.proof
             roles = list(standing._testbed.clients)[: len(expected)]
             own = [standing._testbed.roles[role].address(arm.ipver) for role in roles]
-            assert told["sources"] == sorted(own)
-            assert told["peers"] == {standing._testbed.server.address(arm.ipver): 2 * connections}
-            assert list(told["protocol41"]) == [*roles, "server", "router"]
+            assert reported["sources"] == sorted(own)
+            assert reported["peers"] == {standing._testbed.server.address(arm.ipver): 2 * connections}
+            assert list(reported["protocol41"]) == [*roles, "server", "router"]
             if connections == 1:
-                assert "clients" not in told
+                assert "clients" not in reported
                 assert receipt.facts == {}
                 continue
-            each = told["clients"]
+            each = reported["clients"]
             assert [each[role]["attempted"] for role in roles] == [2 * count for count in expected]
             assert [each[role]["sources"] for role in roles] == [[address] for address in own]
-            assert told["packets"] == {
+            assert reported["packets"] == {
                 name: sum(one["packets"][name] for one in each.values()) for name in ("ipv4", "ipv6")
             }
-            assert told["lag_s"] == max(one["lag_s"] for one in each.values())
+            assert reported["lag_s"] == max(one["lag_s"] for one in each.values())
             assert receipt.client
             assert receipt.client.connections in {one["attempted"] for one in each.values()}
             assert receipt.facts["start_skew_error_s"] == 0  # all clocks are one
-            assert not set(SKEW) & set(told)
+            assert not set(SKEW) & set(reported)
             rows = list(receipt.outcome(10.0).rows())
             for burst in (rows[:connections], rows[connections:]):
                 assert [row[START] for row in burst] == sorted(row[START] for row in burst)
-            assert told["wall_s"] >= max(row[START] + row[TOTAL] for row in rows)
+            assert reported["wall_s"] >= max(row[START] + row[TOTAL] for row in rows)
 
 
 def test_workers_and_arrivals_are_spread_too(up):
@@ -223,7 +223,7 @@ class Made:
 
     def result(self, *_):
         name, arguments = self._asked
-        if name != "drive_begin":
+        if name != "load_start":
             return None
         number, instants_ns = arguments
         self.begun.append((number, len(instants_ns)))
@@ -253,7 +253,7 @@ def test_the_instant_lies_ahead_also_where_clocks_had_to_be_looked_at_first(made
     run = made_up(1, slow, slower)
     Made.now_ns += 2 * 10**9
     run._make()
-    assert [len(clock.marks) for clock in run.clocks.values()] == [2, 2]
+    assert [len(clock.samples) for clock in run.clocks.values()] == [2, 2]
     assert [slow.ahead_s, slower.ahead_s] == [[pytest.approx(0.01 + 2 * 0.02, abs=1e-6)]] * 2
 
 
@@ -285,37 +285,37 @@ def test_what_is_told_of_the_start_is_what_the_servers_device_sees(up, monkeypat
     """Of clients with clocks of their own, one of which is made to begin later than it should."""
     standing, job = up(2), work(2)
     service = standing.serve(job, "embedded")
-    there = HostClock.there
+    there = HostClock.to_remote
 
     def later(self, here_ns):
-        return there(self, here_ns) + (0 if self.is_ours else int(apart_s * 1e9))
+        return there(self, here_ns) + (0 if self.is_local else int(apart_s * 1e9))
 
-    monkeypatch.setattr(HostClock, "there", later)
+    monkeypatch.setattr(HostClock, "to_remote", later)
     receipt = standing.run(ARMS[0], service, job, bursts=BURSTS, deadline_s=10.0, capture=1000)
     assert (receipt.failed, receipt.contradictions) == ({}, ())
     seen = first_packets(receipt.captures["server"], service.resolver_port)
     assert [len(each) for each in seen.values()] == [BURSTS, BURSTS]
     clients = receipt.proof["clients"]
-    told = [two - one for one, two in zip(*(each["began_s"] for each in clients.values()), strict=True)]
+    reported = [two - one for one, two in zip(*(each["began_s"] for each in clients.values()), strict=True)]
     truth = [two - one for one, two in zip(seen["198.18.0.1"], seen["198.18.2.1"], strict=True)]
     error_s = receipt.facts["start_skew_error_s"]
     assert 0 < error_s < 0.05
     # Between the clock's word and the packet lies what the host was doing, now and then for long.
-    off_s = statistics.median(abs(one - other) for one, other in zip(told, truth, strict=True))
+    off_s = statistics.median(abs(one - other) for one, other in zip(reported, truth, strict=True))
     assert off_s < error_s + 0.005
-    assert receipt.facts["start_skew_s"] == pytest.approx(max(map(abs, told)))
-    assert statistics.median(told) == pytest.approx(apart_s, abs=error_s + 0.01)
+    assert receipt.facts["start_skew_s"] == pytest.approx(max(map(abs, reported)))
+    assert statistics.median(reported) == pytest.approx(apart_s, abs=error_s + 0.01)
 
 
 def test_who_began_late_is_told(up, monkeypatch):
     standing, job = up(2), work(4)
     service = standing.serve(job, "embedded")
-    there = HostClock.there
+    there = HostClock.to_remote
 
     def later(self, here_ns):
         return there(self, here_ns) + (5 * 10**8 if self._host == "client2" else 0)
 
-    monkeypatch.setattr(HostClock, "there", later)
+    monkeypatch.setattr(HostClock, "to_remote", later)
     receipt = standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
     assert (receipt.failed, receipt.contradictions) == ({}, ())
     words = [note.split() for note in receipt.notes if note.startswith("host client2 began a burst ")]
@@ -437,19 +437,19 @@ def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatc
     """Bursts that are all given one instant, so that each host goes on until it is too late, and is asked again."""
     standing, job = up(2), work(4)
     service = standing.serve(job, "embedded")
-    begun, told = multi_client.SynchronisedRun._begun, []
+    begun, reported = multi_client.SynchronisedRun._begun, []
 
     def noted(self, roles, number, count, every_s):
         del every_s
         found = begun(self, roles, number, count, 0.0)
-        told.append((number, count, {role: len(each) for role, each in found.items()}))
+        reported.append((number, count, {role: len(each) for role, each in found.items()}))
         return found
 
     monkeypatch.setattr(multi_client.SynchronisedRun, "_begun", noted)
     receipt = standing.run(ARMS[0], service, job, bursts=60, deadline_s=10.0)
     assert (receipt.attempted, receipt.failed, receipt.contradictions) == (240, {}, ())
-    assert told[0] == (0, 1, {"client": 1, "client2": 1})
-    assert any(made < count for _, count, each in told for made in each.values())
+    assert reported[0] == (0, 1, {"client": 1, "client2": 1})
+    assert any(made < count for _, count, each in reported for made in each.values())
     clients = receipt.proof["clients"]
     assert [len(clients[role]["began_s"]) for role in clients] == [60, 60]
     assert receipt.rows == 240

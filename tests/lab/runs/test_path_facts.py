@@ -63,9 +63,9 @@ def test_each_client_is_expected_to_use_its_own_device_and_address():
     ],
 )
 def test_what_one_of_them_did_is_not_covered_by_the_others(changed, sentence):
-    told = proof()
-    told["clients"]["client2"] |= changed
-    assert run_violations(demanded(TUNNEL), told) == [sentence]
+    reported = proof()
+    reported["clients"]["client2"] |= changed
+    assert run_violations(demanded(TUNNEL), reported) == [sentence]
 
 
 def test_the_server_has_to_have_met_all_of_them_together():

@@ -89,8 +89,8 @@ def test_interfaces_are_counted(source):
 def test_counters_of_32_bits_are_taken_where_there_are_no_others(source, monkeypatch):
     monkeypatch.setattr(client, "_OCTETS", {key: (".1.3.6.1.9", short) for key, (_, short) in client._OCTETS.items()})
     monkeypatch.setattr(client, "_IF_NAME", ".1.3.6.1.9")
-    told = counters(source)["interfaces"]
-    assert told["lo"]["bits"] == 32
+    reported = counters(source)["interfaces"]
+    assert reported["lo"]["bits"] == 32
     monkeypatch.setattr(client, "_OCTETS", dict.fromkeys(client._OCTETS, (".1.3.6.1.9", ".1.3.6.1.9")))
     assert counters(source)["interfaces"] == {}
 
@@ -119,7 +119,7 @@ def test_without_its_programs_it_is_told_which_package_has_them(monkeypatch):
 SPY = """#!{python}
 import os, pathlib, stat, sys
 file = pathlib.Path(os.environ["SNMPCONFPATH"]) / "snmp.conf"
-print(sys.argv, oct(stat.S_IMODE(file.stat().st_mode)), file.read_text(), file=open({told!r}, "w"))
+print(sys.argv, oct(stat.S_IMODE(file.stat().st_mode)), file.read_text(), file=open({reported!r}, "w"))
 if {kills}:
     os.kill(os.getppid(), 9)
 print("why: s3cr@t! is wrong", file=sys.stderr)
@@ -129,29 +129,29 @@ sys.exit(1)
 
 def spied(tmp_path, monkeypatch, *, kills=False):
     """Where a program of ours in place of snmpget tells what it was told."""
-    spy, told = tmp_path / "snmpget", str(tmp_path / "told")
-    spy.write_text(SPY.format(python=sys.executable, told=told, kills=kills))
+    spy, reported = tmp_path / "snmpget", str(tmp_path / "told")
+    spy.write_text(SPY.format(python=sys.executable, reported=reported, kills=kills))
     spy.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    return told
+    return reported
 
 
 def test_no_community_is_on_a_command_line_or_in_a_message(tmp_path, monkeypatch):
-    told = spied(tmp_path, monkeypatch)
+    reported = spied(tmp_path, monkeypatch)
     before = os.umask(0)
     try:
-        asked(told)
+        asked(reported)
     finally:
         os.umask(before)
     assert not list(tmp_path.glob("ipperf-*"))
 
 
-def asked(told):
+def asked(reported):
     with pytest.raises(LabError) as caught:
         description(read_source(f"{COMMUNITY}@127.0.0.1"))
     assert str(caught.value) == "snmpget of ...@127.0.0.1:161: why: ... is wrong"
-    argv, rest = Path(told).read_text().split("]", 1)
+    argv, rest = Path(reported).read_text().split("]", 1)
     assert COMMUNITY not in argv
     assert rest.split() == ["0o600", "defVersion", "2c", "defCommunity", COMMUNITY]
 
@@ -163,14 +163,14 @@ ASKS = (
 
 
 def test_no_community_is_left_by_one_who_was_killed(tmp_path, monkeypatch, me):
-    told = spied(tmp_path, monkeypatch, kills=True)
+    reported = spied(tmp_path, monkeypatch, kills=True)
     env = {**me.env, "PATH": str(tmp_path), "TMPDIR": str(tmp_path)}
     done = subprocess.run(me.argv(ASKS, f"{COMMUNITY}@127.0.0.1"), env=env, check=False)
     assert done.returncode == -signal.SIGKILL
     (left,) = tmp_path.glob("ipperf-*")
     os.utime(left / ".lock", (0, 0))
     spied(tmp_path, monkeypatch)
-    asked(told)
+    asked(reported)
     assert not list(tmp_path.glob("ipperf-*"))
 
 

@@ -159,8 +159,8 @@ def test_a_native_arm_that_goes_through_the_tunnel_is_invalid_in_words(up):
         "expected a native route at the client, seen device ipperf-6in4 of type tunnel"
     ]
     receipt = standing.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
-    told = [each for each in receipt.contradictions if each.startswith("expected no packet of protocol 41 at the ")]
-    assert {each.split(",")[0].rsplit(" ", 1)[1] for each in told} == {"client", "router", "server"}
+    reported = [each for each in receipt.contradictions if each.startswith("expected no packet of protocol 41 at the ")]
+    assert {each.split(",")[0].rsplit(" ", 1)[1] for each in reported} == {"client", "router", "server"}
 
 
 # By the wrong path: the arm, what makes it and what unmakes it at a host, and the sentence.
@@ -260,18 +260,18 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
     command(standing, "router", "tc qdisc add dev eth0 clsact 2> /dev/null || true")
     facts = functools.partial(path_facts, testbed, standing._agents, resolver_port=service.resolver_port, name="a.test")
 
-    def told(arm):
+    def reported(arm):
         found = path_contradictions(expected_path(testbed, arm, (3, 2)), facts(arm=arm))
         return [sentence.replace("type sit", "type tunnel") for sentence in found]  # by the kernel's own driver
 
-    assert [told(arm) for arm in ARMS] == [[], [], [], []]
+    assert [reported(arm) for arm in ARMS] == [[], [], [], []]
     for what, (number, role, made, unmade, sentence) in WRONG.items():
         command(standing, role, made)
-        assert told(ARMS[number]) == [sentence], what
+        assert reported(ARMS[number]) == [sentence], what
         command(standing, role, unmade)
         for host in ("client", "server"):  # which a router may have told of an MTU
             command(standing, host, "ip -6 route flush cache; ip route flush cache")
-    assert [told(arm) for arm in ARMS] == [[], [], [], []]
+    assert [reported(arm) for arm in ARMS] == [[], [], [], []]
 
 
 def test_the_longest_delay_is_no_silence_although_all_look_for_their_neighbours():

@@ -25,7 +25,7 @@ class MultiClientHandlers(Handlers):
         super().__init__(context)
         self._under_way = context.stack.enter_context(contextlib.ExitStack())
 
-    def drive_open(self, spec: dict[str, Any]) -> None:
+    def load_open(self, spec: dict[str, Any]) -> None:
         """Takes this host's share of a run, and leaves one that was left open."""
         self._under_way.close()
         self._reporter = self._context.channel.progress_reporter()
@@ -34,11 +34,11 @@ class MultiClientHandlers(Handlers):
         self._under_way.callback(self._run.close)
         self._results: list[BurstResult] = []
 
-    def drive_ready(self, number: int) -> None:
+    def load_ready(self, number: int) -> None:
         """Makes a burst."""
         self._run.prepare(number)
 
-    def drive_begin(self, number: int, instants_ns: list[int]) -> list[tuple[bool, float]]:
+    def load_start(self, number: int, instants_ns: list[int]) -> list[tuple[bool, float]]:
         """Runs that burst, and those after it, when CLOCK_MONOTONIC says so.
 
         Of each whether any of it completed, and what it took in seconds, its making included. It ends before one that
@@ -61,7 +61,7 @@ class MultiClientHandlers(Handlers):
             done.append((bool(result.rows), making_s + result.wall_s))
         return done
 
-    def drive_close(self) -> dict[str, Any]:
+    def load_close(self) -> dict[str, Any]:
         """Return what `load` returns, with the packets counted around it; `bursts` replace its rows."""
         result = self._run.result()
         del result["rows"], result["indices"]
@@ -69,7 +69,7 @@ class MultiClientHandlers(Handlers):
         self._under_way.close()
         return {**result, "control": self._reporter.control, **self._context.counters.run(), "bursts": bursts}
 
-    def drive_leave(self) -> None:
+    def load_abort(self) -> None:
         """Leaves a run that comes to nothing; may be said where none is open."""
         self._under_way.close()
 

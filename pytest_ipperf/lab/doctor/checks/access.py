@@ -45,47 +45,50 @@ class WayIn(Check):
 
     def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
         """Of hosts without an agent too."""
-        for seen in found.seen.values():
-            if seen.trouble:
-                yield self.wrong(seen.host.name, *_told(seen))
+        for observed in found.hosts.values():
+            if observed.trouble:
+                yield self.wrong(observed.host.name, *_told(observed))
                 continue
-            if not seen.node:
-                yield from self._answering(seen)
-            for name, why in seen.unseen():
+            if not observed.node:
+                yield from self._answering(observed)
+            for name, why in observed.missing_facts():
                 said = f"its {name} could not be looked at: {why}"
-                yield self.doubtful(seen.host.name, said, "see to that, and ask again")
+                yield self.doubtful(observed.host.name, said, "see to that, and ask again")
 
-    def _answering(self, seen: HostObservation) -> Iterator[Finding]:
-        about = seen.fact("control")
+    def _answering(self, observed: HostObservation) -> Iterator[Finding]:
+        about = observed.fact("control")
         system = (
             f"Python {about.get('python', '?')}, Linux {about.get('kernel', '?')} {about.get('machine', '')}".strip()
         )
-        said = f"{seen.host.way}, an agent in {seen.start_s:.1f} s, a call in {1000 * seen.call_s:.1f} ms"
-        if seen.call_s > _SLOW_S:
+        said = f"{observed.host.way}, an agent in {observed.start_s:.1f} s, a call in {1000 * observed.call_s:.1f} ms"
+        if observed.call_s > _SLOW_S:
             yield self.doubtful(
-                seen.host.name, f"{said}; {system}", "each run takes many of them: look for a nearer way"
+                observed.host.name, f"{said}; {system}", "each run takes many of them: look for a nearer way"
             )
         else:
-            yield self.well(seen.host.name, f"{said}; {system}")
+            yield self.well(observed.host.name, f"{said}; {system}")
 
 
-def _told(seen: HostObservation) -> tuple[str, str]:
+def _told(observed: HostObservation) -> tuple[str, str]:
     """What is said, and what to do."""
-    said, semicolon, remedy = seen.trouble.partition("; ")
+    said, semicolon, remedy = observed.trouble.partition("; ")
     if semicolon and said.startswith("sudo: "):
         return said, remedy  # the way knows it already
-    if seen.host.way != "ssh":
+    if observed.host.way != "ssh":
         by_hand = "try it by hand"
         words = {"plain": by_hand, "python": by_hand, "user": "its user"}
     else:
-        words = {"plain": _typed(seen.host, "true"), "python": _typed(seen.host, _python(seen.host), "--version")}
-        words["user"] = _user(seen.host)
-        status = re.search(r"\(exit status (\d+)\)", seen.trouble)
+        words = {
+            "plain": _typed(observed.host, "true"),
+            "python": _typed(observed.host, _python(observed.host), "--version"),
+        }
+        words["user"] = _user(observed.host)
+        status = re.search(r"\(exit status (\d+)\)", observed.trouble)
         by_hand = f"try it by hand: {words['plain']}"
         if status and status[1] != _OF_SSH:
             by_hand = f"correct key python, if that is no Python: {words['python']}"
-    remedy = next((each for form, each in _REMEDIES.items() if re.search(form, seen.trouble)), "")
-    return seen.trouble, remedy.format(**words) if remedy else by_hand
+    remedy = next((each for form, each in _REMEDIES.items() if re.search(form, observed.trouble)), "")
+    return observed.trouble, remedy.format(**words) if remedy else by_hand
 
 
 def _typed(host: Host, *words: str) -> str:

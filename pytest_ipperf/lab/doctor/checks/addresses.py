@@ -18,9 +18,9 @@ class Addresses(Check):
     rank = 20
     of_nodes = True
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Each address, and the route from it."""
-        found, host = seen.fact("addresses"), seen.host
+        found, host = observed.fact("addresses"), observed.host
         if not found or not (host.ipv4 or host.ipv6):
             return
         for address in found["lacking"]:

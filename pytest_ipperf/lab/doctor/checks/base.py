@@ -41,14 +41,14 @@ class Check:
 
     def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
         """All of its findings."""
-        for seen in found.hosts():
-            if self.of_nodes or not seen.node:
-                yield from self.of_host(seen)
+        for observed in found.reached():
+            if self.of_nodes or not observed.node:
+                yield from self.of_host(observed)
         yield from self.of_testbed(found)
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Of one host that has an agent."""
-        del seen
+        del observed
         return iter(())
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:

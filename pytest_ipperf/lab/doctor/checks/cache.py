@@ -14,18 +14,20 @@ class Cached(Check):
     topic = "cache"
     rank = 52
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Of hosts that anything is sent to."""
-        kept = seen.fact("cache")
+        kept = observed.fact("cache")
         if not kept:
             return
         if kept["note"]:
-            yield self.doubtful(seen.host.name, f"none is used: {kept['note']}", "see to it, or all is sent each time")
+            yield self.doubtful(
+                observed.host.name, f"none is used: {kept['note']}", "see to it, or all is sent each time"
+            )
         elif not kept["folder"]:
-            yield self.doubtful(seen.host.name, "there can be none", "give the user a home that he may write to")
+            yield self.doubtful(observed.host.name, "there can be none", "give the user a home that he may write to")
         else:
             count = f"{kept['entries']} {'entry' if kept['entries'] == 1 else 'entries'}"
-            yield self.well(seen.host.name, f"{count} ({kept['bytes'] / 1e6:.1f} MB), in {kept['folder']}")
+            yield self.well(observed.host.name, f"{count} ({kept['bytes'] / 1e6:.1f} MB), in {kept['folder']}")
 
 
 check = Cached()

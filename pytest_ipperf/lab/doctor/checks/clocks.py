@@ -17,26 +17,28 @@ class Clocks(Check):
     topic = "clock"
     rank = 25
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Skew with its uncertainty, NTP, and the clock's source."""
-        kept, name = seen.fact("clock"), seen.host.name
-        if not kept or seen.skew_s is None:
+        kept, name = observed.fact("clock"), observed.host.name
+        if not kept or observed.skew_s is None:
             return
-        skew_s, error_s = seen.skew_s
-        told = "this machine's own"
+        skew_s, error_s = observed.skew_s
+        offset = "this machine's own"
         if error_s:
-            told = f"{1000 * skew_s:+.1f} ms against this machine's (+- {1000 * error_s:.1f})"
+            offset = f"{1000 * skew_s:+.1f} ms against this machine's (+- {1000 * error_s:.1f})"
         if kept["source"] in _SLOW:
             remedy = "clocksource=tsc at the kernel's start, if the processor has a steady one"
             yield self.doubtful(name, f"the clock's source {kept['source']} is slow to read", remedy)
         if abs(skew_s) - error_s > _FAR_S:
             remedy = "have NTP set it (chronyd, systemd-timesyncd), or logs of two hosts cannot be compared"
-            yield self.doubtful(name, told, remedy)
+            yield self.doubtful(name, offset, remedy)
         elif kept["synchronised"] is False:
             remedy = "have NTP keep it (chronyd, systemd-timesyncd), slewing and not stepping"
-            yield self.doubtful(name, f"{told}; nobody synchronises it", remedy)
+            yield self.doubtful(name, f"{offset}; nobody synchronises it", remedy)
         else:
-            yield self.well(name, f"{told}{', synchronised' if kept['synchronised'] else ''}, source {kept['source']}")
+            yield self.well(
+                name, f"{offset}{', synchronised' if kept['synchronised'] else ''}, source {kept['source']}"
+            )
 
 
 check = Clocks()

@@ -14,17 +14,17 @@ class Control(Check):
     topic = "control"
     rank = 55
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Where the connection ends there, against the measured addresses."""
-        ends = seen.fact("control").get("ends")
+        ends = observed.fact("control").get("ends")
         if not ends:
             return
         theirs, ours = ends
-        if ours in (seen.host.ipv4, seen.host.ipv6):
+        if ours in (observed.host.ipv4, observed.host.ipv6):
             said = f"ssh comes from {theirs} to {ours}, a measured address: calls share the measured link"
-            yield self.well(seen.host.name, f"{said}, and are silent during runs")
+            yield self.well(observed.host.name, f"{said}, and are silent during runs")
         else:
-            yield self.well(seen.host.name, f"ssh comes from {theirs} to {ours}, apart from the measured addresses")
+            yield self.well(observed.host.name, f"ssh comes from {theirs} to {ours}, apart from the measured addresses")
 
 
 check = Control()

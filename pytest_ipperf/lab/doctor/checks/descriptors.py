@@ -18,17 +18,19 @@ class Descriptors(Check):
     topic = "descriptors"
     rank = 10
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Against what the most connections need."""
-        if not (limits := seen.fact("limits")):
+        if not (limits := observed.fact("limits")):
             return
-        most, hard = seen.host.most_connections or MOST, limits["descriptors"]
+        most, hard = observed.host.most_connections or MOST, limits["descriptors"]
         needed = most + _OTHERS
         if hard and hard < needed:
             said = f"{hard} file descriptors are allowed, good for {hard - _OTHERS} connections"
-            yield self.doubtful(seen.host.name, said, f"allow {needed} (ulimit -H -n), in /etc/security/limits.conf")
+            yield self.doubtful(
+                observed.host.name, said, f"allow {needed} (ulimit -H -n), in /etc/security/limits.conf"
+            )
         else:
-            yield self.well(seen.host.name, f"{hard or 'any number of'} file descriptors, for {most} connections")
+            yield self.well(observed.host.name, f"{hard or 'any number of'} file descriptors, for {most} connections")
 
 
 check = Descriptors()

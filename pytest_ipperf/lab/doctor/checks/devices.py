@@ -18,24 +18,26 @@ class Devices(Check):
     topic = "devices"
     rank = 45
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Speed, offloads, and queues that limit."""
-        for device, told in seen.fact("addresses").get("devices", {}).items():
-            if told["queueing"] in _LIMITING:
-                rate = f" at {rate_text(told['rate_bit_s'])}" if told["rate_bit_s"] else ""
-                said = f"{device} is shaped by {told['queueing']}{rate}"
+        for device, facts in observed.fact("addresses").get("devices", {}).items():
+            if facts["queueing"] in _LIMITING:
+                rate = f" at {rate_text(facts['rate_bit_s'])}" if facts["rate_bit_s"] else ""
+                said = f"{device} is shaped by {facts['queueing']}{rate}"
                 yield self.doubtful(
-                    seen.host.name, said, f"tc qdisc del dev {device} root, unless that is what you measure"
+                    observed.host.name, said, f"tc qdisc del dev {device} root, unless that is what you measure"
                 )
                 continue
-            if told["duplex"] == "half":
-                yield self.doubtful(seen.host.name, f"{device} is half duplex", "see to its cable and its switch port")
-            speed = f" {told['speed']} Mbit/s" if told["speed"].isdecimal() else ""
-            driver = f" ({told['driver']})" if told["driver"] else ""
-            on = [name for name in _MERGING if told["offloads"].get(name)]
+            if facts["duplex"] == "half":
+                yield self.doubtful(
+                    observed.host.name, f"{device} is half duplex", "see to its cable and its switch port"
+                )
+            speed = f" {facts['speed']} Mbit/s" if facts["speed"].isdecimal() else ""
+            driver = f" ({facts['driver']})" if facts["driver"] else ""
+            on = [name for name in _MERGING if facts["offloads"].get(name)]
             yield self.well(
-                seen.host.name,
-                f"{device}{speed}{driver}, {told['queueing'] or 'unknown'} queueing, offloads {' '.join(on) or 'off'}",
+                observed.host.name,
+                f"{device}{speed}{driver}, {facts['queueing'] or 'unknown'} queueing, offloads {' '.join(on) or 'off'}",
             )
 
 

@@ -16,8 +16,8 @@ class Firewalls(Check):
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """One line for each way."""
-        for way in found.crossings:
-            subject, low_high = f"{way.here} -> {way.there}", "-".join(map(str, found.seen[way.there].host.ports))
+        for way in found.reachability:
+            subject, low_high = f"{way.here} -> {way.there}", "-".join(map(str, found.hosts[way.there].host.ports))
             if way.trouble:
                 yield self.wrong(subject, f"IPv{way.ipver}: {way.trouble}", "see to it before anything else")
             elif said := _said(way):
@@ -25,14 +25,14 @@ class Firewalls(Check):
                 yield self.wrong(subject, f"IPv{way.ipver}: {said} from a port of {low_high}", remedy)
             else:
                 yield self.well(subject, f"IPv{way.ipver}: a port of {low_high} answers by TCP and UDP")
-        if busy := next((each for each in found.seen.values() if each.busy_with), None):
+        if busy := next((each for each in found.hosts.values() if each.busy_with), None):
             remedy = "ask again when it is over: doctors send packets, too"
             yield self.doubtful("", f"the ways were not tried, as somebody measures on {busy.host.name}", remedy)
 
 
 def _said(way: Reachability) -> str:
-    told = [f"{said} by {name}" for name, said in (("TCP", way.tcp), ("UDP", way.udp)) if said]
-    return " and ".join(told)
+    blocked = [f"{said} by {name}" for name, said in (("TCP", way.tcp), ("UDP", way.udp)) if said]
+    return " and ".join(blocked)
 
 
 check = Firewalls()

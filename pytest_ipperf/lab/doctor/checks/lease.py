@@ -14,13 +14,13 @@ class HeldLease(Check):
     topic = "lease"
     rank = 2
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Its holder, since when, and by which command."""
-        if seen.busy_with:
-            said = f"held by {seen.busy_with}"
-            yield self.doubtful(seen.host.name, said, "it is measured there now; wait for its end")
-        elif seen.fact("leftovers"):
-            yield self.well(seen.host.name, "free")
+        if observed.busy_with:
+            said = f"held by {observed.busy_with}"
+            yield self.doubtful(observed.host.name, said, "it is measured there now; wait for its end")
+        elif observed.fact("leftovers"):
+            yield self.well(observed.host.name, "free")
 
 
 check = HeldLease()

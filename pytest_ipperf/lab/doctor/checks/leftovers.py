@@ -20,29 +20,29 @@ class Leftovers(Check):
     def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
         """With the words that clear a mark of this testbed, also of what is marked only now."""
         clear = remedy(found.testbed.name)
-        for seen in found.hosts():
-            if not seen.node:
-                yield from self._of(seen, clear)
-        for said in found.staying:
+        for observed in found.reached():
+            if not observed.node:
+                yield from self._of(observed, clear)
+        for said in found.leftovers:
             yield self.wrong("", f"this examination could not remove everything: {said}", clear)
 
-    def _of(self, seen: HostObservation, clear: str) -> Iterator[Finding]:
-        told, name, bad = seen.fact("leftovers"), seen.host.name, False
-        for said in seen.done:
+    def _of(self, observed: HostObservation, clear: str) -> Iterator[Finding]:
+        facts, name, bad = observed.fact("leftovers"), observed.host.name, False
+        for said in observed.repairs:
             yield self.well(name, said)
-        for mark in told.get("marks", ()):
+        for mark in facts.get("marks", ()):
             for note in mark["notes"]:
                 bad = True
                 by = f"marked by user {mark['user']}, so nothing is measured there"
                 yield self.wrong(name, f"{note['said']} ({_HOLDS[note['holds']]}; {by})", clear)
-        for folder in told.get("folders", ()):
+        for folder in facts.get("folders", ()):
             bad = True
             yield self.doubtful(name, f"{folder} is left and cannot be removed", "look who has it busy, then remove it")
-        for journal in told.get("journals", ()):
+        for journal in facts.get("journals", ()):
             bad = True
             said = f"the journal {journal} tells of changes that a guardian has not undone yet"
             yield self.doubtful(name, said, "it does so at the end of its measurement, or the next agent does")
-        if told and not bad and not seen.done:
+        if facts and not bad and not observed.repairs:
             yield self.well(name, "nothing")
 
 

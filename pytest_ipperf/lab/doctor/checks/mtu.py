@@ -16,7 +16,7 @@ class Mtu(Check):
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """One line for each way, and one for hosts that differ."""
-        for way in found.crossings:
+        for way in found.reachability:
             if not way.fits:
                 continue
             subject, fits = f"{way.here} -> {way.there}", min(way.fits)
@@ -35,10 +35,10 @@ class Mtu(Check):
         yield from self._differing(found)
 
     def _differing(self, found: ObservedTestbed) -> Iterator[Finding]:
-        sizes = {way.here: way.mtu for way in found.crossings if way.mtu}
+        sizes = {way.here: way.mtu for way in found.reachability if way.mtu}
         if len(set(sizes.values())) > 1:
-            told = ", ".join(f"{name} {mtu}" for name, mtu in sizes.items())
-            yield self.doubtful("", f"the hosts' devices have different MTUs: {told}", "give them one")
+            listed = ", ".join(f"{name} {mtu}" for name, mtu in sizes.items())
+            yield self.doubtful("", f"the hosts' devices have different MTUs: {listed}", "give them one")
 
 
 check = Mtu()

@@ -23,14 +23,14 @@ class Ports(Check):
     rank = 15
     of_nodes = True
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """What is free of the range, and whether the two overlap."""
-        limits, found = seen.fact("limits"), seen.fact("ports")
-        if not limits or not found or not (seen.host.ipv4 or seen.host.ipv6):
+        limits, found = observed.fact("limits"), observed.fact("ports")
+        if not limits or not found or not (observed.host.ipv4 or observed.host.ipv6):
             return
-        (low, high), (first, last) = seen.host.ports, limits["ephemeral"]
+        (low, high), (first, last) = observed.host.ports, limits["ephemeral"]
         free, there = high - low + 1 - len(found["taken"]), last - first + 1
-        name, span = seen.host.name, f"{low}-{high}"
+        name, span = observed.host.name, f"{low}-{high}"
         if free < _NEEDED:
             yield self.wrong(name, f"{free} of {span} are free, and a measurement takes {_NEEDED}", "widen key ports")
         elif low <= last and first <= high:
@@ -39,9 +39,9 @@ class Ports(Check):
             yield self.doubtful(name, f"{span} overlaps the ephemeral ports {first}-{last}, which clients take", remedy)
         else:
             yield self.well(name, f"{free} of {span} are free, apart from the {there} ephemeral ones")
-        most = seen.host.most_connections or MOST
-        if there < most + _SOME and any(role.startswith(CLIENT) for role in seen.roles):
-            remedy = _wider(seen.host.ports, most + _SOME)
+        most = observed.host.most_connections or MOST
+        if there < most + _SOME and any(role.startswith(CLIENT) for role in observed.roles):
+            remedy = _wider(observed.host.ports, most + _SOME)
             yield self.doubtful(name, f"{there} ephemeral ports are too few for {most} connections", remedy)
 
 

@@ -16,24 +16,24 @@ class Processors(Check):
     topic = "processors"
     rank = 40
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Those of key `cpus`, their governor, and the load."""
-        told, name = seen.fact("load"), seen.host.name
-        if not told:
+        facts, name = observed.fact("load"), observed.host.name
+        if not facts:
             return
-        if lacking := sorted(set(seen.host.cpus) - set(told["allowed"])):
-            may = ", ".join(map(str, told["allowed"]))
+        if lacking := sorted(set(observed.host.cpus) - set(facts["allowed"])):
+            may = ", ".join(map(str, facts["allowed"]))
             said = f"key cpus names {', '.join(map(str, lacking))}, and it may use {may}"
             yield self.wrong(name, said, "correct the key")
-        slow = [each for each in told["governors"] if each != "performance"]
+        slow = [each for each in facts["governors"] if each != "performance"]
         if slow:
             remedy = "cpupower frequency-set -g performance"
             yield self.doubtful(name, f"their frequency goes up and down (governor {', '.join(slow)})", remedy)
-        said = f"{len(told['cpus'])}, {100 * told['idle']:.0f} % idle over half a second, load {told['load']:.1f}"
-        if told["idle"] < _IDLE:
+        said = f"{len(facts['cpus'])}, {100 * facts['idle']:.0f} % idle over half a second, load {facts['load']:.1f}"
+        if facts["idle"] < _IDLE:
             by = ""
-            if told["busiest"] and told["busiest"][2] > _BUSY:
-                pid, what, share = told["busiest"]
+            if facts["busiest"] and facts["busiest"][2] > _BUSY:
+                pid, what, share = facts["busiest"]
                 by = f"; {what} (process {pid}) takes {100 * share:.0f} % of one"
             yield self.doubtful(name, f"{said}{by}", "end what runs there, or wait; figures of busy hosts are theirs")
         else:
@@ -42,12 +42,12 @@ class Processors(Check):
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """Hosts that are one machine."""
         machines: dict[str, list[HostObservation]] = {}
-        for seen in found.hosts():
-            if not seen.node:
-                machines.setdefault(seen.fact("control").get("boot", seen.host.name), []).append(seen)
+        for observed in found.reached():
+            if not observed.node:
+                machines.setdefault(observed.fact("control").get("boot", observed.host.name), []).append(observed)
         for together in machines.values():
-            names = ", ".join(seen.host.name for seen in together)
-            cpus = [set(seen.host.cpus) for seen in together]
+            names = ", ".join(observed.host.name for observed in together)
+            cpus = [set(observed.host.cpus) for observed in together]
             shared = len(together) > 1 and (not all(cpus) or sum(map(len, cpus)) > len(set().union(*cpus)))
             if shared:
                 remedy = "give each processors of its own, key cpus"

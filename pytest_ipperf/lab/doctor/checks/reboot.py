@@ -23,15 +23,15 @@ class Reboot(Check):
     topic = "reboot"
     rank = 56
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Only where there is such a key."""
-        found, name = seen.fact("servers").get("programs"), seen.host.name
-        if not seen.host.reboot or found is None:
+        found, name = observed.fact("servers").get("programs"), observed.host.name
+        if not observed.host.reboot or found is None:
             return
-        for place, program in enumerate(asked := programs(seen.host.reboot)):
+        for place, program in enumerate(asked := programs(observed.host.reboot)):
             if found.get(program):
                 continue
-            if place and "/" in program and not seen.fact("rights").get("root"):
+            if place and "/" in program and not observed.fact("rights").get("root"):
                 said = f"key reboot: there is no program {program} that this user may see, and sudo may know better"
                 yield self.doubtful(name, said, f"try it there: sudo -n -l {shlex.quote(program)}")
             else:

@@ -17,28 +17,28 @@ class Room(Check):
     topic = "room"
     rank = 50
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """What there is, where it is enough."""
-        told, name = seen.fact("memory"), seen.host.name
-        if not told:
+        facts, name = observed.fact("memory"), observed.host.name
+        if not facts:
             return
         fine = []
-        if told["available"] < _MEMORY:
+        if facts["available"] < _MEMORY:
             remedy = "end something there: the kernel kills what is largest when memory runs out"
-            yield self.doubtful(name, f"{_text(told['available'])} of memory are available", remedy)
+            yield self.doubtful(name, f"{_text(facts['available'])} of memory are available", remedy)
         else:
-            fine.append(f"{_text(told['available'])} of memory")
-        for folder, free in told["free"].items():
+            fine.append(f"{_text(facts['available'])} of memory")
+        for folder, free in facts["free"].items():
             if free < _LEAST_DISK:
                 yield self.wrong(name, f"{_text(free)} are free in {folder}", "free some space, or set TMPDIR")
             elif free < _DISK:
                 yield self.doubtful(name, f"{_text(free)} are free in {folder}", "free some space, or set TMPDIR")
             else:
                 fine.append(f"{_text(free)} in {folder}")
-        small = [setting for setting, most in told["buffers"].items() if most < _BUFFER]
+        small = [setting for setting, most in facts["buffers"].items() if most < _BUFFER]
         for setting in small:
             remedy = f"sysctl {setting}: larger, if links are long and fast"
-            yield self.doubtful(name, f"{setting} is {told['buffers'][setting]} bytes, which bounds windows", remedy)
+            yield self.doubtful(name, f"{setting} is {facts['buffers'][setting]} bytes, which bounds windows", remedy)
         if fine:
             yield self.well(name, ", ".join(fine) + ("" if small else ", buffers of sockets of 1 MiB and more"))
 

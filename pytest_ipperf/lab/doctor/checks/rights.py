@@ -14,19 +14,19 @@ class Rights(Check):
     topic = "rights"
     rank = 5
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """What is lost without them."""
-        may = seen.fact("rights")
+        may = observed.fact("rights")
         if not may:
             return
         lost = [] if may["raw"] else ["packets of tunnels are not counted", "no captures"]
         lost += [] if may["admin"] else ["no tunnels can be made"]
         lost += [] if may["root"] else ["Postfix cannot run"]
         if lost:
-            remedy = f"{as_root(seen.host)}, if you need that"
-            yield self.doubtful(seen.host.name, f"user {may['user']}: {', '.join(lost)}", remedy)
+            remedy = f"{as_root(observed.host)}, if you need that"
+            yield self.doubtful(observed.host.name, f"user {may['user']}: {', '.join(lost)}", remedy)
         else:
-            yield self.well(seen.host.name, f"user {may['user']}, with all that is needed")
+            yield self.well(observed.host.name, f"user {may['user']}, with all that is needed")
 
 
 check = Rights()

@@ -23,22 +23,24 @@ class Servers(Check):
 
     def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
         """Of the host that serves."""
-        for seen in found.hosts():
-            if SERVER in seen.roles and not seen.node:
-                yield from self.of_host(seen)
+        for observed in found.reached():
+            if SERVER in observed.roles and not observed.node:
+                yield from self.of_host(observed)
 
-    def of_host(self, seen: HostObservation) -> Iterator[Finding]:
+    def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """One line of those that can run, and one for each protocol without."""
-        told = seen.fact("servers")
-        if not told:
+        facts = observed.fact("servers")
+        if not facts:
             return
-        name, named, missing = seen.host.name, seen.host.servers, told["missing"]
-        if not told["setpriv"]:
+        name, named, missing = observed.host.name, observed.host.servers, facts["missing"]
+        if not facts["setpriv"]:
             yield self.wrong(name, "setpriv is not installed", "Debian: apt-get install util-linux")
         for each in named or ():
             if missing[each] and not SERVERS[each].embedded:
                 yield self.wrong(
-                    name, f"key servers names {each}: {missing[each]}", _remedy([missing[each]], seen.host, key=True)
+                    name,
+                    f"key servers names {each}: {missing[each]}",
+                    _remedy([missing[each]], observed.host, key=True),
                 )
         able = {}
         for protocol in applications():
@@ -48,7 +50,7 @@ class Servers(Check):
             if not able[protocol] and named is None and real:
                 whys = [missing[each] for each in real]
                 said = f"{protocol} by an embedded server only: {'; '.join(whys)}"
-                yield self.doubtful(name, said, _remedy(whys, seen.host))
+                yield self.doubtful(name, said, _remedy(whys, observed.host))
         if shown := [f"{protocol} {', '.join(found)}" for protocol, found in able.items() if found]:
             yield self.well(name, "; ".join(shown))
 
@@ -56,14 +58,14 @@ class Servers(Check):
 def _remedy(whys: list[str], host: Host, *, key: bool = False) -> str:
     """What makes one of these servers run; `key` names it, which may be what is wrong."""
     lacking = [why for why in whys if _LACKING.search(why)]
-    told = []
+    remedies = []
     if any(why.endswith(" needs root") for why in whys):
-        told.append(as_root(host))
+        remedies.append(as_root(host))
     elif len(lacking) < len(whys):
-        told.append("see to what it needs")
+        remedies.append("see to what it needs")
     elif lacking:
-        told.append("install one of them" if len(whys) > 1 else "install it")
-    return ", or ".join([*told, *(["correct the key"] if key else [])])
+        remedies.append("install one of them" if len(whys) > 1 else "install it")
+    return ", or ".join([*remedies, *(["correct the key"] if key else [])])
 
 
 check = Servers()

@@ -16,12 +16,12 @@ class Snmp(Check):
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
         """Of each host with such a key."""
-        for seen in found.seen.values():
-            said, trouble = seen.answer
+        for observed in found.hosts.values():
+            said, trouble = observed.answer
             if trouble:
-                yield self.wrong(seen.host.name, trouble, "correct key snmp, or let this machine ask there")
+                yield self.wrong(observed.host.name, trouble, "correct key snmp, or let this machine ask there")
             elif said:
-                yield self.well(seen.host.name, said)
+                yield self.well(observed.host.name, said)
 
 
 check = Snmp()

@@ -21,21 +21,21 @@ class Tunnels(Check):
         if found.testbed.is_lab:
             yield from self._of_lab(found.testbed)
             return
-        for seen in found.hosts():
-            told, host = seen.fact("tunnels"), seen.host.name
+        for observed in found.reached():
+            facts, host = observed.fact("tunnels"), observed.host.name
             ends = [role for path in found.testbed.paths.values() for role in path.ends]
-            for backend, why in told.get("cannot", {}).items():
-                if not set(ends) & set(seen.roles):
+            for backend, why in facts.get("cannot", {}).items():
+                if not set(ends) & set(observed.roles):
                     continue
                 if why:
                     other = "give it the module sit, or take keys tunnel and isatap away"
-                    remedy = other if seen.fact("rights").get("admin") else as_root(seen.host)
+                    remedy = other if observed.fact("rights").get("admin") else as_root(observed.host)
                     yield self.wrong(host, f"backend {backend} cannot: {why}", remedy)
-                elif not seen.fact("rights").get("admin"):
-                    yield self.wrong(host, "its agent may not make tunnels", as_root(seen.host))
+                elif not observed.fact("rights").get("admin"):
+                    yield self.wrong(host, "its agent may not make tunnels", as_root(observed.host))
                 else:
                     yield self.well(host, f"backend {backend} can carry them")
-            for device, why in told.get("existing", {}).items():
+            for device, why in facts.get("existing", {}).items():
                 if why:
                     yield self.wrong(host, why, "make it, or correct the key in the inventory")
                 else:
