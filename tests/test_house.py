@@ -77,6 +77,19 @@ def test_modules_are_small_and_named_for_what_they_do():
     assert not [name for name in lines if {"utils", "common", "helpers"} & set(Path(name).with_suffix("").parts)]
 
 
+def test_no_folder_is_a_heap():
+    # A registry may hold more, as its files are equal things; that is told by the `base.py` that they share.
+    folders = [PACKAGE, *(path for path in PACKAGE.rglob("*") if path.is_dir() and path.name != "__pycache__")]
+    entries = {
+        folder.relative_to(TOP).as_posix(): [
+            each.name for each in folder.iterdir() if each.name not in {"__init__.py", "__pycache__", "py.typed"}
+        ]
+        for folder in folders
+    }
+    assert len(entries) > 40
+    assert not {name: len(names) for name, names in entries.items() if len(names) > 13 and "base.py" not in names}
+
+
 @pytest.mark.parametrize("name", ["requirements.lock", "requirements.lowest"])
 def test_lock_names_no_download_host(name):
     assert not re.findall(r"\S*://\S*|^-.*", (TOP / name).read_text(), re.MULTILINE)

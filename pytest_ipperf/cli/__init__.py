@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from pytest_ipperf import __version__
 from pytest_ipperf.cli.commands import COMMANDS
-from pytest_ipperf.cli.commands.base import give_up_output, warn
+from pytest_ipperf.cli.output import give_up_output, warn
 from pytest_ipperf.core.portable.errors import IpperfError, UsageError
 
 # As pytest's own, see docs/exit-status.md.

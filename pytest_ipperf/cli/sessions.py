@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from pytest_ipperf.cli.commands.base import records_root
+from pytest_ipperf.cli.records_folder import records_root
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.completeness import Completeness

@@ -12,7 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pytest_ipperf.cli.commands.base import Command, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.commands.base import Command
+from pytest_ipperf.cli.output import screen_width, write_lines
+from pytest_ipperf.cli.records_folder import records_argument
 from pytest_ipperf.cli.sessions import SESSION, Records, records
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.errors import UsageError

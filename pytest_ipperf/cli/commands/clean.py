@@ -6,7 +6,8 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from pytest_ipperf.cli.commands.base import Command, write_lines
+from pytest_ipperf.cli.commands.base import Command
+from pytest_ipperf.cli.output import write_lines
 from pytest_ipperf.cli.testbeds import HOSTS, inventory, inventory_testbeds, testbed_arguments, testbeds_named
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.deploy.caches import Purged, caching_hosts, purge, purge_here

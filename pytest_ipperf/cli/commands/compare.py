@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from pytest_ipperf.cli.commands.base import Command, records_argument, write_lines
+from pytest_ipperf.cli.commands.base import Command
+from pytest_ipperf.cli.output import write_lines
+from pytest_ipperf.cli.records_folder import records_argument
 from pytest_ipperf.cli.sessions import SESSION, records
 from pytest_ipperf.core.portable.errors import UsageError
 

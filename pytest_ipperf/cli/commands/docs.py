@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from pytest_ipperf.cli import shipped_files
-from pytest_ipperf.cli.commands.base import Command, write_lines
+from pytest_ipperf.cli.commands.base import Command
+from pytest_ipperf.cli.output import write_lines
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.cli.commands.base import Command, screen_width, write_lines
+from pytest_ipperf.cli.commands.base import Command
+from pytest_ipperf.cli.output import screen_width, write_lines
 from pytest_ipperf.cli.testbeds import inventory, session_testbeds, testbed_arguments, testbeds_named
 from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.doctor import Finding, Grade, examine

@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from pytest_ipperf.cli.commands.base import Command, records_argument
+from pytest_ipperf.cli.commands.base import Command
+from pytest_ipperf.cli.records_folder import records_argument
 from pytest_ipperf.cli.sessions import SESSION, records, story_of
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.report.formats import FORMATS

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pytest_ipperf import __version__
 from pytest_ipperf.cli import shipped_files
-from pytest_ipperf.cli.commands.base import Command, write_lines
+from pytest_ipperf.cli.commands.base import Command
+from pytest_ipperf.cli.output import write_lines
 from pytest_ipperf.core.portable.errors import UsageError
 
 # How the files of each service's recipe begin; docs/ci.md has them all.

@@ -7,7 +7,9 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pytest_ipperf.cli.commands.base import Command, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.commands.base import Command
+from pytest_ipperf.cli.output import screen_width, write_lines
+from pytest_ipperf.cli.records_folder import records_argument
 from pytest_ipperf.cli.sessions import records
 from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.core.portable.errors import UsageError

@@ -10,8 +10,10 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_ipperf.cli.commands.base import FOLDER, Command, warn, write_lines
+from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.cli.night.run import PytestResult, only_arguments, run_pytest
+from pytest_ipperf.cli.output import warn, write_lines
+from pytest_ipperf.cli.records_folder import FOLDER
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.portable.errors import IpperfError, UsageError
 from pytest_ipperf.store import FRESH, LAST, Archive, acceptances

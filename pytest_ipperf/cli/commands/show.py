@@ -9,7 +9,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.cli.commands.base import Command, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.commands.base import Command
+from pytest_ipperf.cli.output import screen_width, write_lines
+from pytest_ipperf.cli.records_folder import records_argument
 from pytest_ipperf.cli.sessions import SESSION, Records, SessionRef, records, story_of
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.errors import UsageError

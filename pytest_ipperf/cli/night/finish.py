@@ -6,9 +6,9 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ipperf.cli.commands.base import give_up_output, screen_width, warn, write_lines
 from pytest_ipperf.cli.night.decide import decide_night
 from pytest_ipperf.cli.night.write import copy_night, write_night
+from pytest_ipperf.cli.output import give_up_output, screen_width, warn, write_lines
 from pytest_ipperf.core.nightly.gate import FAMILY_ALPHA, flagged
 from pytest_ipperf.report.terminal.night import lines
 from pytest_ipperf.store import Archive, records_in
