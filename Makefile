@@ -1,6 +1,7 @@
 # make measure     measure on this machine: IPv4 against IPv6, native and through tunnels, HTTP and SMTP, design quick
 # make report      one page of what --alluredir=.ipperf/allure left, or RESULTS=FOLDER, by Allure 3 (needs Node.js)
-# make test        run the project's own tests
+# make check       ruff, mypy, the import contracts and the tests that need neither network nor processes; two minutes
+# make test        run the project's own tests, tier by tier, with the time that each took
 # make lint        ruff, mypy and the import contracts
 # make servers     the real servers (Apache, Postfix, ProFTPD, Dovecot, BIND): prints the apt-get line; as root, runs it
 #                  and unpacks Courier beside Dovecot, with which apt would not have it
@@ -19,7 +20,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 SERVERS := apache2-bin postfix proftpd-core dovecot-imapd bind9
 
-.PHONY: measure report test lint servers evidence grids lock clean help venv network
+.PHONY: measure report check test lint types contracts servers evidence grids lock clean help venv network
 
 # Where a lab stands, its links have a rate: then tunnels are there for everyone, and figures are those of links.
 measure: ARGS ?= --connections=1,10
@@ -33,19 +34,22 @@ report: RESULTS ?= .ipperf/allure
 report:
 	@sh .ci/allure/report $(RESULTS)
 
-# Workers have a network each, for which it takes root, and in a container more than that; in one network, sessions
-# that measure would wait for each other. The tests start a thousand sessions, each of which would compile everything.
-test: venv network
-	@$(PYTHON) -m compileall -q pytest_ipperf
-	@! unshare --net true 2>/dev/null || workers="-n 2 --dist loadfile --no-loadscope-reorder"; \
-	PYTHONDONTWRITEBYTECODE= $(PYTEST) tests $$workers $(ARGS)
+check: venv
+	@bash .ci/check $(ARGS)
 
-# The hosts' Python may be older than the controller's, and only mypy knows which parts of the library it lacks.
-lint: venv
+test: venv network
+	@bash .ci/tests $(ARGS)
+
+lint: venv types contracts
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
+
+# The hosts' Python may be older than the controller's, and only mypy knows which parts of the library it lacks.
+types: venv
 	$(PYTHON) -m mypy
 	$(PYTHON) -m mypy --python-version 3.10 $(addprefix pytest_ipperf/,agent protocols servers transports core/portable)
+
+contracts: venv
 	$(PYTHON) .venv/bin/lint-imports --no-logo
 
 servers:

@@ -26,6 +26,7 @@ pytest_plugins = [
     "tests.support.ssh_hosts",
     "tests.support.private_paths",
     "tests.support.projects",
+    "tests.support.tiers",
     "tests.support.uml_guest",
     "tests.support.users",
     "tests.support.xdist_workers",

@@ -142,6 +142,7 @@ def test_http_names_a_status_that_is_not_200():
     assert not get.finished
 
 
+@pytest.mark.host
 def test_the_lean_client_loads_nothing_that_only_libraries_need():
     code = "import sys; from pytest_ipperf.protocols import PROTOCOLS; list(PROTOCOLS.values()); "
     code += "import pytest_ipperf.agent.load.runner; print({'asyncio', 'ssl'} & set(sys.modules))"

@@ -445,6 +445,7 @@ def hold_library(name, seed, share):
     return call.failure
 
 
+@pytest.mark.host
 @by_library
 @hypothesis.settings(max_examples=12)
 @given(seed=st.integers(0, 1 << 40))
@@ -461,6 +462,7 @@ def test_nothing_but_the_right_content_counts_for_a_library_in_many_dialogues(na
     hold_library(name, seed, 0.2)
 
 
+@pytest.mark.host
 @by_library
 def test_a_library_takes_what_is_not_damaged(name):
     pytest.importorskip(application(name).packages[0].partition(">")[0])

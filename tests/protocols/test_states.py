@@ -114,6 +114,7 @@ def test_a_message_arrives_with_all_of_its_dots(lines):
     assert received(sent(content)) == content
 
 
+@pytest.mark.host
 def test_both_clients_send_a_message_with_dots_alike():
     pytest.importorskip("aiosmtplib")
     heard: list[bytes] = []

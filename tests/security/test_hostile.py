@@ -200,6 +200,7 @@ def test_a_community_is_in_no_record(folder, tmp_path):
     assert "confidential" not in told + repr(testbed)
 
 
+@pytest.mark.host
 def test_a_host_that_asks_for_code_to_be_run_here_is_refused(tmp_path):
     """Messages of execnet are the same in both directions, and one of them means: run this."""
     canary = tmp_path / CANARY
@@ -252,6 +253,7 @@ def tried(stands, tries):
     ]
 
 
+@pytest.mark.host
 def test_hostile_values_execute_nothing_on_a_real_host(farm):
     stands = farm()
     tries = [(key, value) for key in ("ssh", "python", "ssh_config") for value in HOSTILE if len(value) < 100]
@@ -262,6 +264,7 @@ def test_hostile_values_execute_nothing_on_a_real_host(farm):
     assert canaries(stands) == []
 
 
+@pytest.mark.host
 def test_what_is_executed_would_be_seen(farm):
     """Or the test above would prove nothing: here by a configuration of ssh, which is trusted."""
     stands = farm()

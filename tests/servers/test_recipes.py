@@ -54,6 +54,7 @@ def test_says_why_it_cannot_run_as_the_end_of_a_sentence(name):
     assert "\n" not in missing
 
 
+@pytest.mark.host
 @every_recipe
 def test_lays_out_parents_first_and_stays_in_its_folder(name):
     seen = {PurePosixPath(".")}
@@ -84,6 +85,7 @@ def test_command(name):
         assert argv[0].startswith("/") or not program(argv[0])
 
 
+@pytest.mark.host
 @every_recipe
 def test_tells_its_version_where_it_can_run(name):
     recipe = SERVERS[name]
@@ -96,6 +98,7 @@ def test_is_quiet_where_nothing_runs(name):
     assert SERVERS[name].busy(SITE) == ""
 
 
+@pytest.mark.host
 def test_a_command_that_fails_has_no_words():
     assert words("false") == ""
     assert words("/nowhere/program") == ""

@@ -503,6 +503,7 @@ def start(script, *arguments):
     )  # fmt: skip
 
 
+@pytest.mark.host
 def test_two_sessions_at_once_are_read_by_three_while_they_run(tmp_path):
     names, most = ["a", "b"], 150
     writers = [start(WRITER, tmp_path, number, most, name) for number, name in enumerate(names)]
@@ -515,6 +516,7 @@ def test_two_sessions_at_once_are_read_by_three_while_they_run(tmp_path):
     archive.close()
 
 
+@pytest.mark.host
 def test_a_writer_that_is_killed_never_loses_a_finished_record(tmp_path):
     """Nor does a reader that is killed, whatever it was about to write into the index."""
     draw = random.Random(7)
@@ -604,6 +606,7 @@ def inside(mount, script, root, target=None):
     return json.loads(done.stdout)
 
 
+@pytest.mark.host
 def test_on_a_full_disk_what_was_finished_is_kept(tmp_path):
     root = tmp_path
     before, sentence, written, with_index, without, refused, after = inside(
@@ -624,6 +627,7 @@ def test_on_a_full_disk_what_was_finished_is_kept(tmp_path):
     assert after == [there, []]
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("state", ["current", "behind", "absent", "other", "damaged"])
 def test_a_folder_that_may_only_be_read_is_read(root, state):
     path = root / FILE

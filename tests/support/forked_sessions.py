@@ -1,11 +1,12 @@
 """Sessions of pytest in forks of a process that has loaded what all of them load: that takes longer than most sessions.
 
-Nothing of pytest's own or of its plugins is among it, as they rewrite the assertions of what is imported after them.
+What that is, `session_preload` says.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib
 import json
 import multiprocessing
@@ -16,10 +17,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-_LOADED = ("numpy", "scipy.special", "matplotlib.figure", "matplotlib.backends.backend_svg")
+_TOP = Path(__file__).parents[2]
+_LOADED = "tests.support.session_preload"
 # What a Python looks at when it starts, and a fork no more; with the two others it is told by hand.
 _AT_START = ("PYTHON", "LC_", "LANG")
 _TOLD = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
@@ -68,7 +71,9 @@ def fork(arguments: Sequence[str], env: Mapping[str, str], out: str, err: str) -
 @cache
 def _server() -> multiprocessing.context.ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(_LOADED))
+    context.set_forkserver_preload([_LOADED])
+    with contextlib.chdir(_TOP):  # where it looks for modules
+        forkserver.ensure_running()
     return context
 
 
@@ -102,8 +107,9 @@ class _Session:
         sys.dont_write_bytecode = bool(self.env.get("PYTHONDONTWRITEBYTECODE"))
         sys.path[:] = [self.folder, *filter(None, self.env.get("PYTHONPATH", "").split(os.pathsep)), *self.path]
         sys.argv[:] = ["pytest", *self.arguments]
-        for name in ("tests", __name__):  # which may be the name of an inner suite's folder
-            sys.modules.pop(name, None)
+        # It may be the name of an inner suite's folder.
+        for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
+            del sys.modules[name]
         importlib.invalidate_caches()
         try:
             runpy.run_module("pytest", run_name="__main__", alter_sys=True)

@@ -93,6 +93,7 @@ def test_hosts_come_first_then_ways_then_the_testbed_and_a_count(run):
     ]
 
 
+@pytest.mark.host
 @pytest.mark.parametrize(
     ("ini", "names"),
     [("", []), ('ipperf_testbed = ["two"]\n', ["two"]), ('ipperf_testbed = ["two", "pair"]\n', ["two", "pair"])],
@@ -106,6 +107,7 @@ def test_without_a_testbed_it_is_those_that_a_session_would_take(run, tmp_path, 
         assert lines[0] == "testbed two: client alpha, server beta"
 
 
+@pytest.mark.host
 def test_the_sessions_own_inventory_and_its_complaints_count(run, tmp_path):
     (tmp_path / "beds.ini").write_text(INVENTORY.replace("testbed two", "testbed three"))
     text = '[tool.pytest.ini_options]\nipperf_hosts = "beds.ini"\nipperf_testbed = ["{}"]\n'

@@ -69,12 +69,14 @@ def served(server, users, work=WORK):
         return said.removeprefix(str(service)), specs
 
 
+@pytest.mark.host
 def test_more_accounts_are_verified_than_proftpd_has_room_for_sessions():
     said, specs = served("proftpd", 700)
     assert said.startswith(" holds its 700 accounts, as a log-in to each showed in ")
     assert sum(spec.connections * spec.bursts for spec in specs) == 700
 
 
+@pytest.mark.host
 def test_who_could_not_be_verified_in_time_is_tried_in_part_and_that_is_said(monkeypatch):
     monkeypatch.setattr(account_check, "_MOVED_BYTES", 100_000)
     monkeypatch.setattr(account_check, "_IN_FLIGHT_BYTES", 20_000)

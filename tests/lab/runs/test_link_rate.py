@@ -31,6 +31,7 @@ def thought(testbed, **links):
     return dataclasses.replace(testbed, links=dataclasses.replace(testbed.links, **links))
 
 
+@pytest.mark.host
 def test_every_path_of_a_lab_has_its_rate_in_both_directions():
     testbed, standing_up = shaped("lab.50mbit")
     with standing_up as standing:
@@ -46,6 +47,7 @@ def test_every_path_of_a_lab_has_its_rate_in_both_directions():
             assert receipt.contradictions == ()
 
 
+@pytest.mark.host
 def test_links_of_another_rate_than_they_are_thought_to_have_are_found_out():
     testbed, standing_up = shaped("pair.50mbit")
     with standing_up as standing:

@@ -622,6 +622,7 @@ def test_the_same_story_gives_the_same_bytes_and_they_can_be_written(factory, tm
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(story)
 
 
+@pytest.mark.host
 def test_what_draws_is_loaded_only_where_there_is_something_to_draw():
     code = "import sys, pytest_ipperf.report.page; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

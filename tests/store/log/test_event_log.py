@@ -60,6 +60,7 @@ def test_folders_of_sessions_sort_by_time_and_never_collide(tmp_path):
     assert run_folder(tmp_path).parent == tmp_path / "runs"
 
 
+@pytest.mark.host
 def test_a_killed_writer_loses_no_line_that_was_appended(tmp_path):
     code = (
         "import os, signal, sys, pathlib; from pytest_ipperf.store import EventLog\n"
@@ -73,6 +74,7 @@ def test_a_killed_writer_loses_no_line_that_was_appended(tmp_path):
     assert [json.loads(line)["n"] for line in lines] == list(range(1000))
 
 
+@pytest.mark.host
 def test_half_a_line_does_not_spoil_the_next_one(tmp_path):
     """A limit on the size of files stands for a disk that takes the first part of a line and no more."""
     code = (

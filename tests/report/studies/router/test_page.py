@@ -257,6 +257,7 @@ def test_nothing_is_written_without_two_columns(made, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.host
 def test_what_draws_is_loaded_only_where_there_is_something_to_draw():
     rooms = "pytest_ipperf.report.terminal.application_tables, pytest_ipperf.report.table_files"
     code = f"import sys, {rooms}; print('matplotlib' in sys.modules)"

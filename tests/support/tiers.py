@@ -1,0 +1,131 @@
+"""Set the tier of each test by its folder and file, and keep the tests of the lowest tier pure.
+
+`pytest tests -m unit` needs Python alone; the other tiers differ in what they start, and in how many of them may run at
+once (`.ci/tests`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOP = Path(__file__).parents[1]
+
+TIERS = {
+    "unit": "pure: no network, no process, no inner session; the parsers' fuzzing too",
+    "host": "agents, servers and network namespaces on this machine",
+    "session": "inner pytest sessions, and the program",
+    "fault": "faults, far hosts, things broken on purpose, and whether the figures are true",
+}
+"""The markers, each with its description."""
+
+PLACES = {
+    "agent": "host",
+    "agent/flows/udp/test_counter.py": "unit",
+    "agent/host_state/test_repair.py": "unit",
+    "agent/packages/test_installed.py": "unit",
+    "agent/paths/test_clock_sync.py": "unit",
+    "agent/tunnels/test_bpf_assembler.py": "unit",
+    "agreement": "host",
+    "cli": "session",
+    "cli/commands/test_accept.py": "unit",
+    "cli/commands/test_compare.py": "unit",
+    "cli/commands/test_doctor.py": "unit",
+    "cli/commands/test_export.py": "unit",
+    "cli/commands/test_night_refusals.py": "unit",
+    "cli/commands/test_show.py": "unit",
+    "cli/night": "unit",
+    "cli/test_fuzz.py": "unit",
+    "core": "unit",
+    "experiment": "unit",
+    "far": "fault",
+    "lab": "host",
+    "lab/epoch/test_account_check.py": "unit",
+    "lab/epoch/test_server_choice.py": "unit",
+    "lab/inventory": "unit",
+    "lab/runs/test_accepted_mail.py": "unit",
+    "lab/runs/test_link_rate.py": "unit",
+    "lab/runs/test_load_spec.py": "unit",
+    "lab/runs/test_path_facts.py": "unit",
+    "lab/tunnels/test_restoring.py": "unit",
+    "metrics": "unit",
+    "paths": "host",
+    "paths/test_killed.py": "fault",
+    "plugin": "session",
+    "plugin/session/test_rebuild.py": "unit",
+    "protocols": "unit",
+    "protocols/test_ftp.py": "host",
+    "protocols/test_http.py": "host",
+    "protocols/test_imap.py": "host",
+    "report": "unit",
+    "report/page/test_browser.py": "session",
+    "security": "host",
+    "security/test_hostile.py": "unit",
+    "security/test_secrets.py": "session",
+    "servers": "host",
+    "servers/test_recipes.py": "unit",
+    "store": "unit",
+    "support": "session",
+    "test_ci_docs.py": "session",
+    "test_docs.py": "session",
+    "test_house.py": "session",
+    "transports": "unit",
+    "trouble": "fault",
+    "truth": "fault",
+}
+"""Folders and files below `tests`, with their tier; the longest that fits counts. A test of another tier than its file
+has that tier's marker.
+"""
+
+_FORBIDDEN = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"} | {
+    "socket.bind",
+    "socket.connect",
+}
+_guarded = ""
+_watches = False
+
+
+def tier_of(path: Path) -> str:
+    """Return the tier of a test file below `tests`; empty where the table has none."""
+    parts = path.relative_to(TOP).parts
+    names = ["/".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    return next((PLACES[name] for name in names if name in PLACES), "")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for tier, description in TIERS.items():
+        config.addinivalue_line("markers", f"{tier}: {description}")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if not item.path.is_relative_to(TOP):
+        return
+    if not any(item.get_closest_marker(tier) for tier in TIERS):
+        if not (tier := tier_of(item.path)):
+            raise pytest.UsageError(f"{item.path.relative_to(TOP)} has no tier: name it or its folder in {__file__}")
+        item.add_marker(tier)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Guard a unit test, with all that its fixtures do."""
+    global _guarded, _watches  # noqa: PLW0603 - an audit hook cannot be taken away again, only told to let pass
+    if not item.get_closest_marker("unit"):
+        return (yield)
+    if not _watches:
+        sys.addaudithook(_refuse)
+        _watches = True
+    _guarded = item.nodeid
+    try:
+        return (yield)
+    finally:
+        _guarded = ""
+
+
+def _refuse(event: str, _: tuple[Any, ...]) -> None:
+    if _guarded and event in _FORBIDDEN:
+        raise AssertionError(f"{event} in a unit test: {_guarded} belongs to another tier ({__file__})")
