@@ -381,7 +381,8 @@ def test_nothing_of_it_is_loaded_where_no_report_is_asked_for(pytester):
         """
     )
     pytester.makepyfile(test_one="def test_one(): pass")
-    without = pytester.runpytest_subprocess("-p", "no:allure_pytest", "-p", "no:randomly")
+    # In a new process: the one that sessions are forked from has loaded it.
+    without = pytester.run(sys.executable, "-m", "pytest", "-p", "no:allure_pytest", "-p", "no:randomly")
     without.stdout.fnmatch_lines(["loaded: []"])
 
 
