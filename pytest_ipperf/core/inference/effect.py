@@ -17,6 +17,7 @@ from pytest_ipperf.core.design.metric import SPEED, UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError, UsageError
 from pytest_ipperf.core.stats.interval import Interval, t_interval, t_quantile
+from pytest_ipperf.core.stats.variance import stdev, variance
 
 
 def percent_of_log(log_ratio: float) -> float:
@@ -126,7 +127,7 @@ def compare(
         change=t_interval(located, confidence),
         n_epochs=len(epochs),
         n_blocks=len(pairs),
-        sd_epoch=statistics.stdev(located),
+        sd_epoch=stdev(located),
         sd_block=_pooled(changes),
         test=test,
         reference=reference,
@@ -216,4 +217,4 @@ def _pooled(changes: Sequence[Sequence[float]]) -> float | None:
     """The spread within an epoch; all epochs have as many blocks, so variances are averaged."""
     if len(changes[0]) < 2:
         return None
-    return math.sqrt(statistics.fmean(statistics.variance(blocks) for blocks in changes))
+    return math.sqrt(statistics.fmean(variance(blocks) for blocks in changes))

@@ -17,6 +17,7 @@ from scipy.special import polygamma, psi
 from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_probability
+from pytest_ipperf.core.stats.variance import variance as sample_variance
 
 MOST_NIGHTS = 60
 """Older ones are no longer asked: the hosts of a cell change, slowly."""
@@ -92,18 +93,12 @@ def predicted(
     Bayes methods for assessing differential expression in microarray experiments", 2004.
     """
     changes = {key: [night.change for night in nights[key]] for key in tonight}
-    usual = _moderated({key: (_variance(each), len(each) - 1) for key, each in changes.items()}, prior_df)
+    usual = _moderated({key: (sample_variance(each), len(each) - 1) for key, each in changes.items()}, prior_df)
     errors = _moderated({key: (now.standard_error**2, now.df) for key, now in tonight.items()}, prior_df)
     return {
         key: _prediction(now, nights[key], metric_of(key.metric), _of_one_more(usual[key], errors[key], nights[key]))
         for key, now in tonight.items()
     }
-
-
-def _variance(values: Sequence[float]) -> float:
-    """That of `statistics`, which is exact, to rounding, in a tenth of the time: there may be thousands of cells."""
-    mean = statistics.fmean(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _moderated(own: Mapping[HistoryKey, tuple[float, int]], most_df: float) -> dict[HistoryKey, _Spread]:
@@ -162,7 +157,7 @@ def common_variance(spreads: Sequence[tuple[float, int]], *, most_df: float) -> 
     if len(found) < 2:
         return 0.0, 0.0
     logs = [math.log(variance) - float(psi(df / 2)) + math.log(df / 2) for variance, df in found]
-    beyond = statistics.variance(logs) - statistics.fmean(float(polygamma(1, df / 2)) for _, df in found)
+    beyond = sample_variance(logs) - statistics.fmean(float(polygamma(1, df / 2)) for _, df in found)
     if beyond <= 0:
         return math.exp(statistics.fmean(logs)), most_df
     half = _inverse_trigamma(beyond)

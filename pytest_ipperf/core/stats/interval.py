@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.portable.errors import InvalidError, UsageError
+from pytest_ipperf.core.stats.variance import stdev
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,5 +82,5 @@ def t_interval(values: Sequence[float], confidence: float) -> Interval:
         raise InvalidError("an interval needs finite values only")
     df = len(values) - 1
     mean = statistics.fmean(values)
-    half = t_quantile((1 + confidence) / 2, df) * statistics.stdev(values) / math.sqrt(len(values))
+    half = t_quantile((1 + confidence) / 2, df) * stdev(values) / math.sqrt(len(values))
     return Interval(estimate=mean, low=mean - half, high=mean + half, confidence=confidence, df=df)

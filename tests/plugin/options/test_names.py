@@ -68,7 +68,7 @@ def test_both_names_and_both_forms_mean_the_same(project, arguments):
 @pytest.mark.parametrize("where", ["environment", "addopts"])
 def test_arguments_that_come_from_elsewhere_are_rewritten_too(project, monkeypatch, where):
     if where == "environment":
-        monkeypatch.setenv("PYTEST_ADDOPTS", "--design smoke")
+        monkeypatch.setenv("PYTEST_ADDOPTS", "--design smoke -p no:hypothesispytest")
     else:
         project.pytester.makepyprojecttoml("[tool.pytest.ini_options]\naddopts = ['--design', 'smoke']\n")
     assert "design smoke;" in header(project.ask("--co"))
