@@ -60,8 +60,8 @@ class Network:
     client_hosts: tuple[str, ...] = ()
 
 
-class Listener(Protocol):
-    """Hears of everything as it happens: the store appends it, the progress line shows it."""
+class RunObserver(Protocol):
+    """Observes a measurement: implementations write its events to the journal and show the progress line."""
 
     def note(self, text: str) -> None:
         """Something a person waiting should know."""

@@ -22,7 +22,7 @@ from pytest_ipperf.core.measurement.path_proof import rate_misses
 from pytest_ipperf.core.measurement.run import Run, leading
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
-from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Listener, Measurement, Network
+from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Measurement, Network, RunObserver
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import lease_for, leased
 from pytest_ipperf.lab.agents.reboot import reboot_hosts
@@ -46,7 +46,7 @@ def measure(
     plan: Plan,
     testbed: Testbed,
     conditions: Conditions,
-    hear: Listener,
+    observer: RunObserver,
     *,
     asked: Mapping[Arm, Collection[Question]],
     refuses: Callable[[float], str] = lambda _: "",
@@ -61,9 +61,9 @@ def measure(
     if conditions.reboot:
         check_rebootable(testbed)
     enough_descriptors(testbed)
-    course = _Course(plan, testbed, conditions, hear, asked, InterfaceCounters(testbed, hear.note))
+    course = _Course(plan, testbed, conditions, observer, asked, InterfaceCounters(testbed, observer.note))
     try:
-        with leased(testbed, conditions.owner, conditions.wait_s, hear.note):
+        with leased(testbed, conditions.owner, conditions.wait_s, observer.note):
             for number in range(plan.looks):
                 began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
                 for epoch in plan.look(number):
@@ -74,12 +74,12 @@ def measure(
                 if not course.goes_on(number, refuses):
                     break
     except IpperfError as error:
-        hear.broke_off(str(error))
+        observer.broke_off(str(error))
         if not course.answered or isinstance(error, RestoreError):
             raise
         course.trouble |= dict.fromkeys(course.undecided, error)
     else:
-        hear.ended()
+        observer.ended()
     return course.measurement()
 
 
@@ -90,7 +90,7 @@ class _Course:
     plan: Plan
     testbed: Testbed
     conditions: Conditions
-    hear: Listener
+    observer: RunObserver
     asked: Mapping[Arm, Collection[Question]]
     meters: InterfaceCounters
     rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class _Course:
         if number + 1 < self.plan.looks and self.undecided:
             self.stopped = refuses(self._needed_s(self.plan.look(number + 1)))
             going_on = [] if self.stopped else [self.conditions.reference, *self.undecided]
-        self.hear.look(number, answers, going_on, self.stopped)
+        self.observer.look(number, answers, going_on, self.stopped)
         return bool(going_on)
 
     def _answers(self, arm: Arm) -> Mapping[Question, Judgement]:
@@ -183,17 +183,19 @@ class _Course:
         if not at.reboot or epoch.number == 0:
             return
         names = dict.fromkeys(host.name for host in self.testbed.hosts)
-        self.hear.note(f"starting {', '.join(names)} anew for epoch {epoch.number}")
+        self.observer.note(f"starting {', '.join(names)} anew for epoch {epoch.number}")
         if at.provisioning:
             at.provisioning.close()  # agents do not outlive it
-        self.hear.rebooted(epoch.number, reboot_hosts(self.testbed, lease_for(at.owner, at.wait_s, self.hear.note)))
+        self.observer.rebooted(
+            epoch.number, reboot_hosts(self.testbed, lease_for(at.owner, at.wait_s, self.observer.note))
+        )
 
     def live_testbed(self) -> contextlib.AbstractContextManager[LiveTestbed]:
         """An epoch of the testbed, with what its arms that are still measured travel by."""
         at, arms = self.conditions, [arm for arm in self.plan.arms if self._measures(arm)]
         transports = sorted({arm.transport for arm in arms} - {"native"})
         return live_testbed(
-            self.testbed, at.owner, at.wait_s, self.hear.note, transports=transports, backend=at.backend
+            self.testbed, at.owner, at.wait_s, self.observer.note, transports=transports, backend=at.backend
         )
 
     @contextlib.contextmanager
@@ -202,10 +204,10 @@ class _Course:
         try:
             yield
         except IpperfError:
-            self.hear.logs(epoch.number, standing.logs())
+            self.observer.logs(epoch.number, standing.logs())
             raise
         if any(run.failures for run in self.runs if run.epoch == epoch.number):
-            self.hear.logs(epoch.number, standing.logs())
+            self.observer.logs(epoch.number, standing.logs())
 
     def epoch(self, epoch: Epoch, standing: LiveTestbed) -> None:
         """Everything of one epoch: servers, proofs of the paths, warm-ups, blocks."""
@@ -215,14 +217,14 @@ class _Course:
         service = standing.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
         if verified := standing.verify(self.conditions.reference, service, workload, self.conditions.deadline_s):
-            self.hear.note(verified)
+            self.observer.note(verified)
         arms = [arm for arm in self.plan.arms if self._measures(arm)]
         paths = {arm: standing.prove(arm, service, workload) for arm in arms}
         hosts = standing.fingerprint(self.conditions.reference)
         for role, said in self.meters.descriptions().items():
             hosts[role]["snmp"] = said
         self.hosts = self.hosts or hosts
-        self.hear.epoch(epoch.number, service, paths, hosts)
+        self.observer.epoch(epoch.number, service, paths, hosts)
         self.backends |= standing.tunnels.backends
         for arm, facts in paths.items():
             self.trains[arm, epoch.number] = facts["trains"]
@@ -240,7 +242,7 @@ class _Course:
     def _count(self, epoch: Epoch, when: str) -> None:
         """What interfaces have counted, before the runs of an epoch or after them, where hosts tell it."""
         if counters := self.meters.counters():
-            self.hear.counters(epoch.number, when, counters)
+            self.observer.counters(epoch.number, when, counters)
 
     def _measures(self, arm: Arm) -> bool:
         return arm not in self.answered and arm not in self.trouble
@@ -280,7 +282,7 @@ class _Course:
         self.runs.append(run)
         if not run.warmup and not flow(self.plan.workload.protocol):
             self.rows.setdefault((arm, run.epoch), []).extend(outcome.rows())
-        self.hear.run(run, receipt)
+        self.observer.run(run, receipt)
         self._check(run, receipt, service)
 
     @property
@@ -303,12 +305,12 @@ class _Course:
                 except AgentError:
                     raise
                 except LabError as error:  # the measurement itself can do without
-                    self.hear.note(f"the client's baseline cost was not found: {error}")
+                    self.observer.note(f"the client's baseline cost was not found: {error}")
                     return
                 self.baseline_cost_time_s += time.monotonic() - began
                 if not receipt.failed and not receipt.contradictions:
                     self.baseline_costs[arm] = statistics.fmean(receipt.outcome(deadline_s).column("total"))
-                self.hear.baseline_cost(arm, self.baseline_costs.get(arm), receipt)
+                self.observer.baseline_cost(arm, self.baseline_costs.get(arm), receipt)
 
     def _check(self, run: Run, receipt: RunResult, service: ServerEndpoint) -> None:
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
@@ -359,14 +361,14 @@ class _Course:
         if arm == self.conditions.reference:
             raise error
         self.trouble[arm] = error
-        self.hear.note(f"arm {arm}: {error}; it is not measured")
+        self.observer.note(f"arm {arm}: {error}; it is not measured")
 
     def _note_misses(self, arm: Arm, trains: TrainRates, where: str) -> None:
         """Only for the first time, as a busy machine makes it happen often, and the table tells of all."""
         rate_bit_s, missed = self.testbed.links.rate_bit_s, rate_misses(self.testbed.links.rate_bit_s, trains)
         if missed and arm not in self.slow:
             self.slow.add(arm)
-            self.hear.note(
+            self.observer.note(
                 f"arm {arm}: its path does not have its {rate_text(rate_bit_s)} ({where}): {'; '.join(missed)}"
             )
 
@@ -377,7 +379,7 @@ class _Course:
         if arm == self.conditions.reference:
             raise InvalidError(sentence)
         self.trouble[arm] = InvalidError(sentence)
-        self.hear.note(f"{sentence}; it is measured no further")
+        self.observer.note(f"{sentence}; it is measured no further")
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,14 +143,14 @@ def main(name: str) -> None:
                     _release(instance.site.folder)
                 quiet = instance.wait_quiet(10.0)
                 time.sleep(0.5)  # for whatever is done later
-                told = {"said": said, "quiet": quiet, "log": instance.log(), "port": port, "kept": kept}
-                told["files"] = sorted(str(path) for path in folder.rglob("relayed"))
+                report = {"said": said, "quiet": quiet, "log": instance.log(), "port": port, "kept": kept}
+                report["files"] = sorted(str(path) for path in folder.rglob("relayed"))
             finally:
                 instance.stop()
     finally:
         wires.close()
-    told["seen"] = {device: sorted(ports) for device, ports in wires.seen.items()}
-    sys.stdout.write(json.dumps(told))
+    report["seen"] = {device: sorted(ports) for device, ports in wires.seen.items()}
+    sys.stdout.write(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def check(host):
     argv = way.command(host.settings, ())
     *before, there = argv
     assert before[0] == "ssh"
-    # The line is silent; what a question to ssh says is told.
+    # The line is silent; what a question to ssh says is reported.
     options = [word.replace("LogLevel=QUIET", "LogLevel=ERROR") for word in shlex.split(str(spec["ssh"]))]
     assert before[-len(options) :] == options  # execnet splits them as a shell would, and comes to the same
     target = options[-1]
@@ -195,9 +195,9 @@ def test_a_community_is_in_no_record(folder, tmp_path):
     journal = EventLog(tmp_path, "main")
     journal.append("complete", {"testbed": testbed})
     journal.close()
-    told = (tmp_path / "main.jsonl").read_text()
-    assert "...@192.0.2.9" in told
-    assert "confidential" not in told + repr(testbed)
+    journal = (tmp_path / "main.jsonl").read_text()
+    assert "...@192.0.2.9" in journal
+    assert "confidential" not in journal + repr(testbed)
 
 
 @pytest.mark.host

@@ -165,9 +165,9 @@ def session_listens_on_measured_addresses_alone(farm, protocol):
     control = {address for host in stands.hosts.values() for address in (host.control4, host.control6)}
     assert watch.addresses <= measured | control, watch.found
     assert watch.addresses & measured
-    for (_, address), told in watch.found.items():
+    for (_, address), listeners in watch.found.items():
         if address in control:  # the sshd of the farm itself
-            assert {port for port, _ in told} == {22}, watch.found
+            assert {port for port, _ in listeners} == {22}, watch.found
 
 
 LISTENS = """

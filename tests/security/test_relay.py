@@ -37,31 +37,31 @@ def tried(name):
 
 @pytest.mark.parametrize("name", SMTP)
 def test_nothing_leaves_whatever_is_asked_of_it(name):
-    told = tried(name)
-    assert list(told["said"]) == list(RECIPIENTS)
-    assert all(len(codes) == len(SENDERS) for codes in told["said"].values())
-    assert any(250 in codes for codes in told["said"].values())  # or nothing was tried
-    assert told["quiet"] == ""
-    assert told["files"] == []
-    assert told["seen"]["trap"] == []
-    assert any(told["port"] in ports for ports in told["seen"]["lo"])
-    assert [ports for ports in told["seen"]["lo"] if told["port"] not in ports] == []
+    report = tried(name)
+    assert list(report["said"]) == list(RECIPIENTS)
+    assert all(len(codes) == len(SENDERS) for codes in report["said"].values())
+    assert any(250 in codes for codes in report["said"].values())  # or nothing was tried
+    assert report["quiet"] == ""
+    assert report["files"] == []
+    assert report["seen"]["trap"] == []
+    assert any(report["port"] in ports for ports in report["seen"]["lo"])
+    assert [ports for ports in report["seen"]["lo"] if report["port"] not in ports] == []
 
 
 @pytest.mark.skipif(
     bool(SERVERS["postfix"].missing()), reason=f"postfix cannot run here: {SERVERS['postfix'].missing()}"
 )
 def test_postfix_throws_away_all_that_it_has_held_once_it_is_released():
-    told = tried("postfix")
-    taken = sum(code == 250 for codes in told["said"].values() for code in codes)
-    assert told["kept"] == taken
-    deliveries = re.findall(r" to=<.*>, (?:orig_to=<.*>, )?relay=(\S+),.* status=(\S+) ", told["log"])
+    report = tried("postfix")
+    taken = sum(code == 250 for codes in report["said"].values() for code in codes)
+    assert report["kept"] == taken
+    deliveries = re.findall(r" to=<.*>, (?:orig_to=<.*>, )?relay=(\S+),.* status=(\S+) ", report["log"])
     assert set(deliveries) == {("none", "sent")}
     assert len(deliveries) == taken
-    assert re.findall(r"postfix/(\w+)\[\d+\]: \w+: (?:orig_)?to=", told["log"]) == ["discard"] * taken
-    assert "postfix/smtp[" not in told["log"]
-    assert "postfix/local[" not in told["log"]
-    assert "postfix/bounce[" not in told["log"]
+    assert re.findall(r"postfix/(\w+)\[\d+\]: \w+: (?:orig_)?to=", report["log"]) == ["discard"] * taken
+    assert "postfix/smtp[" not in report["log"]
+    assert "postfix/local[" not in report["log"]
+    assert "postfix/bounce[" not in report["log"]
 
 
 def test_what_would_leave_would_be_seen():

@@ -82,8 +82,8 @@ print("read", read, flush=True)
 
 
 @dataclass
-class Told:
-    """Of a session: its password, what it printed, its folder, and what was seen of it by whom."""
+class Traces:
+    """The traces of a session: its password, what it printed, its folder, and what others could read of it."""
 
     password: str
     said: str
@@ -137,33 +137,33 @@ def _watched(process, project, temporary, learnt):
     while not (password := learnt.read_text()) and process.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
     assert password, (project / "output").read_text()
-    told = Told(password, "", project)
+    traces = Traces(password, "", project)
     words = [sys.executable, "-c", WALK, str(STRANGER)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as walk:
         assert walk.stdin
         walk.stdin.write("\t".join([str(temporary), *(each.decode() for each in forms(password)), MAIL]) + "\n")
         walk.stdin.flush()
-        looking = threading.Thread(target=_look, args=(process, told))
+        looking = threading.Thread(target=_look, args=(process, traces))
         looking.start()
         try:
             process.wait(300)
         finally:
             (temporary / "over").touch()
         looking.join()
-        *told.readable, last = [line for line in walk.communicate(timeout=30)[0].splitlines() if line]
-    told.read = int(last.split()[1])
-    told.said = (project / "output").read_text()
-    return told
+        *traces.readable, last = [line for line in walk.communicate(timeout=30)[0].splitlines() if line]
+    traces.read = int(last.split()[1])
+    traces.said = (project / "output").read_text()
+    return traces
 
 
-def _look(process, told):
+def _look(process, traces):
     """At command lines and environments of all its processes, as long as it runs."""
     while process.poll() is None:
         for pid in below(process.pid):
-            for name, found in (("cmdline", told.lines), ("environ", told.environments)):
+            for name, found in (("cmdline", traces.lines), ("environ", traces.environments)):
                 with contextlib.suppress(OSError):
                     data = Path(f"/proc/{pid}/{name}").read_bytes()
-                    if any(secret in data for secret in (*forms(told.password), MAIL.encode())):
+                    if any(secret in data for secret in (*forms(traces.password), MAIL.encode())):
                         found.add(data.replace(b"\0", b" ").decode(errors="replace"))
         time.sleep(0.05)
 
@@ -172,7 +172,7 @@ EMBEDDED, REAL = "imapd,pyftpdlib", "dovecot,proftpd"
 
 
 @pytest.fixture(scope="module", params=[EMBEDDED, pytest.param(REAL, marks=pytest.mark.evidence)])
-def told(request):
+def traces(request):
     if os.geteuid() != 0:
         pytest.skip("to look as a stranger needs root")
     for name in request.param.split(","):
@@ -182,40 +182,40 @@ def told(request):
         yield session(folder, request.param)
 
 
-def test_the_session_measured_and_failed(told):
-    """Or there would be nothing to be told."""
-    assert "= 1 failed, " in told.said
-    assert ", 1 unjudged in " in told.said
-    assert "server_state = ServerState(" in told.said
-    kept = {path.suffix for path in told.project.rglob("*") if path.is_file()}
+def test_the_session_measured_and_failed(traces):
+    """Or there would be no traces."""
+    assert "= 1 failed, " in traces.said
+    assert ", 1 unjudged in " in traces.said
+    assert "server_state = ServerState(" in traces.said
+    kept = {path.suffix for path in traces.project.rglob("*") if path.is_file()}
     assert {".jsonl", ".f64", ".html", ".xml", ".json", ".csv"} <= kept
 
 
-def test_the_password_is_in_nothing_that_a_session_prints_or_keeps(told):
-    files = [path for path in told.project.rglob("*") if path.is_file()]
-    has = [path for path in files if any(secret in path.read_bytes() for secret in forms(told.password))]
-    assert len(told.password) >= 16
+def test_the_password_is_in_nothing_that_a_session_prints_or_keeps(traces):
+    files = [path for path in traces.project.rglob("*") if path.is_file()]
+    has = [path for path in files if any(secret in path.read_bytes() for secret in forms(traces.password))]
+    assert len(traces.password) >= 16
     assert has == []
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_the_password_is_in_no_export(told, form, monkeypatch, capfdbinary):
-    monkeypatch.chdir(told.project)
+def test_the_password_is_in_no_export(traces, form, monkeypatch, capfdbinary):
+    monkeypatch.chdir(traces.project)
     assert cli.main(["export", "kept", "--format", form]) == 0
     shown = capfdbinary.readouterr().out
     assert shown
-    assert not [secret for secret in forms(told.password) if secret in shown]
+    assert not [secret for secret in forms(traces.password) if secret in shown]
 
 
-def test_neither_password_nor_mail_is_in_a_command_line_or_an_environment(told):
-    assert told.lines == set()
-    assert told.environments == set()
+def test_neither_password_nor_mail_is_in_a_command_line_or_an_environment(traces):
+    assert traces.lines == set()
+    assert traces.environments == set()
 
 
-def test_neither_password_nor_mail_is_in_a_file_that_a_stranger_can_read(told):
+def test_neither_password_nor_mail_is_in_a_file_that_a_stranger_can_read(traces):
     """Of the logs of servers, too, which everybody may read."""
-    assert told.read > 20  # there is what everybody may read
-    assert told.readable == []
+    assert traces.read > 20  # there is what everybody may read
+    assert traces.readable == []
 
 
 def test_no_two_sessions_have_one_password(pytester):

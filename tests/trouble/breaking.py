@@ -70,7 +70,7 @@ while not os.path.exists("/run/let-go"):
 
 
 def struck(find: Callable[[Inner, Bed], list[int]], blow: signal.Signals, after: signal.Signals | None = None) -> How:
-    """In the midst of the second run a signal to what `find` finds, and perhaps another one when that has been told."""
+    """In the midst of the second run a signal to what `find` finds, and perhaps another one when that is reported."""
 
     def how(inner: Inner, bed: Bed, cell: str) -> None:
         inner.wait(cell, "run")
@@ -129,7 +129,7 @@ def worker_stopped(inner: Inner, bed: Bed, cell: str) -> None:
 
 
 def cut(role: str, device: str) -> How:
-    """Until that has been told."""
+    """Until that has been reported."""
 
     def how(inner: Inner, bed: Bed, cell: str) -> None:
         inner.wait(cell, "run")
@@ -201,7 +201,7 @@ def _replaced(path: Path, text: str) -> Mend:
 
 
 def _wait_for_agents(host: FarmHost, number: int) -> None:
-    """Until no more are there; those of the workload before end when it has been told."""
+    """Until no more are there; those of the workload before end when it has been reported."""
     end = time.monotonic() + _GONE_S
     while len(agents(host)) > number:
         assert time.monotonic() < end, f"{host.name}: its agents stay"
@@ -310,7 +310,7 @@ def lied_to(_: Farm, bed: Bed) -> Mend:
 # --- on the controller ------------------------------------------------------------------------------------------------
 
 CLOCK = CLOCK_BY_HOURS.format(sign="/run/hours")
-"""At the end of the package's first file: whatever asks for the time of day is told what its machine makes of it."""
+"""At the end of the package's first file: whatever asks for the time of day gets what its machine makes of it."""
 
 
 def main_of(inner: Inner) -> int:

@@ -172,7 +172,7 @@ class Session:
         """The counts of its last line, without what was deselected: `1 error`."""
         return ", ".join(re.findall(r"\d+ (?:passed|failed|errors?|inconclusive|unjudged)", self.lines[-1][1]))
 
-    def told(self, pattern: str) -> tuple[str, float]:
+    def find_report(self, pattern: str) -> tuple[str, float]:
         """The first line that has it, as a user would quote it, and how many seconds after the fault began it came.
 
         A fault that was there from the start began with its workload: the one that the line names, or the first.
@@ -184,20 +184,20 @@ class Session:
         began = next((event["at"] for event in workloads if event["workload"] in line), workloads[0]["at"])
         return line, at - (self.broke_at or began)
 
-    def row(self, fault: str, told: str, seconds: float | None, outcome: str = "") -> Row:
+    def row(self, fault: str, report: str, seconds: float | None, outcome: str = "") -> Row:
         """What came of the fault, now that the session has ended: nothing may be left."""
         kept = self.kept_runs()
-        named = [event["workload"] for event in self.events("workload") if event["workload"] in told]
+        named = [event["workload"] for event in self.events("workload") if event["workload"] in report]
         runs = [run for run in kept if run["workload"] in named] if named else kept
         left = self._left_s()
         assert left == []
-        return Row(fault, told, seconds, outcome or self.outcome, len(runs))
+        return Row(fault, report, seconds, outcome or self.outcome, len(runs))
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         """What the journal has of that kind."""
         lines = [line for file in self._files("jsonl") for line in file.read_text().splitlines(keepends=True)]
-        told = [json.loads(line) for line in lines if line.endswith("\n")]  # the last may be on its way
-        return [event for event in told if event["event"] == kind]
+        events = [json.loads(line) for line in lines if line.endswith("\n")]  # the last may be on its way
+        return [event for event in events if event["event"] == kind]
 
     def kept_runs(self) -> list[dict[str, Any]]:
         """The runs of the journal, which is whole, and has the samples of each."""

@@ -5,8 +5,8 @@ CLOCK_BY_HOURS = """
 import time
 
 
-def _set(tell, unit):
-    def told(*which):
+def _set(clock, unit):
+    def shifted(*which):
         hours = 0
         if which in ((), (time.CLOCK_REALTIME,)):
             try:
@@ -14,9 +14,9 @@ def _set(tell, unit):
                     hours = int(sign.read() or 0)
             except FileNotFoundError:
                 pass
-        return tell(*which) + 3600 * hours * unit
+        return clock(*which) + 3600 * hours * unit
 
-    return told
+    return shifted
 
 
 time.time, time.time_ns = _set(time.time, 1), _set(time.time_ns, 10**9)

@@ -1,7 +1,7 @@
 """Sessions over a farm of hosts behind real sshds that are put to trouble, testbed by testbed, and what came of each.
 
 A session has a worker for each testbed, so that faults which do not disturb each other break at the same time. Its
-journals tell when a fault is due, and when it was told.
+journals tell when a fault is due, and when it was reported.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _nothing(inner: Inner, bed: Bed, cell: str) -> None:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What breaks on a testbed, and the words that it is told in: a pattern with `CLIENT` and `SERVER` for the hosts.
+    """What breaks on a testbed, and the words that report it: a pattern with `CLIENT` and `SERVER` for the hosts.
 
     `before` breaks it before the cell is set up, and gives what mends it; `how` does when it has begun. With words, the
     cell is broken off by them, or where they are `beside`, that line stands beside its answer; without, nothing is said
@@ -254,14 +254,14 @@ class Inner:
 
     # --- what came of it ----------------------------------------------------------------------------------------------
 
-    def told(self, pattern: str) -> tuple[float, re.Match[str]]:
+    def find_report(self, pattern: str) -> tuple[float, re.Match[str]]:
         """When the first line came that has it, and where it has it."""
         found = next(((at, match) for at, line in self.lines if (match := re.search(pattern, line))), None)
         assert found, f"nobody said {pattern}: {self.text}"
         return found
 
     def row(self, trouble: Trouble, bed: Bed, cell: str) -> Row:
-        """What came of the fault: it was told while the session ran, and at its end, and no run is lost."""
+        """What came of the fault: it was reported while the session ran, and at its end, and no run is lost."""
         runs = self.kept_runs(cell)
         words = trouble.pattern(bed.client.name, bed.server.name)
         if trouble.ends and (trouble.beside or not words):
@@ -269,12 +269,12 @@ class Inner:
         if not words:
             return Row(trouble.name, "nothing", None, trouble.outcome, len(runs))
         head = "" if trouble.beside else rf"broke off {cell} after (?P<done>\d+) of \d+ runs: "
-        at, match = self.told(rf"^(?:\[gw\d+ bed\d+\] |  )?(?P<told>{head}{words})")
+        at, match = self.find_report(rf"^(?:\[gw\d+ bed\d+\] |  )?(?P<report>{head}{words})")
         if not trouble.beside:
-            assert int(match["done"]) == len(runs), f"{match['told']}, and {len(runs)} are in the records"
+            assert int(match["done"]) == len(runs), f"{match['report']}, and {len(runs)} are in the records"
             assert [line for _, line in self.lines if re.search(f"^{words}", line)]  # with the errors once more
         began = self.broke_at.get(cell) or self.events("workload", cell)[0]["at"]
-        return Row(trouble.name, f"`{match['told']}`", at - began, trouble.outcome, len(runs))
+        return Row(trouble.name, f"`{match['report']}`", at - began, trouble.outcome, len(runs))
 
     def kept_runs(self, cell: str) -> list[dict[str, Any]]:
         """The cell's runs; each has its samples, and what was attempted is accounted for."""

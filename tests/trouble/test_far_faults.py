@@ -55,7 +55,7 @@ from tests.trouble.struck import PAYLOADS, WELL, Inner, Trouble, beds, left
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 FORMS = pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pytest.mark.evidence)])
 BOUND_S = {"short": 120.0, "long": 240.0}
-"""Within which everything has to be told: against hanging, and no promise of speed."""
+"""Within which everything has to be reported: against hanging, and no promise of speed."""
 
 SMALL = [
     ("core/*.py", "epochs=2,\n            blocks=1", "epochs=1,\n            blocks=1"),

@@ -23,7 +23,7 @@ from tests.trouble.hours import CLOCK_BY_HOURS
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 BOUND_S = {"short": 120.0, "long": 240.0}
-"""Within which everything has to be told: against hanging, and no promise of speed."""
+"""Within which everything has to be reported: against hanging, and no promise of speed."""
 
 FORMS = pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pytest.mark.evidence)])
 HASTE = (
@@ -44,7 +44,7 @@ needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab can
 
 @dataclass(frozen=True)
 class Fault:
-    """What breaks, how it is made to, and the words that it is told in; `S` stands for how long patience lasts."""
+    """What breaks, how it is made to, and the words that report it; `S` stands for how long patience lasts."""
 
     name: str
     how: str
@@ -124,12 +124,12 @@ def test_a_server_that_serves_nobody_is_told(session, note, fault, form):
     (with_accounts,) = (each for each in ACCOUNT_FAULTS if each.how == fault.how)
     for it, protocols in ((fault, ("smtp",)), (with_accounts, ("ftp", "imap"))):
         for protocol in protocols:
-            told, seconds = inner.told(rf"^  broke off pair-{protocol}-c10-1k after \d of 8 runs: {it.words}")
+            report, seconds = inner.find_report(rf"^  broke off pair-{protocol}-c10-1k after \d of 8 runs: {it.words}")
             assert seconds < BOUND_S[form]
-            assert len(told) < 1000
+            assert len(report) < 1000
         errors = re.findall(f"^{it.words}", inner.text, re.MULTILINE)
         assert len(errors) == len(protocols)  # with the errors once more
-        note(inner.row(it.name, told, seconds, "error"))
+        note(inner.row(it.name, report, seconds, "error"))
     runs = inner.kept_runs()
     assert 1 <= len(runs) <= 2
     assert not any(run["rows"] for run in runs)
@@ -146,9 +146,9 @@ def test_a_server_that_dies_before_anything_is_measured_is_told(session, note, f
     inner = session("--design=smoke", "--connections=10", "--ipperf-server=dies_imap", "-m", "imap", *deadline(form, 5))
     assert inner.end() == ERRORS, inner.text
     assert inner.outcome == "1 error"
-    told, seconds = inner.told(rf"^  broke off pair-imap-c10-1k after 0 of 8 runs: {DIES.words}")
+    report, seconds = inner.find_report(rf"^  broke off pair-imap-c10-1k after 0 of 8 runs: {DIES.words}")
     assert seconds < BOUND_S[form]
-    note(inner.row(DIES.name, told, seconds))
+    note(inner.row(DIES.name, report, seconds))
 
 
 TENTHS = [(TENTH, "smtp"), (TENTH6, "http")], [(DENIED, "imap"), (DENIED6, "ftp")]
@@ -193,10 +193,10 @@ def test_a_server_that_refuses_every_tenth_ends_in_verdicts_with_the_failures_co
             share = lost / attempted
             assert share <= statistics.fmean(side["values"]) / record["deadline_s"] < share + 0.1
     for (fault, _), record in zip(faults, (both, six), strict=True):
-        told, seconds = inner.told(fault.words.replace(r"\S+", record["cell"]))
+        report, seconds = inner.find_report(fault.words.replace(r"\S+", record["cell"]))
         assert seconds < BOUND_S[form]
-        note(inner.row(fault.name, told, seconds, f"`{record['verdict']}`"))
-    inner.told(f"^EXCEEDS {six['cell']}: IPv6 is slower than IPv4 by")
+        note(inner.row(fault.name, report, seconds, f"`{record['verdict']}`"))
+    inner.find_report(f"^EXCEEDS {six['cell']}: IPv6 is slower than IPv4 by")
     assert len(inner.kept_runs()) == (72 if form == "long" else 40)
 
 
@@ -224,8 +224,8 @@ def test_a_server_that_gives_other_content_is_never_within(session, note, form):
     test, reference = record["test"], record["reference"]
     assert (test["completed"], reference["completed"]) == (0, reference["attempted"])
     assert [kind.partition(": ")[0] for kind in test["failed"]] == ["content"]
-    told, seconds = inner.told(DIFFERS6.words)
-    note(inner.row(DIFFERS6.name, told, seconds, "`exceeds`"))
+    report, seconds = inner.find_report(DIFFERS6.words)
+    note(inner.row(DIFFERS6.name, report, seconds, "`exceeds`"))
 
 
 @needs_lab
@@ -239,8 +239,8 @@ def test_a_server_that_is_slow_to_accept_is_seen_in_the_first_byte(session, note
     for side in (record["test"], record["reference"]):
         assert (side["completed"], side["failed"]) == (60, {})
         assert side["phases"]["connect"] < 0.03 < side["phases"]["first_byte"]
-    told, _ = inner.told(r"^  dns / connect / first byte  ")
-    note(inner.row(SLOW.name, told, None))
+    report, _ = inner.find_report(r"^  dns / connect / first byte  ")
+    note(inner.row(SLOW.name, report, None))
 
 
 # --- the client -------------------------------------------------------------------------------------------------------
@@ -277,9 +277,9 @@ def test_a_client_that_cannot_have_so_many_sockets_is_told_before_it_begins(sess
     )  # fmt: skip
     assert inner.end() == ERRORS, inner.text
     assert inner.outcome == "1 error"
-    told, seconds = inner.told(rf"^  broke off pair-http-c100-1k after 0 of 8 runs: {fault.words}")
+    report, seconds = inner.find_report(rf"^  broke off pair-http-c100-1k after 0 of 8 runs: {fault.words}")
     assert seconds < BOUND_S[form]
-    note(inner.row(fault.name, told, seconds))
+    note(inner.row(fault.name, report, seconds))
 
 
 # --- the name server --------------------------------------------------------------------------------------------------
@@ -329,21 +329,21 @@ def lied_to(session, fault, form, status=ERRORS, outcome="1 error"):
 @each(RESOLVER_FAULTS)
 def test_a_resolver_at_fault_is_told(session, note, fault, form):
     inner = lied_to(session, fault, form)
-    told, seconds = inner.told(rf"^  broke off pair-smtp-c10-1k after \d of 8 runs: {fault.words}")
+    report, seconds = inner.find_report(rf"^  broke off pair-smtp-c10-1k after \d of 8 runs: {fault.words}")
     assert seconds < BOUND_S[form]
     assert not any(run["rows"] for run in inner.kept_runs())
-    note(inner.row(fault.name, told, seconds))
+    note(inner.row(fault.name, report, seconds))
 
 
 @needs_lab
 @FORMS
 def test_a_resolver_that_leads_one_arm_astray_has_nobody_connect_there(session, note, form):
     inner = lied_to(session, CLOTHES, form, NOTHING_DECIDED, "1 unjudged")
-    told, seconds = inner.told(f"^{CLOTHES.words}")
+    report, seconds = inner.find_report(f"^{CLOTHES.words}")
     assert seconds < BOUND_S[form]
     assert {run["arm"] for run in inner.kept_runs() if run["rows"]} == {"ipv4"}
     assert not any(run["proof"]["peers"] for run in inner.kept_runs() if run["arm"] == "ipv6")
-    note(inner.row(CLOTHES.name, told, None, "measured"))
+    note(inner.row(CLOTHES.name, report, None, "measured"))
 
 
 # --- agents and servers under way -------------------------------------------------------------------------------------
@@ -393,12 +393,12 @@ def test_what_is_struck_in_the_midst_of_a_run_is_told(session, note, fault, form
     assert inner.end() == ERRORS, inner.text
     assert inner.outcome == "1 error"
     words = fault.words.replace(" S s ", f" {PATIENCE_S.get(fault.how, {}).get(form)} s ")
-    told, seconds = inner.told(rf"^  broke off pair-smtp-c1-1k after \d of 36 runs: {words}")
+    report, seconds = inner.find_report(rf"^  broke off pair-smtp-c1-1k after \d of 36 runs: {words}")
     assert seconds < BOUND_S[form]
     runs = inner.kept_runs()
     assert runs[0]["rows"] > 0
-    assert f" after {len(runs)} of 36 runs: " in told
-    note(inner.row(fault.name, told, seconds))
+    assert f" after {len(runs)} of 36 runs: " in report
+    note(inner.row(fault.name, report, seconds))
 
 
 PAUSE_S = 0.05
@@ -476,15 +476,15 @@ def test_a_full_disk_is_told_and_what_was_written_is_whole(session, note, pytest
     runs = inner.kept_runs()
     assert len(runs) > 1
     inner.broke_at = runs[-1]["at"]  # it was the next one that found no room
-    told, seconds = inner.told(rf"^  broke off pair-smtp-c10-1k after {len(runs)} of 36 runs: {FULL.words}")
+    report, seconds = inner.find_report(rf"^  broke off pair-smtp-c10-1k after {len(runs)} of 36 runs: {FULL.words}")
     assert seconds < BOUND_S[form]
-    note(inner.row(FULL.name, told, seconds))
+    note(inner.row(FULL.name, report, seconds))
 
 
 @needs_lab
 @FORMS
 def test_a_clock_that_is_set_changes_no_figure(session, note, pytester, form):
-    """By an hour forwards, then by two back: whatever asks for the time of day is told so, on every host.
+    """By an hour forwards, then by two back: whatever asks for the time of day gets that, on every host.
 
     It stands for a clock that is set, which this machine's must not be. What the kernel stamps goes on as before.
     """

@@ -106,8 +106,8 @@ def script(name):
     return protocol.canned_replies(protocol.filled(STATE, PAYLOAD))
 
 
-def totals(told):
-    rows = struct.iter_unpack(f"{len(PHASES)}d", told["rows"])
+def totals(reply):
+    rows = struct.iter_unpack(f"{len(PHASES)}d", reply["rows"])
     return [row[PHASES.index("total")] for row in rows]
 
 
@@ -136,25 +136,25 @@ def _nothing_is_left():
 
 
 def run(name, fault, address, n, **changed):
-    """What is told of a run against that server, which then has nobody left."""
+    """The reply about a run against that server, which then has nobody left."""
     with faulty.served(fault, script(name), address) as (port, talks):
         began = time.monotonic()
-        told = load(spec(name, address, port, n, **changed))
+        reply = load(spec(name, address, port, n, **changed))
         took = time.monotonic() - began
         end = time.monotonic() + 20
         while talks and time.monotonic() < end:
             time.sleep(0.002)
         assert not talks
-    assert took < told["attempted"] / n * changed.get("deadline_s", ENOUGH_S) + 3
-    assert len(totals(told)) + sum(told["failed"].values()) == told["attempted"]
-    return told
+    assert took < reply["attempted"] / n * changed.get("deadline_s", ENOUGH_S) + 3
+    assert len(totals(reply)) + sum(reply["failed"].values()) == reply["attempted"]
+    return reply
 
 
-def of_kind(told, kind):
+def of_kind(reply, kind):
     """How many failed so; of what a reply is named in, the beginning of the text."""
     return sum(
         count
-        for failed, count in told["failed"].items()
+        for failed, count in reply["failed"].items()
         if failed == kind or (kind in {PROTOCOL, LOOK_UP} and failed.startswith(kind))
     )
 
@@ -163,13 +163,13 @@ def of_kind(told, kind):
 def test_every_failure_is_counted_by_phase_and_kind(name, fault, kind):
     for n, address in ((1, V4), (10, V6), (100, V4))[kind.endswith("deadline") :]:
         deadline_s = deadline_of(kind)
-        told = run(name, fault, address, n, deadline_s=deadline_s)
+        reply = run(name, fault, address, n, deadline_s=deadline_s)
         # On a busy machine some have not come so far when their time is up; with more of it, all fail there.
-        while kind.endswith("deadline") and of_kind(told, kind) < n and deadline_s < ENOUGH_S:
+        while kind.endswith("deadline") and of_kind(reply, kind) < n and deadline_s < ENOUGH_S:
             deadline_s *= 4
-            told = run(name, fault, address, n, deadline_s=deadline_s)
-        assert told["attempted"] == n
-        assert (of_kind(told, kind), told["rows"]) == (n, b"") if kind else not told["failed"], told["failed"]
+            reply = run(name, fault, address, n, deadline_s=deadline_s)
+        assert reply["attempted"] == n
+        assert (of_kind(reply, kind), reply["rows"]) == (n, b"") if kind else not reply["failed"], reply["failed"]
 
 
 @pytest.mark.parametrize("client", ["lean", "library"])
@@ -179,9 +179,9 @@ def test_a_look_up_that_fails_is_counted_as_such_whatever_it_was_for(fault, kind
     for name in STREAMS[: 1 if kind.endswith("deadline") else None]:
         with faulty.served(fault, None, V6) as (port, _):
             asks = {"name": application(name).host, "resolver": V6, "resolver_port": port}
-            told = load(spec(name, V6, 9, 10, client=client, deadline_s=deadline_of(kind), **asks))
-        assert sum(told["failed"].values()) == 10
-        assert all(failed == kind or (kind[-1] == " " and failed.startswith(kind)) for failed in told["failed"])
+            reply = load(spec(name, V6, 9, 10, client=client, deadline_s=deadline_of(kind), **asks))
+        assert sum(reply["failed"].values()) == 10
+        assert all(failed == kind or (kind[-1] == " " and failed.startswith(kind)) for failed in reply["failed"])
 
 
 OF_THE_LIBRARY = {
@@ -195,8 +195,8 @@ OF_THE_LIBRARY = {
 @pytest.mark.parametrize(("name", "fault", "kind"), FAULTS)
 def test_the_library_counts_the_same_but_knows_no_phase_of_data(name, fault, kind):
     kind = OF_THE_LIBRARY.get((name, fault), kind.replace("data ", "talk ", 1) if kind.startswith("data ") else kind)
-    told = run(name, fault, V6, 10, client="library", deadline_s=deadline_of(kind))
-    assert (of_kind(told, kind), told["rows"]) == (10, b"") if kind else not told["failed"], told["failed"]
+    reply = run(name, fault, V6, 10, client="library", deadline_s=deadline_of(kind))
+    assert (of_kind(reply, kind), reply["rows"]) == (10, b"") if kind else not reply["failed"], reply["failed"]
 
 
 def documented():
@@ -235,9 +235,9 @@ REFUSED = {
 def test_every_tenth_log_in_refused_costs_every_tenth_its_deadline(name, client):
     """The server lets the first ten in. The run's value is ((N - k) mean + k deadline) / N."""
     n, lost = 200, 19
-    told = run(name, "denies", V4, n // 2, bursts=2, client=client)
-    assert told["failed"] == {REFUSED[name]: lost}
-    times = totals(told)
+    reply = run(name, "denies", V4, n // 2, bursts=2, client=client)
+    assert reply["failed"] == {REFUSED[name]: lost}
+    times = totals(reply)
     value = restricted_mean(times, lost, ENOUGH_S)
     assert math.isclose(value, ((n - lost) * statistics.fmean(times) + lost * ENOUGH_S) / n)
     assert value > ENOUGH_S * lost / n
@@ -253,8 +253,8 @@ def test_refusals_are_counted_the_same_by_several_workers_and_in_open_mode(name,
 @pytest.mark.parametrize("changed", [{"workers": 2}, {"rate_per_s": 500.0}], ids=["workers", "arrivals"])
 @pytest.mark.parametrize("name", applications())
 def test_the_deadline_is_the_same_for_several_workers_and_in_open_mode(name, changed):
-    told = run(name, "silent", V4, 50, deadline_s=DEADLINE_S, **changed)
-    assert (told["failed"], told["attempted"]) == ({"talk deadline": 50}, 50)
+    reply = run(name, "silent", V4, 50, deadline_s=DEADLINE_S, **changed)
+    assert (reply["failed"], reply["attempted"]) == ({"talk deadline": 50}, 50)
 
 
 def summary(arm, time_s, lost):
@@ -289,8 +289,8 @@ def test_a_mean_of_those_alone_that_completed_is_in_no_row_but_those_that_say_so
 
 @pytest.mark.parametrize("name", applications())
 def test_a_run_ends_when_three_bursts_have_completed_nothing(name):
-    told = run(name, "silent", V6, 3, bursts=50, deadline_s=0.1)
-    assert (told["failed"], told["attempted"]) == ({"talk deadline": 9}, 9)
+    reply = run(name, "silent", V6, 3, bursts=50, deadline_s=0.1)
+    assert (reply["failed"], reply["attempted"]) == ({"talk deadline": 9}, 9)
 
 
 # --- clients that lack ports ------------------------------------------------------------------------------------------
@@ -383,9 +383,9 @@ def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server, name
     """It accepts no more than it can, and sessions are held; the kernel takes the others, who then hear nothing."""
     with standing(server, name, 40) as (port, instance):
         # A busy machine serves some in four seconds; of HTTP, which holds nobody, asyncio accepts the others after one.
-        told = load(spec(name, V4, port, 60, deadline_s=1.0 if name == "http" else 4.0))
-        assert len(totals(told)) + sum(told["failed"].values()) == told["attempted"] == 60
-        assert 0 < len(totals(told)) < 60
+        reply = load(spec(name, V4, port, 60, deadline_s=1.0 if name == "http" else 4.0))
+        assert len(totals(reply)) + sum(reply["failed"].values()) == reply["attempted"] == 60
+        assert 0 < len(totals(reply)) < 60
         instance.wait_quiet(20)
         assert (instance.exit_sentence(), instance.unresponsive()) == ("", "")
         assert load(spec(name, V6, port, 3))["failed"] == {}
@@ -399,9 +399,9 @@ def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server, name
 def test_a_server_of_processes_or_threads_needs_few_descriptors_in_each(server, name, most, kinds):
     """Apache accepts more than it can open files for."""
     with standing(server, name, most) as (port, instance):
-        told = load(spec(name, V4, port, 100))
-        assert set(told["failed"]) <= kinds
-        assert totals(told)
+        reply = load(spec(name, V4, port, 100))
+        assert set(reply["failed"]) <= kinds
+        assert totals(reply)
         assert instance.unresponsive() == ""
 
 

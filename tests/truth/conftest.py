@@ -41,9 +41,9 @@ class Wire:
             [*entry, "taskset", "--cpu-list", "0", "unshare", "--net", sys.executable, str(HERE / "wire.py")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        self.pid = self._hear()
+        self.pid = self._receive()
 
-    def _hear(self):
+    def _receive(self):
         assert self.process.stdout
         return json.loads(self.process.stdout.readline())
 
@@ -61,9 +61,9 @@ class Wire:
         """
         hold_ns = {point: round(each * 1e9) for point, each in seconds.items()}
         self.say(json.dumps({"hold_ns": hold_ns, "port": port, "marks": dict(marks)}))
-        told = self._hear()
+        reply = self._receive()
         held, lasted = (
-            {name: [each * 1e-9 for each in values] for name, values in told[what].items()}
+            {name: [each * 1e-9 for each in values] for name, values in reply[what].items()}
             for what in ("held", "lasted")
         )
         return held, lasted
@@ -174,7 +174,7 @@ def plain() -> Iterator[Bench]:
 
 
 @pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def log(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Keeps a line for the end: what docs/truth.md shows."""
     return request.config.stash.setdefault(_LINES, []).append
 

@@ -28,7 +28,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers.base import Entry, Server, Site
 
-TOLD = "@told@"
+LOG_FILE = "@log@"
 """The file of what it measures, which whoever copies this file fills in."""
 SCHEDULE = json.loads("""@schedule@""")
 """By connections at once: seconds for IPv4, and those more for IPv6."""
@@ -82,7 +82,7 @@ class Slower(ABC):
         for each in self._listeners:
             self._epoll.register(each)
         self._talking = {}
-        self._told = []
+        self._log = []
 
     def run(self):
         while True:
@@ -96,9 +96,9 @@ class Slower(ABC):
 
     def _wait(self, left_s):
         if left_s is None:
-            with Path(TOLD).open("a") as file:
-                file.writelines(f"{json.dumps(each)}\n" for each in self._told)
-            self._told.clear()
+            with Path(LOG_FILE).open("a") as file:
+                file.writelines(f"{json.dumps(each)}\n" for each in self._log)
+            self._log.clear()
             select.select([self._epoll], [], [])
         elif left_s > _SPIN_S:
             # Unlike that of epoll its time is not in whole milliseconds.
@@ -125,7 +125,7 @@ class Slower(ABC):
         """Ends a connection; `since` is the time from which its seconds count."""
         sock.send(self.answer)
         seconds = time.perf_counter() - since
-        self._told.append(
+        self._log.append(
             {"number": self.number, "ipver": 6 if sock.family == socket.AF_INET6 else 4, "seconds": seconds}
         )
         sock.close()

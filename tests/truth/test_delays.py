@@ -151,7 +151,7 @@ def test_a_known_delay_is_found_in_its_phase_and_in_no_other(wired, protocol, co
 @pytest.mark.parametrize("delay_ms", [1, 5, 20, 100])
 @pytest.mark.parametrize("connections", [1, 100])
 @pytest.mark.parametrize("protocol", list(SUBJECTS))
-def test_known_delays_of_many_sizes_are_found(wired, tell, protocol, connections, delay_ms):
+def test_known_delays_of_many_sizes_are_found(wired, log, protocol, connections, delay_ms):
     delay_s = delay_ms / 1e3
     for _ in range(ATTEMPTS):
         found = [
@@ -163,18 +163,18 @@ def test_known_delays_of_many_sizes_are_found(wired, tell, protocol, connections
         [f"{each.error_s * 1e3:+.3f}" for each in sorted(changed, key=lambda each: abs(each.error_s))[-1:]]
         for changed in ([each for each in found if each.own is own] for own in (True, False))
     )
-    tell(f"| {protocol} | {delay_ms} | {connections} | {own[0]} | {others[0] if others else ''} |")
+    log(f"| {protocol} | {delay_ms} | {connections} | {own[0]} | {others[0] if others else ''} |")
     assert not wrong(found, delay_s)
 
 
 @pytest.mark.evidence
 @pytest.mark.parametrize("protocol", list(SUBJECTS))
-def test_how_much_of_a_delay_passes_while_a_hundred_connections_are_opened(wired, tell, protocol):
+def test_how_much_of_a_delay_passes_while_a_hundred_connections_are_opened(wired, log, protocol):
     """No fault, but to be known: without a delay in every phase the opening hides a part of one."""
     for ipver in (4, 6):
         for each in changes(wired, protocol, ipver, 100, delay_s=0.02, rounds=9, base_s=0.0):
             if each.own:
-                tell(
+                log(
                     f"| {protocol} {each.delayed} | 100, from nothing | IPv{ipver} | {1e3 * each.held_s:.3f} "
                     f"| {1e3 * each.seen_s:.3f} | {1e3 * each.said_s:.3f} | {1e3 * each.error_s:+.3f} |"
                 )

@@ -59,8 +59,8 @@ class Nights:
         )  # fmt: skip
 
     def run(self, schedule: dict[int, tuple[float, float]]) -> tuple[int, dict, str]:
-        told = self._folder / "told.jsonl"
-        text = SLOWER_SERVER.read_text().replace("@told@", str(told)).replace("@schedule@", json.dumps(schedule))
+        log_file = self._folder / "log.jsonl"
+        text = SLOWER_SERVER.read_text().replace("@log@", str(log_file)).replace("@schedule@", json.dumps(schedule))
         (self._package / "servers" / "late.py").write_text(text)
         asked = ("--testbed=pair", "--transport=native", "--ipperf-server=late", "-p", "no:randomly")
         done = self.command("night", *asked)

@@ -45,8 +45,8 @@ NEAR = 5
 def stalling(bench, ipver):
     """The port of the server."""
     page = application("http").content(PAYLOAD_BYTES).decode()
-    told = (bench.hosts[1].address(ipver), CONNECTIONS, STALLED, STALL_S, page)
-    argv = [sys.executable, "-c", SERVER, *map(str, told)]
+    arguments = (bench.hosts[1].address(ipver), CONNECTIONS, STALLED, STALL_S, page)
+    argv = [sys.executable, "-c", SERVER, *map(str, arguments)]
     with subprocess.Popen(
         [*bench.entries["server"], "taskset", "--cpu-list", "0", *argv], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -66,9 +66,9 @@ def test_who_arrives_while_a_server_stalls_has_the_wait_in_its_total(plain, ipve
             resolver="", resolver_port=0, name=server, port=port, source=client, deadline_s=60.0, ident=0,
             rate_per_s=RATE_PER_S, pattern="stalled", workers=workers,
         )  # fmt: skip
-        told = plain.standing._client.call("load", dataclasses.asdict(spec), patience_s=90.0)
-    assert not told["failed"]
-    values = array("d", told["rows"])
+        reply = plain.standing._client.call("load", dataclasses.asdict(spec), patience_s=90.0)
+    assert not reply["failed"]
+    values = array("d", reply["rows"])
     rows = [dict(zip(PHASES, values[at : at + len(PHASES)], strict=True)) for at in range(0, len(values), len(PHASES))]
     # What was intended is kept, and is not what the stall made of it.
     assert [row["start"] for row in rows] == pytest.approx(arrivals(CONNECTIONS, RATE_PER_S, "stalled/0"), abs=1e-9)

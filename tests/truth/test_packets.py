@@ -242,7 +242,7 @@ class Row:
     behind: float = 0.0
 
 
-TOLD = tuple(field.name for field in dataclasses.fields(Row))[2:]
+COLUMNS = tuple(field.name for field in dataclasses.fields(Row))[2:]
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,7 @@ def measured(bench, protocol: str, bursts: Mapping[int, int], times: int = 1) ->
         began = len(rows)
         work = dataclasses.replace(workload, connections=connections)
         for index, row in enumerate(bench.measure(ipver, service, work, bursts)):
-            rows.append(Row(began + index // connections, index, *(row[name] for name in TOLD)))
+            rows.append(Row(began + index // connections, index, *(row[name] for name in COLUMNS)))
         bounds[ipver, connections] = slice(began, len(rows))
 
     measure(4, 10, 1)  # which warms up
@@ -373,7 +373,7 @@ def test_every_connection_is_as_tcpdump_saw_it(plain, protocol):
 
 
 @pytest.mark.evidence
-def test_thousands_of_connections_are_as_tcpdump_saw_them(plain, protocol, tell):
+def test_thousands_of_connections_are_as_tcpdump_saw_them(plain, protocol, log):
     runs = measured(plain, protocol, {1: 75, 10: 8, 100: 3}, times=4)
     for connections in (1, 10, 100):
         both = [runs[ipver, connections] for ipver in (4, 6)]
@@ -388,15 +388,15 @@ def test_thousands_of_connections_are_as_tcpdump_saw_them(plain, protocol, tell)
         of_all = sorted(1e6 * each.error_s("total") for each in every)
         low, high = (of_all[round(share * (len(of_all) - 1))] for share in (0.05, 0.95))
         late = median_us(each.late_s for each in every)
-        tell(
+        log(
             f"| {protocol} | {SERVER[protocol]} | {connections} | {len(every)} | {totals_ms} | {errors} "
             f"| {low:+.0f} .. {high:+.0f} | {max(of_all, key=abs):+.0f} | {late:.0f} |"
         )
         phases = errors_us(protocol, every)
-        tell(f"| {protocol} | {connections} | {' | '.join(f'{phases[name]:+.0f}' for name in phases)} |")
+        log(f"| {protocol} | {connections} | {' | '.join(f'{phases[name]:+.0f}' for name in phases)} |")
     if protocol == "ftp":
         nan = [math.isnan(each.said.late) for each in every]
-        tell(f"ftp: the end of the data was heard last by {sum(nan)} of {len(nan)} at 100 connections")
+        log(f"ftp: the end of the data was heard last by {sum(nan)} of {len(nan)} at 100 connections")
     assert not disagreements(protocol, runs)
 
 
@@ -409,8 +409,8 @@ def test_a_connection_that_arrives_at_a_rate_leaves_when_its_row_says(plain):
     workload = dataclasses.replace(workload, rate_per_s=400.0)
     for _ in range(ATTEMPTS):  # what else goes on in a machine passes; what an instrument does wrong stays
         with captured(plain.entries["client"]) as trace:
-            told = plain.measure(6, service, workload, 1)
-        rows = [Row(0, index, *(row[name] for name in TOLD)) for index, row in enumerate(told)]
+            measured = plain.measure(6, service, workload, 1)
+        rows = [Row(0, index, *(row[name] for name in COLUMNS)) for index, row in enumerate(measured)]
         both = [Both(*pair) for pair in zip(rows, passed("http", trace, service, rows), strict=True)]
         left = [each.seen.at_s - each.said.start - each.said.behind for each in both]
         errors = [abs(each - statistics.median(left)) for each in left], [abs(each.error_s("total")) for each in both]
@@ -444,8 +444,8 @@ one = kind(target, [protocol.conversation(state, index, ipver) for index in rang
 one.clock = time.time
 one.run()
 assert not any(each.failure for each in one.connections)
-told = [[each.opened, each.resolved, each.connected, each.first, each.done] for each in one.connections]
-json.dump([[at, *times] for at, times in zip(sockets, told)], sys.stdout)
+stamps = [[each.opened, each.resolved, each.connected, each.first, each.done] for each in one.connections]
+json.dump([[at, *times] for at, times in zip(sockets, stamps)], sys.stdout)
 """
 
 
@@ -488,14 +488,14 @@ def timed_by_the_wall(bench, protocol: str, ipver: int, number: int) -> list[ByT
             [*bench.entries["client"], "taskset", "--cpu-list", "1", *argv], capture_output=True, text=True, check=False
         )
     assert child.returncode == 0, child.stderr
-    told: list[tuple[float, float, float, float, float, float]] = json.loads(child.stdout)
-    began = told[0][1]
+    stamps: list[tuple[float, float, float, float, float, float]] = json.loads(child.stdout)
+    began = stamps[0][1]
     rows = [
         Row(0, at, opened - began, resolved - opened, connected - opened, first - opened, done - opened, math.nan)
-        for at, (_, opened, resolved, connected, first, done) in enumerate(told)
+        for at, (_, opened, resolved, connected, first, done) in enumerate(stamps)
     ]
     seen = passed(protocol, trace, service, rows)
-    return [ByTheWall(*times, each) for times, each in zip(told, seen, strict=True)]
+    return [ByTheWall(*times, each) for times, each in zip(stamps, seen, strict=True)]
 
 
 def test_the_clock_runs_from_before_the_first_socket_to_after_the_last_packet(plain, protocol):
@@ -506,10 +506,10 @@ def test_the_clock_runs_from_before_the_first_socket_to_after_the_last_packet(pl
 
 @pytest.mark.evidence
 @pytest.mark.parametrize("protocol", ["smtp", "dns"], indirect=True)
-def test_how_long_it_takes_from_the_opening_of_a_socket_to_the_first_packet(plain, protocol, tell):
+def test_how_long_it_takes_from_the_opening_of_a_socket_to_the_first_packet(plain, protocol, log):
     """The part of the error before the query, as no packet shows when a socket was opened."""
     for ipver in (4, 6):
         each = [one for _ in range(3) for one in timed_by_the_wall(plain, protocol, ipver, 100)]
         took = sorted(1e6 * one.waits_s(protocol)["query"] for one in each)
         low, middle, high = (took[round(share * (len(took) - 1))] for share in (0.05, 0.5, 0.95))
-        tell(f"| {protocol} | IPv{ipver} | {middle:.1f} | {low:.1f} .. {high:.1f} |")
+        log(f"| {protocol} | IPv{ipver} | {middle:.1f} | {low:.1f} .. {high:.1f} |")

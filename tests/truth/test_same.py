@@ -38,7 +38,7 @@ pytestmark = [
 
 
 @pytest.mark.evidence
-def test_an_arm_measured_twice_differs_from_itself_no_more_often_than_chance_has_it(tmp_path, tell):
+def test_an_arm_measured_twice_differs_from_itself_no_more_often_than_chance_has_it(tmp_path, log):
     (tmp_path / "test_twins.py").write_text(SUITE)
     (tmp_path / "pyproject.toml").write_text(STRICT)
     argv = ["-m", "pytest", "-p", "no:randomly", "--testbed=pair", "--ipperf-twin=yes", "--ipver=4", "--ipperf-seed=1",
@@ -53,11 +53,11 @@ def test_an_arm_measured_twice_differs_from_itself_no_more_often_than_chance_has
     for protocol, cells in groupby(records, lambda each: each["protocol"]):
         found = list(cells)
         halves = sorted((each["high"] - each["low"]) / 2 for each in found)
-        tell(
+        log(
             f"| {protocol} | {len(found)} | {sum(each in excluding for each in found)} "
             f"| {halves[len(halves) // 2]:.1f} ({halves[0]:.1f} .. {halves[-1]:.1f}) "
             f"| {', '.join(f'{count} {verdict}' for verdict, count in Counter(r['verdict'] for r in found).items())} |"
         )
     for each in excluding:
-        tell(f"excludes 0: {each['cell']}: {each['estimate']:+.2f} [{each['low']:+.2f}, {each['high']:+.2f}]")
+        log(f"excludes 0: {each['cell']}: {each['estimate']:+.2f} [{each['low']:+.2f}, {each['high']:+.2f}]")
     assert len(excluding) <= MOST_EXCLUDING

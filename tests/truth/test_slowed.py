@@ -99,8 +99,8 @@ def run_session(folder: Path, server: str, schedule: Schedule, seed: int, size: 
     """A pytest session with that server and design quick, changed to that size; what was found of each cell."""
     package = folder / "site" / "pytest_ipperf"
     shutil.copytree(Path(pytest_ipperf.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    told = folder / "told.jsonl"
-    text = SLOWER_SERVER.read_text().replace("@told@", str(told)).replace("@schedule@", json.dumps(schedule))
+    log_file = folder / "log.jsonl"
+    text = SLOWER_SERVER.read_text().replace("@log@", str(log_file)).replace("@schedule@", json.dumps(schedule))
     (package / "servers" / f"{server}.py").write_text(text)
     (folder / "test_slower.py").write_text(SUITE)
     (folder / "conftest.py").write_text(SIZE.format(size=dict(size)))
@@ -115,7 +115,7 @@ def run_session(folder: Path, server: str, schedule: Schedule, seed: int, size: 
     journals = list(folder.glob(".ipperf/runs/*/main.jsonl"))
     assert journals, done.stdout + done.stderr
     events = [json.loads(line) for line in journals[0].read_text().splitlines()]
-    figures = [json.loads(line) for line in told.read_text().splitlines()]
+    figures = [json.loads(line) for line in log_file.read_text().splitlines()]
     return [found(event, figures) for event in events if event["event"] == "record"]
 
 
@@ -168,7 +168,7 @@ def undisturbed(folder: Path, server: str, schedule: Schedule, seed: int) -> lis
 
 @pytest.mark.evidence
 @pytest.mark.parametrize(("server", "schedule"), [("late", SLOWER), ("burns", BURNING)])
-def test_of_many_sessions_nearly_all_hold_the_truth(tmp_path, tell, server, schedule):
+def test_of_many_sessions_nearly_all_hold_the_truth(tmp_path, log, server, schedule):
     equal = {connections: (base_s, 0.0) for connections, (base_s, _) in schedule.items()}
     sessions, alike = [], []
     for seed in range(SESSIONS):
@@ -186,7 +186,7 @@ def test_of_many_sessions_nearly_all_hold_the_truth(tmp_path, tell, server, sche
             for logs in ([each.truth for each in cells], [each.change for each in cells])
         )
         half = statistics.fmean(50 * (math.expm1(each.high) - math.expm1(each.low)) for each in cells)
-        tell(
+        log(
             f"| {server} | {cells[0].connections} | {reference_ms:.2f} | {done:+.2f} "
             f"| {100 * math.expm1(natural):+.2f} | {said:+.2f} | {half:.2f} "
             f"| {held} ({held_as_done}) of {len(cells)} | {exceeding} of {len(cells)} |"

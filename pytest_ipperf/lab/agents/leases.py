@@ -20,8 +20,8 @@ from pytest_ipperf.lab.inventory.model import Testbed
 if TYPE_CHECKING:  # execnet comes with it
     from pytest_ipperf.lab.agents.client import AgentClient
 
-_REPORTED: set[tuple[str, str, str]] = set()
-"""To whom it was reported which job holds which host."""
+_LOGGED: set[tuple[str, str, str]] = set()
+"""To whom it was logged which job holds which host."""
 
 
 def new_owner(command: Sequence[str]) -> str:
@@ -34,7 +34,7 @@ def new_owner(command: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[None]:
+def leased(testbed: Testbed, owner: str, wait_s: float, log: Callable[[str], None]) -> Iterator[None]:
     """Holds this machine, if the testbed uses it, until the context ends; says whom it waits for.
 
     Hosts behind ssh are leased by their agents, see `lease_there`.
@@ -44,39 +44,39 @@ def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], No
         return
     lease = Lease(owner)
     try:
-        _acquire(lease.acquire, "this machine", wait_s, partial(_report_once, owner, tell))
+        _acquire(lease.acquire, "this machine", wait_s, partial(_log_once, owner, log))
         yield
     finally:
         lease.release()
 
 
-def acquire_remote(agent: AgentClient, owner: str, wait_s: float, tell: Callable[[str], None]) -> None:
+def acquire_remote(agent: AgentClient, owner: str, wait_s: float, log: Callable[[str], None]) -> None:
     """Has a host's agent hold it for as long as it lives; says whom it waits for."""
 
     def acquire(wait_s: float) -> str:
         holder: str = agent.call("lease", owner, wait_s, patience_s=wait_s + 30)
         return holder
 
-    _acquire(acquire, f"host {agent.host.name}", wait_s, partial(_report_once, owner, tell))
+    _acquire(acquire, f"host {agent.host.name}", wait_s, partial(_log_once, owner, log))
 
 
-def lease_for(owner: str, wait_s: float, tell: Callable[[str], None]) -> Callable[[AgentClient], None]:
+def lease_for(owner: str, wait_s: float, log: Callable[[str], None]) -> Callable[[AgentClient], None]:
     """Leases hosts for an owner, who waits so long for each."""
-    return lambda agent: acquire_remote(agent, owner, wait_s, tell)
+    return lambda agent: acquire_remote(agent, owner, wait_s, log)
 
 
-def _report_once(owner: str, tell: Callable[[str], None], what: str, holder: str) -> None:
+def _log_once(owner: str, log: Callable[[str], None], what: str, holder: str) -> None:
     """Says whom an owner waits for: once of each job, which may take turns with it epoch by epoch."""
     job = holder.partition(" (")[2] or holder  # each epoch's agent is another process
-    if (owner, what, job) not in _REPORTED:
-        _REPORTED.add((owner, what, job))
-        tell(f"waiting for {what}, which is held by {holder}")
+    if (owner, what, job) not in _LOGGED:
+        _LOGGED.add((owner, what, job))
+        log(f"waiting for {what}, which is held by {holder}")
 
 
-def _acquire(acquire: Callable[[float], str], what: str, wait_s: float, tell_of: Callable[[str, str], None]) -> None:
+def _acquire(acquire: Callable[[float], str], what: str, wait_s: float, log_holder: Callable[[str, str], None]) -> None:
     holder = acquire(0.0)
     if holder:
-        tell_of(what, holder)
+        log_holder(what, holder)
         holder = acquire(wait_s)
     if holder:
         raise LabError(f"{what} is still held by {holder} after {wait_s:g} s; wait for it or end it")

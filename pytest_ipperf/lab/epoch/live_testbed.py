@@ -395,7 +395,7 @@ def live_testbed(
     testbed: Testbed,
     owner: str,
     wait_s: float,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
     *,
     transports: Collection[str] = (),
     backend: str = "",
@@ -404,6 +404,6 @@ def live_testbed(
 
     Of the tunnelled arms it has those of `transports`, as far as they can be had here; see `LiveTestbed.tunnels`.
     """
-    lease = lease_for(owner, wait_s, tell)
+    lease = lease_for(owner, wait_s, log)
     with build_testbed(testbed, transports=transports, backend=backend, lease=lease) as made:
         yield LiveTestbed(testbed, made.agents, made.tunnels)

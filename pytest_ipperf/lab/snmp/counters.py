@@ -17,12 +17,12 @@ _Reply = TypeVar("_Reply")
 
 
 class InterfaceCounters:
-    """Those of a testbed; `tell` hears of a host that does not answer."""
+    """Those of a testbed; `log` gets a sentence about a host that does not answer."""
 
-    def __init__(self, testbed: Testbed, tell: Callable[[str], None]) -> None:
+    def __init__(self, testbed: Testbed, log: Callable[[str], None]) -> None:
         self._sources = {role: host.snmp for role, host in testbed.roles.items() if isinstance(host.snmp, Source)}
         self._names = {role: host.name for role, host in testbed.roles.items()}
-        self._tell = tell
+        self._log = log
 
     def descriptions(self) -> dict[str, str]:
         """By role: what its host says that it is."""
@@ -39,5 +39,5 @@ class InterfaceCounters:
                 found[role] = ask(source)
             except LabError as error:
                 del self._sources[role]
-                self._tell(f"host {self._names[role]} tells nothing by SNMP: {error}")
+                self._log(f"host {self._names[role]} tells nothing by SNMP: {error}")
         return found

@@ -326,11 +326,11 @@ def heard_for(other):
     assert other.acquire(0) == ""
     said = []
 
-    def tell(sentence):
+    def log(sentence):
         said.append(sentence)
         other.release()
 
-    with leased(BUILTIN["loopback"], "job", 10.0, tell):
+    with leased(BUILTIN["loopback"], "job", 10.0, log):
         pass
     return said
 

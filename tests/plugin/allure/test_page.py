@@ -39,13 +39,13 @@ def report(folder, env=None, build=BUILD):
 def result(name, status="passed", message="", **more):
     """A result as the plugin leaves it."""
     labels = {"epic": "Response time", "feature": "SMTP", "story": "IPv6", "host": "secret-host"}
-    told = {
+    result = {
         "uuid": f"uuid-{name}-{more.get('stop', 2)}", "name": name, "status": status, "historyId": name,
         "testCaseId": name, "fullName": "suites#test_mail", "start": 1, "stop": 2,
         "labels": [{"name": key, "value": value} for key, value in labels.items()],
         "descriptionHtml": f"<p><b>Answer of {name}.</b></p><table><tr><td>12.3 ms</td></tr></table>",
     }  # fmt: skip
-    return told | ({"statusDetails": {"message": message}} if message else {}) | more
+    return result | ({"statusDetails": {"message": message}} if message else {}) | more
 
 
 def write(folder, *results):
@@ -102,8 +102,8 @@ def _note(listener, asked):
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(5)
                 # A browser also opens connections that it may need, and closes them unused.
-                if told := connection.recv(4096).decode("ascii", "replace"):
-                    target = (told.split() * 2)[1]
+                if request := connection.recv(4096).decode("ascii", "replace"):
+                    target = (request.split() * 2)[1]
                     asked.append(target.removeprefix("http://").partition("/")[0].partition(":")[0])
 
 
@@ -205,8 +205,8 @@ def test_a_page_made_twice_counts_once_and_a_second_session_has_the_history_of_t
     write(folder, result("one", "failed", "regression: slower", start=3, stop=4))
     assert report(folder)[0] == 0
     first, second = (json.loads(line)["testResults"] for line in history.read_text().splitlines())
-    ((identity, told),) = second.items()
-    assert told["status"] == "failed"
+    ((identity, failed),) = second.items()
+    assert failed["status"] == "failed"
     assert first[identity]["status"] == "passed"
     assert len(first) == 2
 
@@ -244,9 +244,9 @@ def test_without_results_it_says_how_to_get_some(tmp_path):
 )
 def test_what_node_lacks_is_said_and_results_stay(tmp_path, node, said):
     folder = write(tmp_path / "allure", result("one"))
-    status, told = report(folder, {"PATH": str(programs(tmp_path, node=node))})
+    status, output = report(folder, {"PATH": str(programs(tmp_path, node=node))})
     assert status == 2
-    assert told == (
+    assert output == (
         f"make report: {said}; the results in {folder} are as they were, and any Allure 2 or 3 reads them\n"
     )
     assert (folder / "0-result.json").exists()
@@ -258,9 +258,9 @@ def test_a_registry_that_is_out_of_reach_is_not_waited_for_long_and_said(tmp_pat
     for name in ("report", "package-lock.json"):
         shutil.copy(BUILD / name, build)
     npm = f'echo "$@" >{tmp_path / "asked"}; echo no way; exit 1'
-    status, told = report(folder, {"PATH": str(programs(tmp_path, node="echo v20.1.0", npm=npm))}, build)
+    status, output = report(folder, {"PATH": str(programs(tmp_path, node="echo v20.1.0", npm=npm))}, build)
     assert status == 2
-    assert told == (
+    assert output == (
         "fetching Allure 3 (about 53 MB, once)\nno way\nmake report: npm could not fetch Allure: is a registry within "
         f"reach?; the results in {folder} are as they were, and any Allure 2 or 3 reads them\n"
     )
@@ -272,8 +272,8 @@ def test_the_lock_file_has_a_digest_of_every_package_and_names_no_host_to_load_f
     text = (BUILD / "package-lock.json").read_text(encoding="utf-8")
     assert "://" not in text
     lock = json.loads(text)
-    packages = {name: told for name, told in lock["packages"].items() if name}
+    packages = {name: package for name, package in lock["packages"].items() if name}
     assert len(packages) > 100
-    assert all(told["integrity"].startswith("sha512-") for told in packages.values())
+    assert all(package["integrity"].startswith("sha512-") for package in packages.values())
     asked = json.loads((BUILD / "package.json").read_text())["devDependencies"]
     assert asked == {"allure": lock["packages"]["node_modules/allure"]["version"]}

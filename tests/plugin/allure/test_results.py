@@ -97,8 +97,8 @@ class Folder:
 
     def results(self, name: str) -> dict[str, SimpleNamespace]:
         """By cell, or the test's name where it has none."""
-        told = [json.loads(file.read_text()) for file in (self.path / name).glob("*-result.json")]
-        return {_cell(each): SimpleNamespace(**each, folder=self.path / name) for each in told}
+        results = [json.loads(file.read_text()) for file in (self.path / name).glob("*-result.json")]
+        return {_cell(each): SimpleNamespace(**each, folder=self.path / name) for each in results}
 
 
 def _cell(result: dict) -> str:
@@ -229,7 +229,9 @@ def test_figures_are_told_always_in_the_same_unit(night):
 def test_fixtures_that_are_only_parameters_are_not_listed(night):
     containers = [json.loads(file.read_text()) for file in (night.path / "one").glob("*-container.json")]
     # Those of no test are shown nowhere.
-    befores = {each["name"] for told in containers if told.get("children") for each in told.get("befores", [])}
+    befores = {
+        each["name"] for container in containers if container.get("children") for each in container.get("befores", [])
+    }
     assert befores == {"server_state", "margin", "measured", "lacking"}
 
 
@@ -295,17 +297,17 @@ def test_no_two_questions_share_a_history(asked):
 def test_environment_and_executor_are_written_once_by_the_main_process(night):
     for session in ("one", "two"):
         text = (night.path / session / "environment.properties").read_text()
-        told = dict(line.split("=", 1) for line in text.splitlines())
-        assert (told["Testbed"], told["Server"], told["Design"], told["Reference"]) == (
+        environment = dict(line.split("=", 1) for line in text.splitlines())
+        assert (environment["Testbed"], environment["Server"], environment["Design"], environment["Reference"]) == (
             "loopback", "synthetic 1.0 (embedded)", "quick", "IPv4",
         )  # fmt: skip
-        run = night.path / ".ipperf" / "runs" / told["Session"]
+        run = night.path / ".ipperf" / "runs" / environment["Session"]
         assert run.is_dir()
         assert json.loads((night.path / session / "executor.json").read_text())["name"]
 
 
 @pytest.mark.parametrize(
-    ("environ", "told"),
+    ("environ", "executor"),
     [
         ({}, {"name": "local", "type": "local", "buildName": "S"}),
         (
@@ -328,18 +330,18 @@ def test_environment_and_executor_are_written_once_by_the_main_process(night):
         ),
     ],
 )  # fmt: skip
-def test_who_ran_the_tests_is_told_by_the_variables_of_ci(environ, told):
-    assert executor_of(environ, "S") == told
+def test_the_executor_is_taken_from_the_variables_of_ci(environ, executor):
+    assert executor_of(environ, "S") == executor
 
 
 def test_a_folder_that_cannot_be_written_is_told_beside_other_troubles_and_ends_no_session(tmp_path):
     (tmp_path / "file").write_text("")
     asked = {"client": "lean", "rate_per_s": 0.0, "workers": 1, "design": DESIGNS["quick"], "seed": 1}
     settings = SimpleNamespace(**asked, reference=Arm(4, "native"))
-    told = SimpleNamespace(settings=settings, folder=tmp_path / "S", testbeds=[])
+    session = SimpleNamespace(settings=settings, folder=tmp_path / "S", testbeds=[])
     ending = SimpleNamespace(troubles=["tables: the disk is full"])
     config: Any = SimpleNamespace(
-        stash={VERDICTS: SimpleNamespace(measurements=1, records=[]), SESSION: told, SESSION_END: ending},
+        stash={VERDICTS: SimpleNamespace(measurements=1, records=[]), SESSION: session, SESSION_END: ending},
         invocation_params=SimpleNamespace(dir=tmp_path), getoption=lambda name: "file/results",
     )  # fmt: skip
     EnvironmentFiles(config).pytest_sessionfinish()

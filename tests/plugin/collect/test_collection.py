@@ -51,7 +51,7 @@ def test_an_arm_that_the_testbed_cannot_have_is_left_out_with_the_reason(project
 
 
 @pytest.mark.parametrize(
-    ("asked", "selected", "deselected", "told"),
+    ("asked", "selected", "deselected", "left_out"),
     [
         ((), 5, 0, ["loopback has no tunnel, isatap: its client and server are one host"]),
         (("-m", "smtp"), 2, 3, ["loopback has no tunnel, isatap: its client and server are one host"]),
@@ -67,14 +67,14 @@ def test_an_arm_that_the_testbed_cannot_have_is_left_out_with_the_reason(project
     ],
 )  # fmt: skip
 def test_only_what_was_asked_for_is_left_out_aloud_and_only_what_can_run_is_deselected(
-    project, asked, selected, deselected, told
+    project, asked, selected, deselected, left_out
 ):
     project.pytester.makepyfile(
         test_more="import pytest\n@pytest.mark.dns\n@pytest.mark.levels(payload=['34'])\ndef test_dns(measured): pass\n"
     )
     result = project.ask("--collect-only", "-q", *asked)
     assert [line for line in result.outlines if "left out:" in line] == [
-        f"ipperf: left out: testbed {each}" for each in told
+        f"ipperf: left out: testbed {each}" for each in left_out
     ]
     assert sum("::" in line for line in result.outlines) == selected
     counts = result.outlines[-1]
@@ -123,8 +123,8 @@ def test_a_node_id_and_a_file_measure_on_the_testbeds_of_each(project):
 
 def test_of_transports_that_lack_for_the_same_reason_it_is_told_once(project):
     result = project.ask("--collect-only", "-q", "--connections=1")
-    told = [line for line in result.outlines if "left out" in line]
-    assert told == ["ipperf: left out: testbed loopback has no tunnel, isatap: its client and server are one host"]
+    lines = [line for line in result.outlines if "left out" in line]
+    assert lines == ["ipperf: left out: testbed loopback has no tunnel, isatap: its client and server are one host"]
 
 
 def test_only_arms_that_cannot_be_leave_nothing_and_say_why(project):
@@ -301,9 +301,9 @@ def test_what_is_too_much_for_a_host_is_left_out_with_the_reason(project):
     result = project.ask(*asked, "-q", testbed="small")
     found = sorted(line.partition("[")[2] for line in result.outlines if "::" in line)
     assert found == ["small-smtp-c1-1k-ipv6]", "small-udp-c1-1400-10mbit-ipv6]"]
-    told = [line for line in project.ask(*asked, testbed="small").outlines if line.startswith("ipperf: left out")]
+    lines = [line for line in project.ask(*asked, testbed="small").outlines if line.startswith("ipperf: left out")]
     rate = "testbed small takes 10 Mbit/s at most, by max_rate of host here, and"
-    assert told == [
+    assert lines == [
         f"ipperf: left out: {rate} tcp takes what it gets",
         f"ipperf: left out: {rate} udp is to send more",
         "ipperf: left out: testbed small takes 5 connections at most, by max_connections of host here",
@@ -314,8 +314,8 @@ def test_the_header_names_the_hosts_of_testbeds_of_the_users_own(project):
     hosts = "".join(f"[host {name}]\nipv4 = 192.0.2.{at}\n" for at, name in enumerate(("alpha", "beta", "gamma"), 1))
     beds = "[testbed office]\nclient = alpha\nserver = beta\n[testbed crowd]\nclient = alpha, gamma\nserver = beta\n"
     (project.pytester.path / "hosts.ini").write_text(beds + hosts.replace("ipv4", "way = ssh\nssh = x.test\nipv4"))
-    told = project.ask("--collect-only", testbed="office,crowd,loopback")
-    told.stdout.fnmatch_lines(["ipperf *: testbed office (alpha -> beta), crowd (alpha, gamma -> beta), loopback; *"])
+    result = project.ask("--collect-only", testbed="office,crowd,loopback")
+    result.stdout.fnmatch_lines(["ipperf *: testbed office (alpha -> beta), crowd (alpha, gamma -> beta), loopback; *"])
 
 
 def test_flows_are_left_out_where_clients_are_several(project):
@@ -326,6 +326,6 @@ def test_flows_are_left_out_where_clients_are_several(project):
     (project.pytester.path / "hosts.ini").write_text(f"[testbed crowd]\nclient = alpha, gamma\nserver = beta\n{hosts}")
     project.pytester.makepyfile(test_flows="import pytest\n@pytest.mark.rtt\ndef test_rtt(measured): pass\n")
     result = project.ask("--collect-only", "--transport=native", testbed="crowd")
-    told = [line for line in result.outlines if line.startswith("ipperf: left out")]
+    lines = [line for line in result.outlines if line.startswith("ipperf: left out")]
     why = "testbed crowd has 2 clients, and rtt runs between two hosts; give it a testbed with one of them"
-    assert told == [f"ipperf: left out: {why}"]
+    assert lines == [f"ipperf: left out: {why}"]

@@ -1,4 +1,4 @@
-"""What workers of xdist measure is told by the controller, as it comes, from their journals."""
+"""The controller shows what workers of xdist measure, as it comes, from their journals."""
 
 from __future__ import annotations
 
@@ -87,15 +87,15 @@ def test_however_lines_come_each_event_is_told_once_and_whole(tmp_path_factory, 
     path = tmp_path_factory.getbasetemp() / "gw0.jsonl"
     data = "".join(f"{json.dumps(event)}\n" for event in events).encode()
     path.write_bytes(b"")
-    told: list[Mapping[str, str]] = []
+    read: list[Mapping[str, str]] = []
     journal, at = LogTail(path), 0
     while at < len(data):
         size = sizes[at % len(sizes)]
         with path.open("ab") as file:
             file.write(data[at : at + size])
         at += size
-        told += journal.events()
-    assert told == events
+        read += journal.events()
+    assert read == events
 
 
 def test_a_line_that_was_never_ended_and_one_that_is_noise_are_left_out(tmp_path):
@@ -141,9 +141,9 @@ def test_lines_come_before_the_outcome_that_they_explain(two_testbeds):
     result = run(two_testbeds, "--testbed=one,two", "-n", "2", "-v", testbed="")
     for bed in ("one", "two"):
         lines = [re.sub(r"\[ *\d+%\] ", "", line) for line in result.outlines]
-        told = next(place for place, line in enumerate(lines) if f"measured {bed}-smtp-c1-1k:" in line)
+        measured = next(place for place, line in enumerate(lines) if f"measured {bed}-smtp-c1-1k:" in line)
         passed = next(place for place, line in enumerate(lines) if "PASSED test_" in line and f"{bed}-smtp-c1-" in line)
-        assert told < passed
+        assert measured < passed
 
 
 def on_terminal(project, *arguments):

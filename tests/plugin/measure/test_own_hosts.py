@@ -66,11 +66,11 @@ import contextlib, json, sys
 from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.tunnels.tunnel import add_routes, create_tunnel
 from pytest_ipperf.transports.base import TunnelEndpoint, HostRoutes
-told = json.loads(sys.argv[2])
+facts = json.loads(sys.argv[2])
 changes, stack = Changes(), contextlib.ExitStack()
-for end in told["ends"]:
+for end in facts["ends"]:
     create_tunnel(sys.argv[1], TunnelEndpoint(**end), changes, stack)
-for leg in told["legs"]:
+for leg in facts["legs"]:
     add_routes(HostRoutes(**leg), changes)
 print("up", flush=True)
 sys.stdin.read()
@@ -206,10 +206,10 @@ def test_nothing_is_left_on_the_hosts_when_the_session_is_killed(project, hosts)
 @contextlib.contextmanager
 def raised(hosts, role, ends, legs):
     """Ends on a host, by somebody else."""
-    told = json.dumps(
+    facts = json.dumps(
         {"ends": [dataclasses.asdict(end) for end in ends], "legs": [dataclasses.asdict(leg) for leg in legs]}
     )
-    argv = [*hosts.entries[role], "env", f"PYTHONPATH={ROOT}", sys.executable, "-c", RAISE, BACKEND, told]
+    argv = [*hosts.entries[role], "env", f"PYTHONPATH={ROOT}", sys.executable, "-c", RAISE, BACKEND, facts]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/") as process:
         assert process.stdout
         assert process.stdout.readline() == "up\n"

@@ -33,9 +33,9 @@ def collected(pytester, *arguments):
 def test_the_grid_is_that_of_the_page_and_holds_all_that_the_study_printed(pytester):
     page = (TOP / "docs" / "paper-000.md").read_text()
     rows = re.findall(r"^\| ([A-Z]+) \| ([\d, ]+) \| `(\w+)` \|", page, re.MULTILINE)
-    told = {(name.lower(), payload): [int(count) for count in counts.split(", ")] for name, counts, payload in rows}
+    printed = {(name.lower(), payload): [int(count) for count in counts.split(", ")] for name, counts, payload in rows}
     grid = collected(pytester, "--design=paper")
-    assert grid == told
+    assert grid == printed
     assert {protocol for protocol, _ in grid} == set(applications())
     measured = {(protocol, count) for (protocol, _), counts in grid.items() for count in counts}
     assert {(protocol, count) for protocol, _, count in MEANS} <= measured

@@ -90,11 +90,11 @@ def test_a_tunnel_that_leads_to_the_native_path_is_invalid_and_the_other_arms_ar
     result = project.run(*SMOKE, "--transport=native,tunnel", testbed=LAB)
     result.assert_outcomes(errors=1)
     device = "expected a route by the tunnel device ipperf-6in4 at the client, seen device eth0"
-    told = f"arm ipv6-tunnel is not what it is called (epoch 0): {device}"
+    sentence = f"arm ipv6-tunnel is not what it is called (epoch 0): {device}"
     result.stdout.fnmatch_lines([
-        f"ipperf: {told}; it is measured no further",
+        f"ipperf: {sentence}; it is measured no further",
         f"*ERROR at setup of test_smtp_response_time[[]{LAB}-smtp-c2-1k-ipv6-tunnel[]]*",
-        told,
+        sentence,
         "IPv6 *",
         "*1 error, 1 unjudged in *",
     ])  # fmt: skip
@@ -162,8 +162,8 @@ def test_a_backend_that_cannot_carry_them_leaves_the_tunnels_out(project, backen
     result = project.ask("--collect-only", "-q", "--connections=1", f"--ipperf-backend={backend}", testbed="lab")
     arms = ["ipv6"] if why else ["ipv6", "ipv6-tunnel", "ipv6-isatap"]
     assert ids(result) == [f"lab-smtp-c1-1k-{arm}" for arm in arms]
-    told = [line for line in result.outlines if "left out" in line]
-    assert told == ([f"ipperf: left out: testbed lab cannot have tunnel, isatap here: {why}"] if why else [])
+    lines = [line for line in result.outlines if "left out" in line]
+    assert lines == ([f"ipperf: left out: testbed lab cannot have tunnel, isatap here: {why}"] if why else [])
 
 
 def test_the_id_of_a_cell_tells_the_rate_of_its_testbed(project):
@@ -234,8 +234,8 @@ def test_a_session_is_resumed_by_the_same_backend_alone(project):
     assert result.ret == NOTHING_DECIDED
     result.stdout.fnmatch_lines(["ipperf: 1 of 1 workloads are taken over from session *", "IPv6 tunnel *"])
     assert len(events(project, "complete")) == 1
-    told = {(record["backend"], record["rate_bit_s"], record["one_machine"]) for record in events(project, "record")}
-    assert told == {(carrier("pair.1gbit"), 1e9 if NEEDS_RATE else 0.0, True)}
+    facts = {(record["backend"], record["rate_bit_s"], record["one_machine"]) for record in events(project, "record")}
+    assert facts == {(carrier("pair.1gbit"), 1e9 if NEEDS_RATE else 0.0, True)}
     result = project.run(*only, "--ipperf-resume=last", "--ipperf-backend=kernel", testbed=testbed)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([

@@ -64,9 +64,9 @@ def _section(result):
 def _exports(folder):
     """The session in every format."""
     root = ["--ipperf-records", str(folder.parent.parent)]
-    told = program(*(["export", "last", "--format", name, *root] for name in FORMATS))
-    assert {status for status, _ in told} == {0}
-    return dict(zip(FORMATS, (text for _, text in told), strict=True))
+    outputs = program(*(["export", "last", "--format", name, *root] for name in FORMATS))
+    assert {status for status, _ in outputs} == {0}
+    return dict(zip(FORMATS, (text for _, text in outputs), strict=True))
 
 
 def test_an_interrupted_session_says_so_first_in_every_form(stopped):
@@ -75,17 +75,17 @@ def test_an_interrupted_session_says_so_first_in_every_form(stopped):
     assert _section(result)[0] == BANNER
     assert read_session_summary(folder).completeness.state is SessionState.BROKEN_OFF
     page = (folder / "report.html").read_text(encoding="utf-8")
-    told = _exports(folder)
-    assert told["html"].count(BANNER.partition(": ")[2]) >= 2
-    for html in (page, told["html"]):
+    exports = _exports(folder)
+    assert exports["html"].count(BANNER.partition(": ")[2]) >= 2
+    for html in (page, exports["html"]):
         assert html.index("BROKEN OFF") == html.index(f"<title>{BANNER}") + len("<title>")
         assert html.index("go on with", html.index("<body>")) < html.index("<h1>")
         assert SO_FAR in html
         assert "No cell exceeds" not in html
-    markdown = told["markdown"].splitlines()
+    markdown = exports["markdown"].splitlines()
     assert markdown[2].replace("\\", "") == f"**{BANNER}**"
-    assert SO_FAR in told["markdown"]
-    suite = ET.fromstring(told["junit"]).find("testsuite")
+    assert SO_FAR in exports["markdown"]
+    suite = ET.fromstring(exports["junit"]).find("testsuite")
     assert suite is not None
     assert (suite.get("errors"), suite.get("skipped"), suite.get("tests")) == ("1", "2", "5")
     first = suite.find("testcase")
@@ -95,10 +95,10 @@ def test_an_interrupted_session_says_so_first_in_every_form(stopped):
     assert (first.get("name"), error.get("message")) == ("the session as a whole", BANNER)
     skipped = [case.get("name") for case in suite.iter("testcase") if case.find("skipped") is not None]
     assert [name.rpartition("-c")[2] for name in skipped if name] == ["100-1k-ipv6]", "1000-1k-ipv6]"]
-    rows = told["csv"].splitlines()
+    rows = exports["csv"].splitlines()
     assert {row.split(",")[1] for row in rows[1:]} == {"broken off"}
     assert sum(",unmeasured," in row for row in rows) == 2
-    known = json.loads(told["json"])
+    known = json.loads(exports["json"])
     assert (known["state"], known["banner"], known["cells_measured"], known["cells_planned"]) == (
         "broken off", BANNER, 2, 4,
     )  # fmt: skip
@@ -165,8 +165,8 @@ def test_a_killed_session_is_told_by_who_reads_it_and_gets_its_page_then(stopped
     assert shown[0] == BANNER
     assert f"page: {folder / 'report.html'}" in shown
     assert BANNER in (folder / "report.html").read_text(encoding="utf-8")
-    told = _exports(folder)
-    assert f'<error message="{BANNER}" type="broken off">' in told["junit"]
+    exports = _exports(folder)
+    assert f'<error message="{BANNER}" type="broken off">' in exports["junit"]
     # Of two sessions of one name --ipperf-resume=last means the later one.
     (folder.parent / "29991231T000000Z-ffffff").mkdir()
     journal = (folder / "main.jsonl").read_bytes()
@@ -218,14 +218,14 @@ def test_a_running_session_is_called_running_and_never_broken_off(project):
     project.pytester.makepyfile(textwrap.dedent(script))
     project.network()
     result = project.run("-s")
-    told = result.stdout.str()
+    output = result.stdout.str()
     banner = "RUNNING: 1 of 2 cells measured so far"
     assert result.ret == pytest.ExitCode.OK
-    assert "  running, 1 of 2 cells" in told
-    assert told.count(banner) >= 4
-    assert f'<error message="{banner}" type="running">' in told
-    assert "BROKEN OFF" not in told
-    assert "go on with" not in told
+    assert "  running, 1 of 2 cells" in output
+    assert output.count(banner) >= 4
+    assert f'<error message="{banner}" type="running">' in output
+    assert "BROKEN OFF" not in output
+    assert "go on with" not in output
     (folder,) = (project.pytester.path / ".ipperf" / "runs").iterdir()
     assert "RUNNING" not in (folder / "report.html").read_text(encoding="utf-8")
 

@@ -93,8 +93,8 @@ def kept(measurement, folder):
         "state": ServerState().lasting_digest, "service": measurement.service, "network": measurement.network,
         "looks": {"ipv4": 1, "ipv6-tunnel": 1}, "answered": [], "seconds": [1.0],
     }  # fmt: skip
-    told = json.loads(json.dumps({"epochs": epochs, "runs": facts, "complete": complete}, default=_plain))
-    return StoredWorkload(folder / "main.f64", {}, told["epochs"], told["runs"], [], told["complete"])
+    journal = json.loads(json.dumps({"epochs": epochs, "runs": facts, "complete": complete}, default=_plain))
+    return StoredWorkload(folder / "main.f64", {}, journal["epochs"], journal["runs"], [], journal["complete"])
 
 
 def test_the_links_and_their_trains_are_those_that_were_measured(tmp_path):

@@ -114,13 +114,13 @@ class Sessions:
 
     def events(self, name, kind=""):
         """Of a session, without what is being written this moment."""
-        told = [
+        events = [
             json.loads(line)
             for path in sorted(self.journal(name).parent.glob("*.jsonl"))
             for line in path.read_text().splitlines(keepends=True)
             if line.endswith("\n")
         ]
-        return [event for event in told if kind in ("", event["event"])]
+        return [event for event in events if kind in ("", event["event"])]
 
     def measured(self, name):
         """The workloads whose runs a session has measured."""
@@ -173,8 +173,10 @@ def test_what_is_complete_is_not_measured_again_and_gives_the_same_tables(measur
     assert f"taken over from session {first}: 1, 2, 3 connections\n" in said
     assert "the hosts are not" not in said
     assert the_tables(said) == the_tables(measured_once[1])
-    told = [(record["taken_from"], record["test"], record["reference"]) for record in sessions.events(second, "record")]
-    assert told == [(first, record["test"], record["reference"]) for record in sessions.events(first, "record")]
+    records = [
+        (record["taken_from"], record["test"], record["reference"]) for record in sessions.events(second, "record")
+    ]
+    assert records == [(first, record["test"], record["reference"]) for record in sessions.events(first, "record")]
     assert [event["session"] for event in sessions.events(second, "taken")] == [first] * 3
     for name in ("table-3-1.txt", "table-3-2.csv", "table-6-1.csv", "response-times.csv"):
         assert (sessions.journal(second).parent / "tables" / name).stat().st_size > 100
@@ -363,9 +365,9 @@ def test_a_design_that_judges_judges_what_it_has_taken_over(sessions):
     assert (status, sessions.measured(sessions.names[-1])) == (0, []), said
     status, said = sessions.run(*arguments, "--margin=0.001%", f"--ipperf-resume=.ipperf/runs/{first}")
     assert status in (pytest.ExitCode.TESTS_FAILED, NOTHING_DECIDED, 0), said
-    told = [sessions.events(name, "record")[0] for name in (first, sessions.names[-1])]
-    assert told[0]["low"] == told[1]["low"]
-    assert (told[1]["margin_fraction"], told[1]["taken_from"]) == (0.00001, first)
+    records = [sessions.events(name, "record")[0] for name in (first, sessions.names[-1])]
+    assert records[0]["low"] == records[1]["low"]
+    assert (records[1]["margin_fraction"], records[1]["taken_from"]) == (0.00001, first)
 
 
 def test_where_looks_depend_on_the_margins_others_are_another_question():

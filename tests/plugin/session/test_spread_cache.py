@@ -9,7 +9,7 @@ DETECTS = "ipperf: at the spread of * this design detects *"
 NOISY = {"noise": 0.1}
 
 
-def told(result):
+def detectable_lines(result):
     """The lines of the plan, from the detectable differences on."""
     return [
         line for line in result.outlines if line.startswith("ipperf:") and "plan:" not in line and "left" not in line
@@ -34,7 +34,7 @@ def test_what_the_design_detects_here_is_said_before_it_measures(project):
     result = project.run()
     line = "ipperf: at the spread of 2 earlier sessions this design detects differences of * % (*-ipv6) to * % (*-ipv6)"
     result.stdout.fnmatch_lines(["ipperf: plan: *", line, "*= measurements =*"])
-    assert len(told(result)) == 1
+    assert len(detectable_lines(result)) == 1
 
 
 def test_one_cell_is_said_alone(project):
@@ -42,7 +42,7 @@ def test_one_cell_is_said_alone(project):
     project.run("--connections=1")
     result = project.run("--connections=1", "--collect-only")
     result.stdout.fnmatch_lines(["ipperf: at the spread of 1 earlier session this design detects differences of *"])
-    assert told(result)[-1].endswith(f" % ({CELL})")
+    assert detectable_lines(result)[-1].endswith(f" % ({CELL})")
 
 
 def test_cells_of_which_nothing_is_known_are_counted(project):

@@ -35,9 +35,9 @@ def check_csv(text):
         assert {row[name] for name in BOUNDS & set(row)} <= {""}, row
 
 
-def check_record(told):
-    assert (told["low"], told["high"], told["p_exceeds"], told["verdict"]) == (None, None, None, "unjudged")
-    assert told["sentence"] == f"unjudged: design {told['design']} never judges"
+def check_record(record):
+    assert (record["low"], record["high"], record["p_exceeds"], record["verdict"]) == (None, None, None, "unjudged")
+    assert record["sentence"] == f"unjudged: design {record['design']} never judges"
 
 
 def check_exports(folder):
@@ -45,9 +45,9 @@ def check_exports(folder):
     root = ["--ipperf-records", str(folder.parent.parent)]
     others = (["show", "last"], ["list"], ["compare", "last", "last", "--all"], ["show", "c10-"])
     exports = program(*(["export", "last", "--format", name, *root] for name in FORMATS))
-    for name, (status, told) in zip(FORMATS, exports, strict=True):
+    for name, (status, output) in zip(FORMATS, exports, strict=True):
         assert status == 0
-        text = told.replace("--ipperf-inconclusive", "")
+        text = output.replace("--ipperf-inconclusive", "")
         assert not INTERVAL.search(of_the_study(text)), name
         assert "unjudged" in text.lower()
         assert not re.search("inconclusive|not enough evidence", text), name
