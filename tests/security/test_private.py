@@ -56,20 +56,20 @@ def users(shared, monkeypatch):
 
 def test_a_folder_for_journals_and_marks_that_is_a_link_is_not_used(users):
     (users / "target").mkdir()
-    state_dir.folder().symlink_to(users / "target")
-    assert not state_dir.own_folder()
-    assert list(state_dir.folders()) == []
+    state_dir.user_dir().symlink_to(users / "target")
+    assert not state_dir.ensure_user_dir()
+    assert list(state_dir.user_dirs()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to be another user needs root")
 def test_a_folder_for_journals_and_marks_that_another_user_made_or_can_write_to_is_not_used(users):
-    state_dir.folder().mkdir()
-    os.chown(state_dir.folder(), STRANGER, STRANGER)
-    assert not state_dir.own_folder()
-    shutil.rmtree(state_dir.folder())
-    state_dir.folder().mkdir()
-    state_dir.folder().chmod(0o777)
-    assert not state_dir.own_folder()
+    state_dir.user_dir().mkdir()
+    os.chown(state_dir.user_dir(), STRANGER, STRANGER)
+    assert not state_dir.ensure_user_dir()
+    shutil.rmtree(state_dir.user_dir())
+    state_dir.user_dir().mkdir()
+    state_dir.user_dir().chmod(0o777)
+    assert not state_dir.ensure_user_dir()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to be another user needs root")
@@ -80,7 +80,7 @@ def test_root_removes_nothing_in_the_folder_of_another_user(users):
     (folder / "left").write_text("another start\na note\n")
     for path in (folder, folder / "left"):
         os.chown(path, STRANGER, STRANGER)
-    assert dirty_marks.marks() == []
+    assert dirty_marks.all_marks() == []
     assert (folder / "left").exists()
 
 

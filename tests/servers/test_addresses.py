@@ -41,7 +41,7 @@ import dataclasses, json, random, sys
 from contextlib import ExitStack
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
-from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
+from pytest_ipperf.agent.host_state.private_dir import populate, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -52,7 +52,7 @@ from pytest_ipperf.servers.base import Site
 def started(recipe, folder, stack):
     data = f"{folder}/{recipe.name}-data"
     if recipe.provisioned:
-        lay_out(data, recipe.provisions(data, state))
+        populate(data, recipe.provisions(data, state))
     port = free_port(addresses, 20000, 29999, random.Random())
     site = Site(f"{folder}/{recipe.name}", addresses, port, 10, state, {protocol.host: addresses}, data=data)
     instance = ServerProcess(recipe, dataclasses.replace(site, ports=(20000, 29999)))

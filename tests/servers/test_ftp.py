@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
+from pytest_ipperf.agent.host_state.private_dir import populate, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import ServerProcess
@@ -50,7 +50,7 @@ def running(name, connections=100, users=500, addresses=ADDRESSES):
     state = ftp.filled(ServerState(users=users, password=PASSWORD, pages={"/a/other.txt": b"other"}), 10_000)
     with private_folder() as folder:
         data = str(folder / "data")
-        lay_out(data, recipe.provisions(data, state))
+        populate(data, recipe.provisions(data, state))
         port = free_port(addresses, *PORTS, random.Random())
         replies = ftp.canned_replies(state)
         site = Site(
@@ -269,7 +269,7 @@ AS_ANYONE = """
 import dataclasses, json, os, random, sys
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
-from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
+from pytest_ipperf.agent.host_state.private_dir import populate, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -282,7 +282,7 @@ if why := server.missing():
     sys.exit(why)
 with private_folder() as folder:
     data = str(folder / "data")
-    lay_out(data, server.provisions(data, state))
+    populate(data, server.provisions(data, state))
     port = free_port(both, *ports, random.Random())
     site = Site(str(folder / "site"), both, port, 100, state, data=data, ports=ports)
     instance = ServerProcess(server, site)

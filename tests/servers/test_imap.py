@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
+from pytest_ipperf.agent.host_state.private_dir import populate, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import ServerProcess
@@ -53,7 +53,7 @@ def running(name, state=STATE, *, addresses=ADDRESSES, connections=50, recipe=No
     with private_folder() as folder:
         data = str(folder / "held")
         if recipe.provisioned:
-            lay_out(data, recipe.provisions(data, state))
+            populate(data, recipe.provisions(data, state))
         port = free_port(addresses, 20000, 29999, random.Random())
         site = Site(str(folder / name), addresses, port, connections, state, data=data)
         instance = ServerProcess(recipe, site)

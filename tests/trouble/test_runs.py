@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
+from pytest_ipperf.agent.host_state.private_dir import populate, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import ServerProcess
@@ -361,7 +361,7 @@ def standing(server, name, most_descriptors=4096):
         port = free_port((V4, V6), 20000, 29999, random.Random())
         laid = recipe.provisions(f"{folder}/data", state)
         below = (dataclasses.replace(entry, path=f"data/{entry.path}") for entry in laid)
-        lay_out(str(folder), [Entry(server), Entry("data"), *below])
+        populate(str(folder), [Entry(server), Entry("data"), *below])
         site = Site(
             str(folder / server), (V4, V6), port, 100, state=state, canned_replies=protocol.canned_replies(state),
             data=str(folder / "data"), ports=(20000, 29999),

@@ -1,6 +1,6 @@
-"""Changes: whatever a host needs changed for a measurement, made so that it is undone however the agent ends.
+"""Change a host for a measurement so that it is undone however the agent ends.
 
-The agent itself changes nothing. A process of its own, the guardian, does, and outlives it: see `restorer.py`.
+The agent itself changes nothing. A process of its own, the rollback helper, does, and outlives it: see `restorer.py`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest_ipperf
-from pytest_ipperf.agent.host_state.dirty_marks import mark
-from pytest_ipperf.agent.host_state.restorer import PATIENCE_S, SILENT, sweep
+from pytest_ipperf.agent.host_state.dirty_marks import mark_dirty
+from pytest_ipperf.agent.host_state.restorer import PATIENCE_S, SILENT, roll_back_abandoned
 from pytest_ipperf.agent.kernel.processes import search_path
 from pytest_ipperf.core.portable.errors import LabError
 
@@ -34,10 +34,10 @@ class Changes:
 
     def __init__(self, code_fd: int | None = None) -> None:
         self._code_fd = code_fd
-        self._line: _Line | None = None
+        self._pipe: _HelperPipe | None = None
         self._before: Any = None
         self._notes: list[dict[str, Any]] = []
-        sweep()
+        roll_back_abandoned()
 
     def run(self, do: Sequence[str], undo: Sequence[str] | None) -> None:
         """Runs a command that changes this host; `undo` is the one that takes it back, noted before.
@@ -51,87 +51,87 @@ class Changes:
         self._make({"path": path, "value": value})
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
-        """Has what is changed within it undone at once where it fails."""
+    def transaction(self) -> Iterator[None]:
+        """Undo at once what is changed within it, where it fails."""
         kept = len(self._notes)
         try:
             yield
         except Exception as error:
             if len(self._notes) > kept and str(error) not in {SILENT, _KILLED}:
                 with contextlib.suppress(LabError):  # what it cannot undo is told at the end
-                    self._ask({"order": "back", "keep": kept})
+                    self._ask({"request": "back", "keep": kept})
                     self._notes[kept:] = [{**note, "undo": []} for note in self._notes[kept:]]
             raise
 
     def undo(self) -> list[str]:
-        """Undoes all of it in reverse order, then looks whether all is as it was; a sentence for what is not.
+        """Undoes all of it in reverse request, then looks whether all is as it was; a sentence for what is not.
 
         Where there are sentences, the host is marked. Nothing is done where nothing was changed.
         """
         if self._before is None:
             return []
         try:
-            if self._line is None or not self._line.alive():
-                self._open_anew()
+            if self._pipe is None or not self._pipe.alive():
+                self._reopen()
             try:
-                told = self._ask({"order": "undo"})
+                answer = self._ask({"request": "undo"})
             except LabError as error:
                 if str(error) != _KILLED:  # a moment ago, or just now
                     raise
-                self._open_anew()
-                told = self._ask({"order": "undo"})
-            said: list[str] = told["said"]
+                self._reopen()
+                answer = self._ask({"request": "undo"})
+            said: list[str] = answer["said"]
         except LabError as error:
             if str(error) == SILENT:  # who else would mark the host?
                 with contextlib.suppress(LabError):
-                    mark([SILENT])
+                    mark_dirty([SILENT])
             return [str(error)]
         finally:
             self._close()
             self._before, self._notes = None, []
         return said
 
-    def _open_anew(self) -> None:
-        """With a guardian that does first what the one before could not."""
+    def _reopen(self) -> None:
+        """With a rollback helper that does first what the one before could not."""
         self._close()
         self._open()
 
-    def _make(self, order: dict[str, Any]) -> None:
-        if self._line is None:
+    def _make(self, request: dict[str, Any]) -> None:
+        if self._pipe is None:
             self._open()
-        self._notes += self._ask({"order": "make", **order})["noted"]
+        self._notes += self._ask({"request": "make", **request})["noted"]
 
     def _open(self) -> None:
-        self._line = _Line(self._code_fd)
+        self._pipe = _HelperPipe(self._code_fd)
         try:
-            self._before = self._ask({"order": "start", "before": self._before, "notes": self._notes})["before"]
+            self._before = self._ask({"request": "start", "before": self._before, "notes": self._notes})["before"]
         except LabError:
             self._close()  # or the next change would be made where nobody knows what was before
             raise
         self._notes = []
 
-    def _ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        assert self._line is not None  # noqa: S101 - it is opened before
-        answer = self._line.ask(order)
+    def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._pipe is not None  # noqa: S101 - it is opened before
+        answer = self._pipe.ask(request)
         if "error" in answer:
             raise LabError(answer["error"])
         return answer
 
     def _close(self) -> None:
-        if self._line is not None:
-            self._line.close()
-            self._line = None
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe = None
 
 
-class _Line:
-    """The line to a guardian of its own: a line of JSON there, a line of JSON back."""
+class _HelperPipe:
+    """The pipe to a rollback helper of its own: a line of JSON there, a line of JSON back."""
 
     def __init__(self, code_fd: int | None) -> None:
         code = str(Path(pytest_ipperf.__file__).parents[1]) if code_fd is None else f"/proc/self/fd/{code_fd}"
         try:
             # Leaves a child behind and ends at once, so that what ends an agent with all below it leaves that alone.
             self._popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _START, code, "pytest-ipperf-guardian"],
+                [sys.executable, "-I", "-S", "-c", _START, code, "pytest-ipperf-rollback"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -142,40 +142,40 @@ class _Line:
             )
         except OSError as error:
             raise LabError(f"nothing can be changed here: no process to put it back: {error}") from None
-        self._heard = b""
-        self._asked = 0
+        self._received = b""
+        self._request_number = 0
 
     def alive(self) -> bool:
-        """Whether the guardian has not ended, which ends its line."""
+        """Whether the rollback helper has not ended, which ends its line."""
         try:
-            while self._hear(0):
+            while self._receive(0):
                 pass
         except LabError:
             return False
         return True
 
-    def ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """Its answer to an order; LabError where it is dead, or silent for too long."""
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Its answer to an request; LabError where it is dead, or silent for too long."""
         assert self._popen.stdin is not None  # noqa: S101 - it is a pipe
-        self._asked += 1
+        self._request_number += 1
         try:
-            self._popen.stdin.write(json.dumps({**order, "number": self._asked}).encode() + b"\n")
+            self._popen.stdin.write(json.dumps({**request, "number": self._request_number}).encode() + b"\n")
             self._popen.stdin.flush()
         except OSError:
             raise LabError(_KILLED) from None
         end = time.monotonic() + PATIENCE_S
         while True:
-            line, ended, rest = self._heard.partition(b"\n")
+            line, ended, rest = self._received.partition(b"\n")
             if not ended:
-                if not self._hear(max(0.0, end - time.monotonic())):
+                if not self._receive(max(0.0, end - time.monotonic())):
                     raise LabError(SILENT)
                 continue
-            self._heard = rest
+            self._received = rest
             answer: dict[str, Any] = json.loads(line)
-            if answer["number"] == self._asked:  # the one before may have been broken off by a signal
+            if answer["number"] == self._request_number:  # the one before may have been broken off by a signal
                 return answer
 
-    def _hear(self, patience_s: float) -> bool:
+    def _receive(self, patience_s: float) -> bool:
         """Whether it has said more within that time; LabError where it will not."""
         assert self._popen.stdout is not None  # noqa: S101 - it is a pipe
         if not select.select([self._popen.stdout], [], [], patience_s)[0]:
@@ -183,11 +183,11 @@ class _Line:
         more = os.read(self._popen.stdout.fileno(), 1 << 16)
         if not more:
             raise LabError(_KILLED)
-        self._heard += more
+        self._received += more
         return True
 
     def close(self) -> None:
-        """Ends the line, and with it the guardian, which undoes what is left."""
+        """Ends the line, and with it the rollback helper, which undoes what is left."""
         for pipe in (self._popen.stdin, self._popen.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):  # what could not be written matters no more

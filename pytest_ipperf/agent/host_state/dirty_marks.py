@@ -1,6 +1,6 @@
-"""Marks: what tells the next job that an earlier one has not left a host as it was, until somebody has looked after it.
+"""Mark a host as dirty: tell the next job that an earlier one has not restored it, until somebody has looked after it.
 
-A mark is a file in one of the folders of `lasting.py`: `unrestored` for what was changed in a network, of which each
+A mark is a file in one of the folders of `state_dir.py`: `unrestored` for what was changed in a network, of which each
 namespace has its own, and `left` for folders and processes. Its first line names the host's start, as nothing of what
 it tells outlives one; each other line is a note.
 """
@@ -16,7 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.host_state.state_dir import ROOM, append, boot, folder, folders, held, network, own_folder
+from pytest_ipperf.agent.host_state.state_dir import (
+    NO_SPACE_REMEDY,
+    append,
+    boot_id,
+    ensure_user_dir,
+    locked,
+    netns_suffix,
+    user_dir,
+    user_dirs,
+)
 from pytest_ipperf.agent.kernel.processes import lives
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import true_root
@@ -28,7 +37,7 @@ Note = dict[str, Any]
 """`said`, a sentence; `folder`, the path of one that is left, or `process`, the number and start of one that runs."""
 
 
-class LeftError(LabError):
+class LeftoverError(LabError):
     """Something that a measurement has made could not be removed or ended."""
 
     def __init__(self, said: str, **what: Any) -> None:
@@ -37,60 +46,60 @@ class LeftError(LabError):
 
 
 @dataclass(frozen=True)
-class Mark:
-    """One of them, by its file, its owner and its notes."""
+class DirtyMark:
+    """A mark of a host that is not restored, by its file, its owner and its notes."""
 
     path: Path
     user: int
     notes: tuple[Note, ...]
 
 
-def mark(sentences: Iterable[str]) -> None:
+def mark_dirty(sentences: Iterable[str]) -> None:
     """Notes that this network is not as it was; LabError where that cannot be noted.
 
     Root of a namespace alone may have no place for it, and its network goes with it.
     """
     notes: list[Note] = [{"said": each} for each in sentences]
-    named = network() is not None
-    if not notes or (os.geteuid() == 0 and not true_root() and not (named and own_folder())):
+    named = netns_suffix() is not None
+    if not notes or (os.geteuid() == 0 and not true_root() and not (named and ensure_user_dir())):
         return
     if not named:
-        _unnoted(_told(notes), "nothing tells this network from others, which takes Linux 5.14")
+        _fail_unnoted(_text(notes), "nothing tells this network from others, which takes Linux 5.14")
     _note(_unrestored(), notes)
 
 
-def mark_left(notes: Iterable[Note]) -> None:
+def mark_leftovers(notes: Iterable[Note]) -> None:
     """Notes what is left on this host; LabError where that cannot be noted."""
-    _note(folder() / _LEFT, list(notes))
+    _note(user_dir() / _LEFT, list(notes))
 
 
-def unmark(sentence: str) -> None:
+def unmark_dirty(sentence: str) -> None:
     """Removes this network's mark if it says nothing but this."""
     path, alone = _unrestored(), [{"said": sentence}]
     if _notes(path, os.geteuid()) != alone:
         return
-    with contextlib.suppress(OSError), held(path.parent, os.geteuid()) as place:
+    with contextlib.suppress(OSError), locked(path.parent, os.geteuid()) as place:
         if _notes(path.name, os.geteuid(), place) == alone:
             os.unlink(path.name, dir_fd=place)
 
 
-def marks(*, networks: bool = True) -> list[Mark]:
+def all_marks(*, networks: bool = True) -> list[DirtyMark]:
     """All that this user may see of this host; without `networks` none of those that tell of a network."""
     names = [_LEFT, *([_unrestored().name] if networks else [])]
     found = []
-    for user, path in folders():
+    for user, path in user_dirs():
         for name in names:
             notes = _notes(path / name, user)
             if notes:
-                found.append(Mark(path / name, user, tuple(notes)))
+                found.append(DirtyMark(path / name, user, tuple(notes)))
             elif notes is None and user == os.geteuid():
                 _forget(path / name)
     return found
 
 
-def marked(*, networks: bool = True) -> str:
-    """What is not as it was since an earlier measurement, in a sentence; empty where all is."""
-    if not (found := marks(networks=networks)):
+def dirty_reason(*, networks: bool = True) -> str:
+    """Return a sentence on what an earlier measurement has not restored; empty where all is restored."""
+    if not (found := all_marks(networks=networks)):
         return ""
     own = os.geteuid()
     said = [
@@ -101,7 +110,7 @@ def marked(*, networks: bool = True) -> str:
     return f"an earlier measurement has not left it as it was: {'; '.join(said)}"
 
 
-def holds(note: Note) -> bool | None:
+def still_holds(note: Note) -> bool | None:
     """Whether what it tells of is still there; None where nobody can tell but a person."""
     if "folder" in note:
         return os.path.lexists(note["folder"])
@@ -110,19 +119,19 @@ def holds(note: Note) -> bool | None:
     return None
 
 
-def clear(found: Mark, *, everything: bool) -> list[Note]:
+def clear_notes(found: DirtyMark, *, everything: bool) -> list[Note]:
     """Removes the notes of a mark that no longer hold, and with `everything` those that nobody can tell of.
 
     Another user's mark goes with `everything` and as a whole, so where none of it holds, as what is written there has
     to be that user's. Gives the notes that stay. LabError where the file cannot be changed.
     """
     own = found.user == os.geteuid()
-    gone = [note for note in found.notes if not (holds(note) if everything else holds(note) is not False)]
+    gone = [note for note in found.notes if not (still_holds(note) if everything else still_holds(note) is not False)]
     if not gone or (not own and (not everything or len(gone) < len(found.notes))):
         return list(found.notes)
     name = found.path.name
     try:
-        with held(found.path.parent, found.user) as place:  # which another user may have exchanged for a link by now
+        with locked(found.path.parent, found.user) as place:  # which another user may have exchanged for a link by now
             stay = [note for note in _notes(name, found.user, place) or () if note not in gone]
             if not stay:
                 _remove(name, place)
@@ -137,25 +146,25 @@ def clear(found: Mark, *, everything: bool) -> list[Note]:
 
 
 def _unrestored() -> Path:
-    return folder() / f"{_UNRESTORED}{network()}"
+    return user_dir() / f"{_UNRESTORED}{netns_suffix()}"
 
 
 def _note(path: Path, notes: Sequence[Note]) -> None:
     """Adds what is new to the file."""
     if not notes:
         return
-    told, user = _told(notes), os.geteuid()
-    if not own_folder():
-        _unnoted(told, f"{folder()} is not this user's alone")
+    text, user = _text(notes), os.geteuid()
+    if not ensure_user_dir():
+        _fail_unnoted(text, f"{user_dir()} is not this user's alone")
     try:
-        with held(path.parent, user) as place:  # or what another agent notes meanwhile would be lost
+        with locked(path.parent, user) as place:  # or what another agent notes meanwhile would be lost
             noted = _notes(path.name, user, place)
             if noted is None:
                 _remove(path.name, place)
             new = [note for note in notes if note not in (noted or ())]
-            _append(path.name, place, [*([] if noted else [boot()]), *map(json.dumps, new)] if new else [])
+            _append(path.name, place, [*([] if noted else [boot_id()]), *map(json.dumps, new)] if new else [])
     except OSError as error:
-        _unnoted(told, f"{error.strerror}: {path}")
+        _fail_unnoted(text, f"{error.strerror}: {path}")
 
 
 def _append(name: str, place: int, lines: Sequence[str]) -> None:
@@ -173,16 +182,16 @@ def _replace(name: str, place: int, notes: Sequence[Note]) -> None:
     """Writes the file anew: at any moment either all that was in it is there, or all of this."""
     new = f".{name}"
     _remove(new, place)
-    _append(new, place, [boot(), *map(json.dumps, notes)])
+    _append(new, place, [boot_id(), *map(json.dumps, notes)])
     os.rename(new, name, src_dir_fd=place, dst_dir_fd=place)
 
 
-def _told(notes: Iterable[Note]) -> str:
+def _text(notes: Iterable[Note]) -> str:
     return "; ".join(note["said"] for note in notes)
 
 
-def _unnoted(told: str, why: str) -> None:
-    raise LabError(f"it is not as it was ({told}), which cannot be noted: {why}; {ROOM}") from None
+def _fail_unnoted(text: str, why: str) -> None:
+    raise LabError(f"it is not as it was ({text}), which cannot be noted: {why}; {NO_SPACE_REMEDY}") from None
 
 
 def _remove(name: str, place: int) -> None:
@@ -201,12 +210,12 @@ def _notes(path: Path | str, user: int, place: int | None = None) -> list[Note] 
             start, *lines = file.read(_MOST_BYTES).decode(errors="replace").splitlines()
     except (OSError, ValueError):
         return []
-    return list(_read(lines)) if start == boot() else None
+    return list(_read(lines)) if start == boot_id() else None
 
 
 def _forget(path: Path) -> None:
     """Removes this user's file of an earlier start of the host."""
-    with contextlib.suppress(OSError), held(path.parent, os.geteuid()) as place:
+    with contextlib.suppress(OSError), locked(path.parent, os.geteuid()) as place:
         if _notes(path.name, os.geteuid(), place) is None:  # nobody has noted anything there meanwhile
             _remove(path.name, place)
 

@@ -25,7 +25,7 @@ _NAME = "\0pytest-ipperf.lease"
 _PATIENCE_S = 0.1
 # Nobody takes the connections of those who ask who holds it, so each stays in the queue as long as the lease is held.
 _MOST_QUESTIONS = 4096
-_TOLD_BYTES = 240
+_TEXT_BYTES = 240
 _PIECE = 48  # characters: the kernel has room for a name of 107 bytes
 _SHOWN = 120
 _LISTENS = "00010000"  # the kernel's __SO_ACCEPTCON
@@ -82,7 +82,7 @@ class Lease:
     def holder(self) -> str:
         """Who holds it, in words: `process 4711 of user 0 since 12:01:33 (me@desk: pytest -m smtp)`; empty: nobody."""
         peer = _peer(self._name)
-        return _described(peer, *_told(self._name, peer)) if peer else ""
+        return _described(peer, *_advertised(self._name, peer)) if peer else ""
 
     def release(self) -> None:
         """Gives it back; releasing twice is no error, as every way out of a measurement does it."""
@@ -105,13 +105,13 @@ def _peer(name: str) -> tuple[int, int] | None:
 
 def _pieces(name: str, text: str) -> list[str]:
     """The names that tell a text; the token keeps those of two holders apart."""
-    told = base64.urlsafe_b64encode(text.encode()[:_TOLD_BYTES]).decode()
-    parts = [told[at : at + _PIECE] for at in range(0, len(told), _PIECE)]
+    encoded = base64.urlsafe_b64encode(text.encode()[:_TEXT_BYTES]).decode()
+    parts = [encoded[at : at + _PIECE] for at in range(0, len(encoded), _PIECE)]
     token = secrets.token_hex(4)
     return [f"{name}.{token}.{number}.{len(parts)}.{part}" for number, part in enumerate(parts)]
 
 
-def _told(name: str, holder: tuple[int, int]) -> tuple[float | None, str]:
+def _advertised(name: str, holder: tuple[int, int]) -> tuple[float | None, str]:
     """Since when it is held, on the clock of `_awake_s`, and what else its holder tells; None where that is not known.
 
     Anybody can take a name, so only those of the holder's own process count, and so many can be taken that not all of

@@ -1,4 +1,4 @@
-"""A private folder: where disposable servers get and keep their files, gone with its owner or at the next sweep."""
+"""Create private folders: where disposable servers keep their files, gone with their owner or removed once stale."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pytest_ipperf.agent.host_state.dirty_marks import LeftError
+from pytest_ipperf.agent.host_state.dirty_marks import LeftoverError
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry
 
@@ -48,11 +48,11 @@ def private_folder() -> Iterator[Path]:
         try:
             remove(folder)
         finally:
-            os.close(lock)  # not before, or someone's sweep would remove it at the same time
+            os.close(lock)  # not before, or someone else would remove it at the same time
 
 
 def remove(folder: Path) -> None:
-    """Removes a private folder; LeftError where something in it stays, which a later sweep tries again.
+    """Removes a private folder; LeftoverError where something in it stays, which `remove_stale` tries again later.
 
     The lock goes last: without it, what is left by one who is killed meanwhile would be nobody's.
     """
@@ -70,7 +70,7 @@ def remove(folder: Path) -> None:
         (folder / _LOCK).touch(0o600)
         _backdate(folder / _LOCK)  # nobody is about to lock it
     what = str(failed.filename).removeprefix(f"{folder}/")
-    raise LeftError(
+    raise LeftoverError(
         f"private folder {folder} cannot be removed: {failed.strerror}: {what}", folder=str(folder)
     ) from failed
 
@@ -88,17 +88,17 @@ def _emptied(folder: Path) -> OSError | None:
     return failed
 
 
-def sweep() -> int:
-    """Removes the folders whose owners died without doing so, as far as they are this user's; how many it removed."""
+def remove_stale() -> int:
+    """Remove the private folders of this user whose owners died without doing so; return how many."""
     removed = 0
     for folder in _parent().glob(f"{_PREFIX}*"):
-        with contextlib.suppress(LeftError):
+        with contextlib.suppress(LeftoverError):
             removed += remove_abandoned(folder)
     return removed
 
 
 def abandoned_folders() -> list[Path]:
-    """Those of this user whose owners died and which no sweep could remove."""
+    """Those of this user whose owners died and which could not be removed."""
     found = []
     for folder in sorted(_parent().glob(f"{_PREFIX}*")):
         if (descriptor := _abandoned(folder)) is not None:
@@ -108,7 +108,7 @@ def abandoned_folders() -> list[Path]:
 
 
 def remove_abandoned(folder: Path) -> bool:
-    """Removes such a folder; false where it is none. LeftError where something in it stays."""
+    """Removes such a folder; false where it is none. LeftoverError where something in it stays."""
     descriptor = _abandoned(folder)
     if descriptor is None:
         return False
@@ -119,8 +119,8 @@ def remove_abandoned(folder: Path) -> bool:
     return True
 
 
-def lay_out(folder: str, entries: Iterable[Entry]) -> None:
-    """Makes a server's folder and what is to be in it, over what an earlier start has left; LabError if it fails.
+def populate(folder: str, entries: Iterable[Entry]) -> None:
+    """Populate a server's folder, over what an earlier start has left; LabError if it fails.
 
     All is made first and given to its owners then, what is inside before what it is in: who owns a folder could put a
     link where we are about to write, or to give something away.
@@ -192,5 +192,5 @@ def _abandoned(folder: Path) -> int | None:
         if lock.st_uid != os.geteuid() or time.time() - lock.st_mtime < _YOUNG_S:
             return None
         return _locked(folder)
-    except (OSError, ValueError):  # not one of ours, or its owner lives, or another sweep was faster, or no path at all
+    except (OSError, ValueError):  # not one of ours, or its owner lives, or somebody else was faster, or no path at all
         return None

@@ -1,4 +1,4 @@
-"""Tending: what a host's doctor does himself about what earlier measurements have left there."""
+"""Repair what earlier measurements have left on this host, as far as that is safe without a person."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from pytest_ipperf.agent.host_state.dirty_marks import Mark, clear, marks
+from pytest_ipperf.agent.host_state.dirty_marks import DirtyMark, all_marks, clear_notes
 from pytest_ipperf.agent.host_state.private_dir import remove_abandoned
 from pytest_ipperf.agent.kernel.processes import lives
 from pytest_ipperf.core.portable.errors import LabError
@@ -16,17 +16,17 @@ from pytest_ipperf.core.portable.errors import LabError
 _GOES_S, _POLL_S = 1.0, 0.02
 
 
-def tended(swept: int, *, everything: bool) -> list[str]:
-    """Removes and ends what is left here beyond doubt of this user's, then clears marks; what was done, in sentences.
+def repair(swept: int, *, everything: bool) -> list[str]:
+    """Remove and end what is beyond doubt left of this user's, then clear marks; say what was done.
 
-    So many private folders were `swept` before. With `everything` marks are cleared also of what nobody but a person
-    can tell to be in order.
+    `swept`: the number of private folders already removed. With `everything` marks are cleared also of what only a
+    person can tell to be in order.
     """
     done = [f"removed {swept} private folder{'s' if swept > 1 else ''}, left by agents that are gone"] if swept else []
-    return [*done, *(said for mark in marks() for said in _mark(mark, everything=everything))]
+    return [*done, *(said for mark in all_marks() for said in _mark(mark, everything=everything))]
 
 
-def _mark(mark: Mark, *, everything: bool) -> list[str]:
+def _mark(mark: DirtyMark, *, everything: bool) -> list[str]:
     done = []
     if mark.user == os.geteuid():  # anybody may write into his own mark what root had better not do
         for note in mark.notes:
@@ -36,7 +36,7 @@ def _mark(mark: Mark, *, everything: bool) -> list[str]:
                 if "folder" in note and remove_abandoned(Path(note["folder"])):
                     done.append(f"removed {note['folder']}")
     try:
-        stay = clear(mark, everything=everything)
+        stay = clear_notes(mark, everything=everything)
     except LabError as error:
         return [*done, str(error)]
     cleared = [note["said"] for note in mark.notes if note not in stay]

@@ -1,4 +1,4 @@
-"""The guardian: the process that changes a host for an agent, and puts all of it back when the agent's line ends.
+"""Run the rollback helper: a process that changes a host for an agent, and rolls back when the agent's pipe closes.
 
 It lives in a session of its own and belongs to nobody, so that it outlives the agent however that ends. It makes the
 changes itself: what an agent that is killed has just started would else be done when it has been undone.
@@ -20,9 +20,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.host_state.dirty_marks import mark, unmark
+from pytest_ipperf.agent.host_state.dirty_marks import mark_dirty, unmark_dirty
 from pytest_ipperf.agent.host_state.snapshot import SETTINGS, Snapshot, differences, setting, snapshot
-from pytest_ipperf.agent.host_state.undo_log import Journal, abandoned, claimed, tidy
+from pytest_ipperf.agent.host_state.undo_log import UndoLog, abandoned_undo_log, claim_undo_log, remove_stale
 from pytest_ipperf.core.portable.errors import LabError
 
 _COMMAND_S = 10.0
@@ -30,13 +30,13 @@ _COMMAND_S = 10.0
 _SETTLED_S, _POLL_S = 0.3, 0.05
 PATIENCE_S = 25.0
 SILENT = (
-    f"process pytest-ipperf-guardian, which puts this host back, gave no answer in {PATIENCE_S:g} s "
+    f"process pytest-ipperf-rollback, which puts this host back, gave no answer in {PATIENCE_S:g} s "
     "(if it is stopped: kill -CONT)"
 )
-"""What a host is marked with that has such a guardian, until it has put all back after all."""
+"""What a host is marked with that has such a rollback helper, until it has put all back after all."""
 _PACKAGES = {"ip": "iproute2", "tc": "iproute2", "modprobe": "kmod", "ethtool": "ethtool"}
 # What they leave behind, the snapshot shows; of other programs only their own word is to be had.
-_SEEN = {"ip", "tc"}
+_SNAPSHOT_PROGRAMS = {"ip", "tc"}
 _WRITE = ":write"  # in place of a program: a file and what is to be written to it
 _EVERYWHERE = ("/net/ipv4/ip_forward", "/conf/all/forwarding")
 
@@ -44,31 +44,33 @@ Note = dict[str, Any]
 """`do`, a command, `undo`, the commands that take it back, and `made`, the numbers of the devices that it made."""
 
 
-class Guardian:
-    """What has been changed here so far, and what was before; each public method is an order."""
+class RollbackHelper:
+    """What has been changed here so far, and what was before; each public method is an request."""
 
     def __init__(self) -> None:
-        self._journal: Journal | None = None
+        self._undo_log: UndoLog | None = None
         self._before: Snapshot = {}
         self._notes: list[Note] = []
         self._left: list[str] = []
 
-    def start(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Undoes first what a guardian has left that was killed, by its journal or by what its agent knows."""
-        tidy()
-        journal = claimed()
-        known = [{"before": order["before"]}, *({"note": note} for note in order["notes"])] if order["before"] else []
-        records, torn = journal.records() if journal else ([], [])
-        self._left = settled(records or known, torn)
-        self._journal = journal  # which is kept where the host should be marked and cannot be
-        if self._journal:
-            self._journal.clear()
+    def start(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Undoes first what a rollback helper has left that was killed, by its undo log or by what its agent knows."""
+        remove_stale()
+        undo_log = claim_undo_log()
+        known = (
+            [{"before": request["before"]}, *({"note": note} for note in request["notes"])] if request["before"] else []
+        )
+        records, torn = undo_log.records() if undo_log else ([], [])
+        self._left = roll_back(records or known, torn)
+        self._undo_log = undo_log  # which is kept where the host should be marked and cannot be
+        if self._undo_log:
+            self._undo_log.clear()
         self._note(before=snapshot())
         return {"before": self._before}
 
-    def make(self, order: dict[str, Any]) -> dict[str, Any]:
+    def make(self, request: dict[str, Any]) -> dict[str, Any]:
         """Makes one change, which `do` and `undo` or `path` and `value` tell."""
-        note = _written(order["path"], order["value"]) if "path" in order else {**order, "made": []}
+        note = _written(request["path"], request["value"]) if "path" in request else {**request, "made": []}
         if not note["do"]:
             return {"noted": []}
         if note["do"][0] == _WRITE:
@@ -78,43 +80,43 @@ class Guardian:
         said = run(note["do"])
         if said:
             self._notes.pop()
-            if self._journal:
-                self._journal.take_back()
+            if self._undo_log:
+                self._undo_log.take_back()
             raise LabError(said)
         new = [(number, name) for number, name in socket.if_nameindex() if name not in devices]
         note["made"] = [number for number, name in new if name in note["do"]]
         self._note_done(made=note["made"])
         return {"noted": [note]}
 
-    def back(self, order: dict[str, Any]) -> dict[str, Any]:
+    def back(self, request: dict[str, Any]) -> dict[str, Any]:
         """Undoes the changes after the first `keep`; whether all is as it was is seen at the end."""
-        failed = _undone(self._notes[order["keep"] :])
-        self._note_done(back=order["keep"])
-        said = [each for program, each in failed.items() if program not in {*_SEEN, _WRITE}]
+        failed = _undo_notes(self._notes[request["keep"] :])
+        self._note_done(back=request["keep"])
+        said = [each for program, each in failed.items() if program not in {*_SNAPSHOT_PROGRAMS, _WRITE}]
         self._left += said
-        mark(said)
+        mark_dirty(said)
         return {}
 
     def undo(self, _: object = None) -> dict[str, Any]:
         """Undoes all of it, tells what is not as it was, and marks the host with it."""
-        left = self._left + settled([{"before": self._before}, *({"note": note} for note in self._notes)])
+        left = self._left + roll_back([{"before": self._before}, *({"note": note} for note in self._notes)])
         self._left, self._notes = [], []
-        if self._journal:
-            self._journal.close()
-            self._journal = None
-        unmark(SILENT)
+        if self._undo_log:
+            self._undo_log.close()
+            self._undo_log = None
+        unmark_dirty(SILENT)
         return {"said": left}
 
     def _note(self, **record: Any) -> None:
-        if self._journal:
-            self._journal.add(record)
+        if self._undo_log:
+            self._undo_log.add(record)
         self._know(record)
 
     def _note_done(self, **record: Any) -> None:
-        """Of what is done already: without it in the journal, less is seen of what others have changed meanwhile."""
+        """Of what is done already: without it in the undo log, less is seen of what others have changed meanwhile."""
         with contextlib.suppress(LabError):
-            if self._journal:
-                self._journal.add(record)
+            if self._undo_log:
+                self._undo_log.add(record)
         self._know(record)
 
     def _know(self, record: dict[str, Any]) -> None:
@@ -148,53 +150,53 @@ def _hint(said: str) -> str:
     return "; it takes root" if os.geteuid() and re.search("not permitted|Permission denied", said) else ""
 
 
-def settled(records: Iterable[dict[str, Any]], torn: Iterable[str] = ()) -> list[str]:
-    """Undoes what a journal tells, the last first; marks the host with what is not as it was, and tells it.
+def roll_back(records: Iterable[dict[str, Any]], torn: Iterable[str] = ()) -> list[str]:
+    """Undoes what a undo log tells, the last first; marks the host with what is not as it was, and tells it.
 
-    `torn` says what of the journal could not be read. LabError where the host cannot be marked.
+    `torn` says what of the undo_log could not be read. LabError where the host cannot be marked.
     """
     before, notes = _read(records)
-    left = [*torn, *(_settled(before, notes) if notes else ())]
-    mark(left)
+    left = [*torn, *(_undo_and_verify(before, notes) if notes else ())]
+    mark_dirty(left)
     return left
 
 
-def _settled(before: Snapshot, notes: Sequence[Note]) -> list[str]:
-    failed = _undone(notes)
+def _undo_and_verify(before: Snapshot, notes: Sequence[Note]) -> list[str]:
+    failed = _undo_notes(notes)
     end = time.monotonic() + _SETTLED_S
-    while (left := _left(before, notes)) and time.monotonic() < end:
+    while (left := _differences(before, notes)) and time.monotonic() < end:
         time.sleep(_POLL_S)
     # A step may fail because someone else has done it.
-    left += [said for program, said in failed.items() if left or program not in {*_SEEN, _WRITE}]
+    left += [said for program, said in failed.items() if left or program not in {*_SNAPSHOT_PROGRAMS, _WRITE}]
     return left
 
 
-def _undone(notes: Sequence[Note]) -> dict[str, str]:
+def _undo_notes(notes: Sequence[Note]) -> dict[str, str]:
     """Undoes them, the last first; of each program that has failed what it said."""
     return {step[0]: said for note in reversed(notes) for step in note["undo"] if (said := run(step))}
 
 
-def sweep() -> list[str]:
-    """Undoes what a guardian has left here that was killed; what is not as it was."""
+def roll_back_abandoned() -> list[str]:
+    """Undoes what a rollback helper has left here that was killed; what is not as it was."""
     try:
-        journal = abandoned()
+        undo_log = abandoned_undo_log()
     except LabError as error:
-        return settled([], [str(error)])
-    if journal is None:
+        return roll_back([], [str(error)])
+    if undo_log is None:
         return []
     try:
-        left = settled(*journal.records())
+        left = roll_back(*undo_log.records())
     except LabError:
-        journal.leave()
+        undo_log.release()
         raise
-    journal.close()
-    unmark(SILENT)  # it was killed since
+    undo_log.close()
+    unmark_dirty(SILENT)  # it was killed since
     return left
 
 
-def _left(before: Snapshot, notes: Sequence[Note]) -> list[str]:
+def _differences(before: Snapshot, notes: Sequence[Note]) -> list[str]:
     if not before:
-        return []  # its journal is torn there, and says so
+        return []  # its undo log is torn there, and says so
     commands = [command for note in notes for command in (note["do"], *note["undo"])]
     made = {number for note in notes for number in note["made"]}
     files = [fact["name"] for fact in before.values() if fact["kind"] == "setting"]
@@ -233,10 +235,10 @@ def _written(path: str, value: str) -> Note:
     return {"do": [_WRITE, str(file), value] if value != was else [], "undo": undo, "made": []}
 
 
-def _answer(guardian: Guardian, order: dict[str, Any]) -> dict[str, Any]:
-    number = order.pop("number")
+def _answer(helper: RollbackHelper, request: dict[str, Any]) -> dict[str, Any]:
+    number = request.pop("number")
     try:
-        answer: dict[str, Any] = getattr(guardian, order.pop("order"))(order)
+        answer: dict[str, Any] = getattr(helper, request.pop("request"))(request)
     except LabError as error:
         answer = {"error": str(error)}
     except Exception as error:  # noqa: BLE001 - what broke here is told there, and what was done is still undone
@@ -251,10 +253,10 @@ def main() -> None:
         os._exit(0)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    guardian = Guardian()
+    helper = RollbackHelper()
     try:
         for line in sys.stdin:
-            sys.stdout.write(json.dumps(_answer(guardian, json.loads(line))) + "\n")
+            sys.stdout.write(json.dumps(_answer(helper, json.loads(line))) + "\n")
             sys.stdout.flush()
     finally:
-        guardian.undo()
+        helper.undo()

@@ -1,4 +1,4 @@
-"""A snapshot: what a host has of network devices, addresses, routes, rules and forwarding, to be compared with later.
+"""Take a snapshot of a host's network devices, addresses, routes, rules and forwarding, to be compared with later.
 
 Of each fact its subject, as a sentence begins, and its state. Counters, lifetimes and the carrier are no part of it.
 Plain data throughout, as it is written down and sent.
@@ -35,7 +35,7 @@ Snapshot = dict[str, Fact]
 def snapshot(files: Iterable[str] = ()) -> Snapshot:
     """All of it, in about 20 ms, and these files below /proc/sys; LabError where there is no `ip`."""
     facts: Snapshot = {}
-    links = _told("ip", "-d", "addr", "show")
+    links = _query("ip", "-d", "addr", "show")
     for found in (_devices(links), _addresses(links), _paths(4), _paths(6), _forwarding(), *map(setting, files)):
         facts.update(found)
     return facts
@@ -84,10 +84,10 @@ class _Scope:
         self._forwarding = any(re.search(r"/net/ipv[46]/.*forward", word) for word in words)
         self._files = {word for word in words if word.startswith(str(SETTINGS))}
         devices = [{fact["device"] for fact in facts.values() if fact["kind"] == "device"} for facts in (before, after)]
-        self._lasting = devices[0] & devices[1]
+        self._remaining = devices[0] & devices[1]
         # Addresses and routes go with a device that is set down, whoever had them there.
         touched = [command for command in commands if {"link", "qdisc"} & set(command[:3])]
-        self._touched = {word for command in touched for word in command} & self._lasting
+        self._touched = {word for command in touched for word in command} & self._remaining
 
     def holds(self, was: Fact | None, found: Fact | None) -> bool:
         """Whether the commands may have made this difference."""
@@ -100,10 +100,10 @@ class _Scope:
         return fact["device"] in self._names or (found is not None and found["index"] in self._made)
 
     def _address(self, fact: Fact, _: Fact | None) -> bool:
-        return fact["device"] in self._lasting and fact["name"] in self._networks
+        return fact["device"] in self._remaining and fact["name"] in self._networks
 
     def _route(self, fact: Fact, found: Fact | None) -> bool:
-        if fact["device"] and fact["device"] not in self._lasting:
+        if fact["device"] and fact["device"] not in self._remaining:
             return False  # the device says it
         if self._forwarding and fact["family"] == 6 and (found is None or not fact["fleeting"]):
             return True
@@ -114,7 +114,7 @@ class _Scope:
 
     def _setting(self, fact: Fact, _: Fact | None) -> bool:
         forwards = self._forwarding and fact["name"].endswith("/forwarding")
-        return (forwards or fact["name"] in self._files) and fact["device"] in {*self._lasting, ""}
+        return (forwards or fact["name"] in self._files) and fact["device"] in {*self._remaining, ""}
 
 
 def _networks(words: Iterable[str]) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _fact(kind: str, device: str, name: str, state: Mapping[str, str] | None = N
 
 def _devices(links: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Fact]]:
     queues: dict[str, list[str]] = {}
-    for queue in _told("tc", "qdisc", "show", optional=True):
+    for queue in _query("tc", "qdisc", "show", optional=True):
         where = "root" if queue.get("root") else queue.get("parent", "")
         queues.setdefault(queue["dev"], []).append(f"{queue['kind']} at {where}" if where != "root" else queue["kind"])
     for link in links:
@@ -162,7 +162,7 @@ def _addresses(links: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Fact]]
 
 def _paths(family: int) -> Iterator[tuple[str, Fact]]:
     """Routes and rules, which are what begins with a priority."""
-    for found in _told("ip", f"-{family}", "-force", "-batch", "-", orders="route show table all\nrule show\n"):
+    for found in _query("ip", f"-{family}", "-force", "-batch", "-", requests="route show table all\nrule show\n"):
         if "priority" in found:
             text = " ".join(f"{key} {_text(value)}" for key, value in found.items())
             yield f"IPv{family} rule {text}", _fact("rule", "", text)
@@ -202,11 +202,11 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _told(program: str, *words: str, orders: str = "", optional: bool = False) -> list[dict[str, Any]]:
-    """What `ip` or `tc` tells, to all `orders` after each other; of an optional program that is missing, nothing."""
+def _query(program: str, *words: str, requests: str = "", optional: bool = False) -> list[dict[str, Any]]:
+    """Return the output of `ip` or `tc` for all `requests`; nothing of an optional program that is missing."""
     argv = [program, "-j", *words]
     try:
-        done = subprocess.run(argv, input=orders, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        done = subprocess.run(argv, input=requests, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except FileNotFoundError:
         if optional:
             return []
@@ -217,7 +217,7 @@ def _told(program: str, *words: str, orders: str = "", optional: bool = False) -
     found: list[dict[str, Any]] = []
     rest = done.stdout.strip()
     while rest:
-        told, end = json.JSONDecoder().raw_decode(rest)
-        found += [each for each in told if each]
+        value, end = json.JSONDecoder().raw_decode(rest)
+        found += [each for each in value if each]
         rest = rest[end:].strip()
     return found

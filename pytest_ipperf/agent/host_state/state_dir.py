@@ -1,4 +1,4 @@
-"""Where an agent keeps what has to outlive it: root in a folder that a reboot empties, other users in one below /tmp.
+"""Provide the state directory of a user, which outlives an agent: root's is emptied by a reboot, others' are in /tmp.
 
 Root's is /run/pytest-ipperf, a user's is named by the user's number; `$IPPERF_RUN` is the only one where it is set.
 `$XDG_RUNTIME_DIR` would be no place, as it goes with the user's last log-out: at the end of each session by ssh.
@@ -25,19 +25,19 @@ _SO_NETNS_COOKIE = 71
 _FIRST_PID_NAMESPACE = 0xEFFFFFFC  # include/linux/proc_ns.h: its inode
 WAIT_S, POLL_S = 10.0, 0.02
 """For how long another one may hold what is waited for, and how often it is looked at."""
-ROOM = "make room there, or remove what stands in its way"
+NO_SPACE_REMEDY = "make room there, or remove what stands in its way"
 """What to do where nothing can be written, as the end of a sentence."""
 
 
-def folder() -> Path:
-    """That of this user, which need not be there."""
+def user_dir() -> Path:
+    """Return this user's state directory; it may not exist yet."""
     default = ROOTS if os.geteuid() == 0 else f"{USERS}{os.geteuid()}"
     return Path(os.environ.get("IPPERF_RUN") or default)
 
 
-def own_folder() -> bool:
-    """Makes it where it is missing; whether it is this user's alone to write to."""
-    path = folder()
+def ensure_user_dir() -> bool:
+    """Create this user's state directory where it is missing; whether it is this user's alone to write to."""
+    path = user_dir()
     try:
         path.mkdir(mode=0o711, exist_ok=True)
         found = path.lstat()
@@ -49,8 +49,8 @@ def own_folder() -> bool:
     return writable and _is_of(found, os.geteuid())
 
 
-def folders() -> Iterator[tuple[int, Path]]:
-    """Those that tell of this host, by user: one's own and root's, and root sees those of all users."""
+def user_dirs() -> Iterator[tuple[int, Path]]:
+    """Yield the state directories that tell of this host, by user: one's own and root's; to root those of all users."""
     if set_apart := os.environ.get("IPPERF_RUN"):
         found = [(os.geteuid(), Path(set_apart))]
     else:
@@ -65,8 +65,8 @@ def folders() -> Iterator[tuple[int, Path]]:
 
 
 @contextmanager
-def held(path: Path, user: int) -> Iterator[int]:
-    """A user's folder, in which nobody else who holds it changes anything meanwhile; OSError where it cannot be had.
+def locked(path: Path, user: int) -> Iterator[int]:
+    """Lock a user's state directory, so that no other holder changes anything meanwhile; OSError where that fails.
 
     The folder and no file in it, as whoever may read a file may lock it, and keep it so.
     """
@@ -109,25 +109,25 @@ def append(descriptor: int, text: str) -> int:
     return end
 
 
-def boot() -> str:
-    """Which start of the host this is."""
+def boot_id() -> str:
+    """Return the kernel's identifier of this start of the host (random(4))."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def is_machines_own() -> bool:
-    """Whether this network is that of the machine itself, and no namespace beside it."""
+def in_host_netns() -> bool:
+    """Whether this process is in the network namespace of the machine itself."""
     own = Path("/proc/self/ns/net")
     with suppress(OSError):
-        return sees_all() and own.samefile("/proc/1/ns/net")
+        return in_host_pidns() and own.samefile("/proc/1/ns/net")
     return False
 
 
-def network() -> str | None:
-    """What tells this network namespace from others in names: empty for the machine's own, None where nothing does.
+def netns_suffix() -> str | None:
+    """Return what distinguishes this network namespace in file names: empty for the machine's, None where nothing does.
 
     A number that is never given twice (Linux 5.14), as inodes are given again at once, and the inode to find it by.
     """
-    if is_machines_own():
+    if in_host_netns():
         return ""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
@@ -137,6 +137,6 @@ def network() -> str | None:
         return None
 
 
-def sees_all() -> bool:
-    """Whether this process sees those of the whole machine."""
+def in_host_pidns() -> bool:
+    """Whether this process is in the first pid namespace, and sees all processes of the machine."""
     return Path("/proc/self/ns/pid").stat().st_ino == _FIRST_PID_NAMESPACE

@@ -1,15 +1,15 @@
-"""Leaving: the end of all that an agent has made on its host, and the mark of a host on which some of it stays."""
+"""Tear down all that an agent has made on its host, and mark a host on which some of it stays."""
 
 from __future__ import annotations
 
 import contextlib
 
-from pytest_ipperf.agent.host_state.dirty_marks import LeftError, mark_left
+from pytest_ipperf.agent.host_state.dirty_marks import LeftoverError, mark_leftovers
 from pytest_ipperf.core.portable.errors import IpperfError, LabError
 
 
-def undone(stack: contextlib.ExitStack) -> list[str]:
-    """Undoes all that is on the stack, whatever fails of it; a sentence for each that did, and the host is marked."""
+def teardown(stack: contextlib.ExitStack) -> list[str]:
+    """Close the exit stack, whatever fails; return a sentence for each failure, with which the host is marked."""
     try:
         stack.close()
     except Exception as error:  # noqa: BLE001 - the next job has to know, whatever it is
@@ -17,9 +17,9 @@ def undone(stack: contextlib.ExitStack) -> list[str]:
     else:
         return []
     said = [_sentence(each) for each in failed]
-    notes = [each.note if isinstance(each, LeftError) else {"said": _sentence(each)} for each in failed]
+    notes = [each.note if isinstance(each, LeftoverError) else {"said": _sentence(each)} for each in failed]
     try:
-        mark_left(notes)
+        mark_leftovers(notes)
     except LabError as error:
         said.append(str(error))
     return said

@@ -1,7 +1,7 @@
-"""The journal of what has been changed on a host, for the case that the guardian is killed who would put it back.
+"""Log how to undo what has been changed on a host, for the case that the rollback helper is killed before it does so.
 
-It lies in the folder of `lasting.py`, where network namespaces have journals of their own. Who holds the lock of one is
-its guardian; one without holder is to be undone.
+It lies in the state directory, where network namespaces have undo logs of their own. Who holds the lock of one is
+its rollback helper; one without holder is to be undone.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.host_state.state_dir import (
+    NO_SPACE_REMEDY,
     POLL_S,
-    ROOM,
     WAIT_S,
     append,
-    boot,
-    folder,
-    network,
-    own_folder,
-    sees_all,
+    boot_id,
+    ensure_user_dir,
+    in_host_pidns,
+    netns_suffix,
+    user_dir,
 )
 from pytest_ipperf.core.portable.errors import LabError
 
 _OF_OTHERS = re.compile(r"(?:journal|unrestored)-\d+\.(\d+)")
 _SHOWN = 200
 
-Record = dict[str, Any]
+UndoRecord = dict[str, Any]
 
 
-class Journal:
+class UndoLog:
     """Held from its making until `close`. Its records are plain data, one a line."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -43,8 +43,8 @@ class Journal:
         self._descriptor = descriptor
         self._end = 0
 
-    def records(self) -> tuple[list[Record], list[str]]:
-        """What an earlier guardian wrote that was killed; nothing where it is new, or the host was rebooted.
+    def records(self) -> tuple[list[UndoRecord], list[str]]:
+        """What an earlier rollback helper wrote that was killed; nothing where it is new, or the host was rebooted.
 
         Beside it a sentence if not all of it can be read.
         """
@@ -52,12 +52,12 @@ class Journal:
         with open(self._descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
             lines = file.read().split("\n")[:-1]  # what follows the last line's end was never done
         read = [_record(line) for line in lines]
-        own = {"boot": boot()}
+        own = {"boot": boot_id()}
         if not read or read[0] not in (own, None):
             return [], []
         torn = [line for line, record in zip(lines, read, strict=True) if record is None]
         said = [
-            f"nobody knows whether all is as it was: of the journal {self._path} {len(torn)} of {len(lines)} lines "
+            f"nobody knows whether all is as it was: of the undo log {self._path} {len(torn)} of {len(lines)} lines "
             f"could not be read, such as {line[:_SHOWN]!r}"
             for line in torn[:1]
         ]
@@ -66,9 +66,9 @@ class Journal:
     def clear(self) -> None:
         """Forgets all records."""
         os.ftruncate(self._descriptor, 0)
-        self.add({"boot": boot()})
+        self.add({"boot": boot_id()})
 
-    def add(self, record: Record) -> None:
+    def add(self, record: UndoRecord) -> None:
         """Writes one down, before it is acted upon; LabError where it cannot be, and then there is nothing of it."""
         try:
             self._end = append(self._descriptor, json.dumps(record) + "\n")
@@ -83,23 +83,23 @@ class Journal:
         """Removes it: nothing is left to undo."""
         with contextlib.suppress(OSError):
             self._path.unlink()
-        self.leave()
+        self.release()
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Keeps it for the next agent."""
         os.close(self._descriptor)
 
 
-def claimed(wait_s: float = WAIT_S) -> Journal | None:
-    """The journal of this network, waited for while another guardian has it; None where there can be none.
+def claim_undo_log(wait_s: float = WAIT_S) -> UndoLog | None:
+    """The undo log of this network, waited for while another rollback helper has it; None where there can be none.
 
     That is where the folder cannot be written to: whoever is not root, and has root's rights in a namespace alone.
     LabError where another one has it for longer.
     """
-    here = network()
-    if here is None or not own_folder():
+    here = netns_suffix()
+    if here is None or not ensure_user_dir():
         return None
-    path = folder() / f"journal{here}"
+    path = user_dir() / f"journal{here}"
     end = time.monotonic() + wait_s
     try:
         while (descriptor := _locked(path, os.O_CREAT)) is None:
@@ -108,36 +108,36 @@ def claimed(wait_s: float = WAIT_S) -> Journal | None:
             time.sleep(POLL_S)
     except OSError as error:
         raise _unwritable(path, error) from None
-    return Journal(path, descriptor)
+    return UndoLog(path, descriptor)
 
 
-def abandoned() -> Journal | None:
-    """The journal of this network if a guardian was killed that has not undone it; LabError where it is no file."""
-    here = network()
+def abandoned_undo_log() -> UndoLog | None:
+    """Return this network's undo log if its rollback helper was killed before undoing it; LabError for no file."""
+    here = netns_suffix()
     if here is None:
         return None
-    path = folder() / f"journal{here}"
+    path = user_dir() / f"journal{here}"
     try:
         descriptor = _locked(path, 0)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None  # the folder may be root's, and closed to this user
     except OSError as error:
         raise LabError(
-            f"nobody knows whether all is as it was: the journal {path} cannot be read: {error.strerror}; remove it"
+            f"nobody knows whether all is as it was: the undo log {path} cannot be read: {error.strerror}; remove it"
         ) from None
-    return None if descriptor is None else Journal(path, descriptor)
+    return None if descriptor is None else UndoLog(path, descriptor)
 
 
-def tidy() -> None:
+def remove_stale() -> None:
     """Removes what is kept there of network namespaces that are gone; only who sees all of the machine can tell."""
-    if not sees_all() or not os.access(folder(), os.R_OK | os.X_OK):
+    if not in_host_pidns() or not os.access(user_dir(), os.R_OK | os.X_OK):
         return
     alive = set(_networks())
-    for path in folder().iterdir():
+    for path in user_dir().iterdir():
         of_other = _OF_OTHERS.fullmatch(path.name)
         with contextlib.suppress(OSError):  # what is no file is none of ours
             if of_other and int(of_other[1]) not in alive and (descriptor := _locked(path, 0)) is not None:
-                Journal(path, descriptor).close()
+                UndoLog(path, descriptor).close()
 
 
 def _networks() -> Iterator[int]:
@@ -149,14 +149,14 @@ def _networks() -> Iterator[int]:
     yield from map(int, named)
 
 
-def _record(line: str) -> Record | None:
+def _record(line: str) -> UndoRecord | None:
     with contextlib.suppress(ValueError):
         record = json.loads(line)
         return record if isinstance(record, dict) else None
     return None
 
 
-def _readable(read: Iterable[Record | None]) -> Iterator[Record]:
+def _readable(read: Iterable[UndoRecord | None]) -> Iterator[UndoRecord]:
     """Without what tells of a record that cannot be read itself."""
     whole = True
     for record in read:
@@ -166,7 +166,7 @@ def _readable(read: Iterable[Record | None]) -> Iterator[Record]:
 
 
 def _unwritable(path: Path, error: OSError) -> LabError:
-    return LabError(f"no journal of changes to this host can be kept: {error.strerror}: {path}; {ROOM}")
+    return LabError(f"no undo log of changes to this host can be kept: {error.strerror}: {path}; {NO_SPACE_REMEDY}")
 
 
 def _locked(path: Path, flags: int) -> int | None:

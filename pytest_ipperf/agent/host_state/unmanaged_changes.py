@@ -1,4 +1,4 @@
-"""Passing changes: those of a host that goes as a whole with all that was changed, as the nodes of a lab do."""
+"""Change a host without rollback: one that is thrown away with all that was changed, as the nodes of a lab."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_ipperf.agent.host_state.restorer import run
 from pytest_ipperf.core.portable.errors import LabError
 
 
-class Passing(Changes):
+class UnmanagedChanges(Changes):
     """Made by the agent itself, quickly; nothing is verified, or undone unless something fails half-way."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Passing(Changes):
         self._undo += [undo] if undo else []
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """Has the commands within it undone where it fails; what was written to files stays."""
         self._undo = []
         try:

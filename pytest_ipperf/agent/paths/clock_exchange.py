@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from threading import Thread
 
-from pytest_ipperf.agent.host_state.state_dir import boot
+from pytest_ipperf.agent.host_state.state_dir import boot_id
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 
@@ -121,7 +121,7 @@ def clock_of_host() -> dict[str, str]:
     space = ""
     with contextlib.suppress(OSError):  # a kernel without such namespaces
         space = os.readlink("/proc/self/ns/time")  # noqa: PTH115 - the name is the answer, and no path
-    return {"boot": boot(), "time": space}
+    return {"boot": boot_id(), "time": space}
 
 
 def _flags(awake_ns: int) -> int:

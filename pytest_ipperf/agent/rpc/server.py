@@ -16,8 +16,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, cast
 
-from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
-from pytest_ipperf.agent.host_state.teardown import undone
+from pytest_ipperf.agent.host_state.private_dir import private_folder, remove_stale
+from pytest_ipperf.agent.host_state.teardown import teardown
 from pytest_ipperf.agent.packages.installed import Packages
 from pytest_ipperf.agent.paths.packet_counters import RunCounters
 from pytest_ipperf.agent.rpc.channel import PULSE, Channel
@@ -30,7 +30,7 @@ class Agent:
     """Map the name of each RPC method to its handler, from the classes in `agent/rpc/handlers/`."""
 
     def __init__(self, stack: contextlib.ExitStack, code_fd: int, channel: Channel) -> None:
-        swept = sweep()  # what earlier agents left that were killed
+        swept = remove_stale()  # what earlier agents left that were killed
         folder = stack.enter_context(private_folder())
         counters = stack.enter_context(contextlib.closing(RunCounters()))
         context = AgentContext(stack, code_fd, channel, folder, Packages(folder), counters, swept)
@@ -67,7 +67,7 @@ def serve(gateway_channel: Any, code_fd: int) -> None:
     signal.signal(signal.SIGTERM, exit_cleanly)
     with contextlib.suppress(SystemExit), contextlib.ExitStack() as shutdown:
         stack = contextlib.ExitStack()
-        shutdown.callback(undone, stack)
+        shutdown.callback(teardown, stack)
         agent = Agent(stack, code_fd, channel)
         gateway_channel.setcallback(receive, endmarker=None)
         gateway_channel.send(("ok", agent.handler("hello")()))

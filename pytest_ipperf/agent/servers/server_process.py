@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest_ipperf
-from pytest_ipperf.agent.host_state.dirty_marks import LeftError
-from pytest_ipperf.agent.host_state.private_dir import lay_out
+from pytest_ipperf.agent.host_state.dirty_marks import LeftoverError
+from pytest_ipperf.agent.host_state.private_dir import populate
 from pytest_ipperf.agent.kernel.processes import Process, search_path, survivors, tree
 from pytest_ipperf.agent.servers.containment import containment
 from pytest_ipperf.agent.sockets.ports import in_use, open_connections, probe_ready
@@ -72,7 +72,7 @@ class ServerProcess:
                 raise LabError(
                     f"{self._server.name}: port {self._site.port} on {address} is in use; give it a free one"
                 )
-        lay_out(self._site.folder, [*self._server.entries(self._site), Entry(_LOG, b"", 0o644)])
+        populate(self._site.folder, [*self._server.entries(self._site), Entry(_LOG, b"", 0o644)])
         try:
             self._spawn()
             self._wait_ready(ready_s)
@@ -225,7 +225,7 @@ class ServerProcess:
             _send(signal.SIGKILL, left)
             if time.monotonic() > end:
                 first = left[0]
-                raise LeftError(
+                raise LeftoverError(
                     f"{self._server.name}: process {first.pid} cannot be killed",
                     process=[first.pid, first.started_ticks],
                 )

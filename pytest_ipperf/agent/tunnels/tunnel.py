@@ -26,7 +26,7 @@ def create_tunnel(backend: str, endpoint: TunnelEndpoint, changes: Changes, stac
             f"device {endpoint.device} is there already, and not ours; remove it: ip link del {endpoint.device}"
         )
     _expect_free(endpoint.addresses)
-    with changes.together(), contextlib.ExitStack() as own:
+    with changes.transaction(), contextlib.ExitStack() as own:
         BACKENDS[backend].up(endpoint, changes, own)
         # All of it goes with the device. A host may have IPv6 switched off for new ones, and a driver may have made
         # its link-local address itself.
@@ -50,7 +50,7 @@ def add_routes(host_routes: HostRoutes, changes: Changes) -> None:
     _expect_free(host_routes.addresses)
     if (_SETTINGS / device / "disable_ipv6").read_text().strip() != "0":
         raise LabError(f"device {device} has IPv6 switched off: set net.ipv6.conf.{device}.disable_ipv6 to 0")
-    with changes.together():
+    with changes.transaction():
         for address in host_routes.addresses:
             # Not looked for on the link first (RFC 4862), as nothing could be sent from it for a second.
             given = [address, "dev", device]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from pytest_ipperf.agent.host_state.private_dir import sweep
+from pytest_ipperf.agent.host_state.private_dir import remove_stale
 from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.access import ACCESS_METHODS
@@ -42,7 +42,7 @@ def purge(hosts: Sequence[Host]) -> list[Purged]:
 
 def purge_here() -> Purged:
     """Removes the wheels that were fetched, and what agents on this machine have kept, or left that were killed."""
-    folders, wheels, kept = sweep(), Cache(ROOM), Cache()
+    folders, wheels, kept = remove_stale(), Cache(ROOM), Cache()
     if note := wheels.note or kept.note:
         return Purged("this machine", trouble=note)
     parts = [(wheels, "wheel"), (kept, "entry of agents")]

@@ -31,7 +31,7 @@ from packaging.tags import Tag, parse_tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
+from pytest_ipperf.agent.host_state.private_dir import private_folder, remove_stale
 from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.deploy.interpreters import Python
@@ -184,7 +184,7 @@ class Wheels:
             return
         self._cache.tidy()
         began, before = time.monotonic(), len(self._read)
-        sweep()
+        remove_stale()
         with private_folder() as folder:
             # It finds what another Python runs, but takes the markers of dependencies for ours; so without them.
             asked = [

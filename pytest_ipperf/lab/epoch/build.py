@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from pytest_ipperf.agent.host_state.dirty_marks import marked
+from pytest_ipperf.agent.host_state.dirty_marks import dirty_reason
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
@@ -44,7 +44,7 @@ def build_testbed(
     which call hosts by the same names cannot wait for each other.
     """
     with contextlib.ExitStack() as stack:
-        if testbed.is_lab and (mark := marked(networks=False)):  # which have networks of their own
+        if testbed.is_lab and (mark := dirty_reason(networks=False)):  # which have networks of their own
             raise LabError(f"this machine: {mark}; {remedy(testbed.name)}")
         entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
         agents = _start_agents(testbed, entries, stack)
@@ -55,8 +55,8 @@ def build_testbed(
                 _pin(agent, wished=testbed.is_lab or testbed.name in BUILTIN)
         for agent in agents.values():
             if testbed.is_lab:
-                agent.call("passes")
-            elif mark := agent.call("marked"):
+                agent.call("without_rollback")
+            elif mark := agent.call("dirty_reason"):
                 raise LabError(f"host {agent.host.name}: {mark}; {remedy(testbed.name)}")
         made = stack.enter_context(tunnels(testbed, agents, transports, backend))
         if testbed.links != Links():  # what they do, they do to packets

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
+from pytest_ipperf.agent.host_state.private_dir import private_folder, remove_stale
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.inventory.snmp_source import Source
@@ -78,7 +78,7 @@ def _asked(source: Source, program: str, name: str) -> dict[str, str]:
     path = shutil.which(program)
     if path is None:
         raise LabError(f"program {program} is not installed (Debian: apt-get install snmp)")
-    sweep()  # where somebody was killed at this point, his folder has the community
+    remove_stale()  # where somebody was killed at this point, his folder has the community
     with private_folder() as folder:
         settings = folder / "snmp.conf"
         settings.touch(0o600, exist_ok=False)  # for this user alone, in a folder that all may enter

@@ -101,7 +101,7 @@ def _restore(testbed: Testbed, agents: Mapping[str, AgentClient], earlier: objec
     for agent in agents.values():
         try:
             sentences = agent.call("restore")
-        except AgentError:  # which died, and what it leaves is undone by its guardian
+        except AgentError:  # which died, and what it leaves is undone by its rollback helper
             continue
         left += [f"host {agent.host.name}: {sentence}" for sentence in sentences]
     if left:

@@ -20,9 +20,9 @@ ip addr add 192.0.2.1/24 dev va; ip addr add 2001:db8::1/64 dev va nodad; ip rou
 HOST = """
 import contextlib, json, os, signal, subprocess, sys, time
 from pathlib import Path
-from pytest_ipperf.agent.host_state import undo_log as journal
-from pytest_ipperf.agent.host_state import state_dir as lasting
-from pytest_ipperf.agent.host_state import dirty_marks as marks
+from pytest_ipperf.agent.host_state import undo_log
+from pytest_ipperf.agent.host_state import state_dir
+from pytest_ipperf.agent.host_state import dirty_marks
 from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.host_state.snapshot import snapshot
 from pytest_ipperf.core.portable.errors import LabError
@@ -42,16 +42,16 @@ def change(changes, name="added"):
 kept = []
 
 def changed():
-    '''By an agent that still holds the line to its guardian when it ends.'''
+    '''By an agent that still holds the line to its rollback helper when it ends.'''
     kept.append(Changes())
     change(kept[-1])
 
-def guardian():
-    '''The process of the guardian that lives in this network.'''
+def rollback_helper():
+    '''The process of the rollback helper that lives in this network.'''
     own = os.stat("/proc/self/ns/net").st_ino
     for found in Path("/proc").glob("[0-9]*"):
         try:
-            named = (found / "cmdline").read_bytes().endswith(b"\\0pytest-ipperf-guardian\\0")
+            named = (found / "cmdline").read_bytes().endswith(b"\\0pytest-ipperf-rollback\\0")
             if named and os.stat(found / "ns/net").st_ino == own:
                 return int(found.name)
         except OSError:
@@ -104,7 +104,7 @@ def test_what_is_changed_is_undone_in_reverse_order(host, run_folder):
         change(changes)
         during = snapshot()
         print([sorted({*during} - {*before}), changes.undo(), snapshot() == before, changes.undo()])
-        until(lambda: not guardian()) or sys.exit("a guardian is left")
+        until(lambda: not rollback_helper()) or sys.exit("a rollback helper is left")
     """)
     assert "device added" in found[0]
     assert found[0] == [
@@ -130,8 +130,8 @@ def test_it_can_be_used_again(host):
     """) == [[], [], True]
 
 
-def test_a_host_of_which_nothing_is_changed_has_no_guardian(host):
-    assert host("changes = Changes(); print([guardian(), changes.undo()])") == [0, []]
+def test_a_host_of_which_nothing_is_changed_has_no_rollback_helper(host):
+    assert host("changes = Changes(); print([rollback_helper(), changes.undo()])") == [0, []]
 
 
 def test_a_command_that_fails_is_told_in_its_own_words_and_not_undone(host):
@@ -221,7 +221,7 @@ def test_an_agent_that_is_killed_with_its_group_leaves_nothing(host, run_folder)
         left = []
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             as_agent(changed, number)
-            left.append(until(lambda: snapshot() == before and not guardian()))
+            left.append(until(lambda: snapshot() == before and not rollback_helper()))
         print(left)
     """)
     assert found == [True] * 4
@@ -245,26 +245,26 @@ def test_an_agent_that_is_killed_at_any_moment_leaves_nothing(host):
             time.sleep(delay_s)
             os.kill(agent, signal.SIGKILL)
             os.waitpid(agent, 0)
-            left.append(until(lambda: not guardian()) and snapshot() == before)
+            left.append(until(lambda: not rollback_helper()) and snapshot() == before)
         print(left)
     """)
         == [True] * 7
     )
 
 
-def test_a_guardian_is_not_ended_politely(host):
+def test_a_rollback_helper_is_not_ended_politely(host):
     assert host("""
         changes = Changes()
         change(changes)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            os.kill(guardian(), number)
+            os.kill(rollback_helper(), number)
         time.sleep(0.05)
-        print([bool(guardian()), changes.undo(), snapshot() == before])
+        print([bool(rollback_helper()), changes.undo(), snapshot() == before])
     """) == [True, [], True]
 
 
 def test_an_agent_that_is_told_to_go_in_the_midst_of_a_change_has_it_undone(host):
-    """What its guardian still answers to the change is no answer to what it asks next."""
+    """What its rollback helper still answers to the change is no answer to what it asks next."""
     found = host("""
         class Gone(Exception):
             pass
@@ -282,12 +282,12 @@ def test_an_agent_that_is_told_to_go_in_the_midst_of_a_change_has_it_undone(host
     assert found == [[], True]
 
 
-def test_another_guardian_does_what_one_that_was_killed_cannot(host, run_folder):
+def test_another_rollback_helper_does_what_one_that_was_killed_cannot(host, run_folder):
     found = host("""
         changes = Changes()
         change(changes)
-        os.kill(guardian(), signal.SIGKILL)
-        until(lambda: not guardian())
+        os.kill(rollback_helper(), signal.SIGKILL)
+        until(lambda: not rollback_helper())
         try:
             change(changes, "more")
         except LabError as error:
@@ -297,14 +297,14 @@ def test_another_guardian_does_what_one_that_was_killed_cannot(host, run_folder)
     assert list(run_folder.iterdir()) == []
 
 
-def test_it_does_so_without_a_journal(host, run_folder):
+def test_it_does_so_without_an_undo_log(host, run_folder):
     """Its agent has kept what it was told."""
     run_folder.touch()
     assert host("""
         changes = Changes()
         change(changes)
-        os.kill(guardian(), signal.SIGKILL)
-        until(lambda: not guardian())
+        os.kill(rollback_helper(), signal.SIGKILL)
+        until(lambda: not rollback_helper())
         print([changes.undo(), snapshot() == before])
     """) == [[], True]
 
@@ -314,9 +314,9 @@ def test_it_does_so_when_its_death_is_seen_only_by_the_order(host):
     assert host("""
         changes = Changes()
         change(changes)
-        changes._line.alive = lambda: True
-        os.kill(guardian(), signal.SIGKILL)
-        until(lambda: not guardian())
+        changes._pipe.alive = lambda: True
+        os.kill(rollback_helper(), signal.SIGKILL)
+        until(lambda: not rollback_helper())
         print([changes.undo(), snapshot() == before])
     """) == [[], True]
 
@@ -325,7 +325,7 @@ def test_it_does_so_when_its_death_is_seen_only_by_the_order(host):
 BOTH_KILLED = """
 def both_killed():
     changed()
-    os.kill(guardian(), signal.SIGKILL)
+    os.kill(rollback_helper(), signal.SIGKILL)
 as_agent(both_killed)
 left = snapshot() != before
 """
@@ -338,13 +338,14 @@ def test_the_next_agent_undoes_what_both_have_left_that_were_killed(host, run_fo
 
 def test_what_it_cannot_undo_marks_the_host(host, run_folder):
     found = host(
-        BOTH_KILLED + "sh('ip link set added name other')\nprint([until(lambda: Changes() and marks.marked())])"
+        BOTH_KILLED
+        + "sh('ip link set added name other')\nprint([until(lambda: Changes() and dirty_marks.dirty_reason())])"
     )
     left = 'device other is still there; ip link del added: Cannot find device "added"'
     assert found == [f"an earlier measurement has not left it as it was: {left}"]
 
 
-# A folder of 32 KiB for the journal, which can be filled; what remains of the journal's own page still takes records.
+# A folder of 32 KiB for the undo log, which can be filled; what remains of the undo log's own page still takes records.
 SMALL = """
 folder = Path(os.environ["IPPERF_RUN"])
 sh("mkdir -m 700 $IPPERF_RUN; mount -t tmpfs -o size=32k,mode=700 none $IPPERF_RUN")
@@ -356,11 +357,11 @@ def fill():
 
 changes = Changes()
 """
-FULL = "no journal of changes to this host can be kept: No space left on device: "
+FULL = "no undo log of changes to this host can be kept: No space left on device: "
 ROOM = "; make room there, or remove what stands in its way"
 
 
-def test_nothing_is_changed_that_the_journal_has_no_room_for(host):
+def test_nothing_is_changed_that_the_undo_log_has_no_room_for(host):
     """Of a record that does not fit the kernel would take the beginning."""
     found = host(
         SMALL
@@ -411,15 +412,15 @@ def refused():
     do[-1] += "x" * (-(noted + len(record)) % 4096)  # so that it ends with a page
     with contextlib.suppress(LabError):
         changes.run(do, undo)
-    os.kill(guardian(), signal.SIGKILL)
+    os.kill(rollback_helper(), signal.SIGKILL)
 as_agent(refused)
-print([until(lambda: Changes() and snapshot() == before), marks.marked()])
+print([until(lambda: Changes() and snapshot() == before), dirty_marks.dirty_reason()])
 """
     )
     assert found == [True, ""]
 
 
-def test_a_host_that_cannot_be_marked_keeps_its_journal_and_says_so(host):
+def test_a_host_that_cannot_be_marked_keeps_its_undo_log_and_says_so(host):
     found = host(
         SMALL
         + BOTH_KILLED
@@ -435,7 +436,7 @@ def said():
 full = until(said)
 (folder / "fill").unlink()
 Changes()
-print([full, path.exists(), marks.marked()])
+print([full, path.exists(), dirty_marks.dirty_reason()])
 """
     )
     left = 'device other is still there; ip link del added: Cannot find device "added"'
@@ -453,7 +454,7 @@ def torn(change):
 """
 
 
-def test_what_can_be_read_of_a_torn_journal_is_undone_and_the_host_marked(host, run_folder):
+def test_what_can_be_read_of_a_torn_undo_log_is_undone_and_the_host_marked(host, run_folder):
     found = host(
         BOTH_KILLED
         + TORN
@@ -463,7 +464,7 @@ def half(lines):
     number = next(number for number, line in enumerate(lines) if '"203.0.113.1/24"' in line)
     return [*lines[:number], lines[number][:40], *lines[number + 1 :]]
 path = torn(half)
-found = until(lambda: Changes() and marks.marked())
+found = until(lambda: Changes() and dirty_marks.dirty_reason())
 left = sorted({*snapshot()} ^ {*before})
 print([left, snapshot()["device va"] == before["device va"], found, str(path)])
 """
@@ -474,12 +475,12 @@ print([left, snapshot()["device va"] == before["device va"], found, str(path)])
         "route 203.0.113.0/24 dev va proto kernel scope link src 203.0.113.1",
     ]
     assert same
-    assert f"nobody knows whether all is as it was: of the journal {path} 1 of " in said
+    assert f"nobody knows whether all is as it was: of the undo log {path} 1 of " in said
     assert 'lines could not be read, such as \'{"note": {"do": [' in said
     assert [each.name.partition("-")[0] for each in run_folder.iterdir()] == ["unrestored"]
 
 
-def test_a_journal_that_cannot_be_read_marks_the_host_and_no_more(host):
+def test_an_undo_log_that_cannot_be_read_marks_the_host_and_no_more(host):
     """Nobody knows whether it is of this start of the host."""
     found = host(
         BOTH_KILLED
@@ -487,10 +488,10 @@ def test_a_journal_that_cannot_be_read_marks_the_host_and_no_more(host):
         + """
 path = torn(lambda lines: ["no", *lines])
 during = snapshot()
-print([until(lambda: Changes() and marks.marked()), str(path), snapshot() == during, path.exists()])
+print([until(lambda: Changes() and dirty_marks.dirty_reason()), str(path), snapshot() == during, path.exists()])
 """
     )
-    assert f"of the journal {found[1]} 1 of " in found[0]
+    assert f"of the undo log {found[1]} 1 of " in found[0]
     assert found[2:] == [True, False]
 
 
@@ -498,50 +499,50 @@ print([until(lambda: Changes() and marks.marked()), str(path), snapshot() == dur
     ("make", "words"),
     [("ln -s /proc/version $path", "Too many levels of symbolic links"), ("mkdir $path", "Is a directory")],
 )
-def test_what_stands_in_a_journals_place_marks_the_host_once(host, make, words):
+def test_what_stands_in_a_undo_logs_place_marks_the_host_once(host, make, words):
     found = host(f"""
-        path = Path(os.environ["IPPERF_RUN"], f"journal{{lasting.network()}}")
+        path = Path(os.environ["IPPERF_RUN"], f"journal{{state_dir.netns_suffix()}}")
         sh(f"mkdir -m 700 $IPPERF_RUN; path={{path}}; {make}")
         Changes()
-        first, changes = marks.marked(), Changes()
+        first, changes = dirty_marks.dirty_reason(), Changes()
         try:
             change(changes)
         except LabError as error:
-            print([first, marks.marked() == first, str(path), str(error), snapshot() == before])
+            print([first, dirty_marks.dirty_reason() == first, str(path), str(error), snapshot() == before])
     """)
     first, again, path, error, same = found
-    assert f"nobody knows whether all is as it was: the journal {path} cannot be read: {words}; remove it" in first
+    assert f"nobody knows whether all is as it was: the undo log {path} cannot be read: {words}; remove it" in first
     assert again
-    assert error == f"no journal of changes to this host can be kept: {words}: {path}{ROOM}"
+    assert error == f"no undo log of changes to this host can be kept: {words}: {path}{ROOM}"
     assert same
 
 
-def test_a_guardian_that_does_not_answer_marks_the_host_until_it_has_put_all_back(host, run_folder):
+def test_a_rollback_helper_that_does_not_answer_marks_the_host_until_it_has_put_all_back(host, run_folder):
     found = host("""
         from pytest_ipperf.agent.host_state import changes as room
         changes, found = Changes(), []
         for number in (signal.SIGCONT, signal.SIGKILL):
             change(changes)
-            stopped = guardian()
+            stopped = rollback_helper()
             os.kill(stopped, signal.SIGSTOP)
             room.PATIENCE_S = 0.2
             said = changes.undo()
             room.PATIENCE_S = 20.0
-            found += [said, marks.marked()]
+            found += [said, dirty_marks.dirty_reason()]
             os.kill(stopped, number)
-            until(lambda: not guardian())
-            until(lambda: Changes() and not marks.marked())
-            found += [marks.marked(), snapshot() == before]
+            until(lambda: not rollback_helper())
+            until(lambda: Changes() and not dirty_marks.dirty_reason())
+            found += [dirty_marks.dirty_reason(), snapshot() == before]
         print(found)
     """)
     (said,) = found[0]
-    assert said.startswith("process pytest-ipperf-guardian, which puts this host back, gave no answer in ")
+    assert said.startswith("process pytest-ipperf-rollback, which puts this host back, gave no answer in ")
     assert found[1] == f"an earlier measurement has not left it as it was: {said}"
     assert found[2:] == ["", True, *found[:4]]
     assert list(run_folder.iterdir()) == []
 
 
-def test_a_journal_is_its_owners_alone(host, run_folder):
+def test_an_undo_log_is_its_owners_alone(host, run_folder):
     found = host("""
         os.umask(0)
         changes = Changes()
@@ -554,9 +555,9 @@ def test_a_journal_is_its_owners_alone(host, run_folder):
     assert host("changes = Changes(); change(changes); print(len(os.listdir(os.environ['IPPERF_RUN'])))") == 0
 
 
-def test_a_journal_of_another_network_or_time_is_none_of_ours(host, run_folder):
+def test_an_undo_log_of_another_network_or_time_is_none_of_ours(host, run_folder):
     code = """
-        own = lasting.network()
+        own = state_dir.netns_suffix()
         path = Path(os.environ["IPPERF_RUN"], f"journal{%s}")
         path.parent.mkdir(exist_ok=True)
         note = {"do": ["true"], "undo": [["ip", "link", "del", "va"]], "made": []}
@@ -565,13 +566,13 @@ def test_a_journal_of_another_network_or_time_is_none_of_ours(host, run_folder):
         Changes()
         print([snapshot() == before, path.exists()])
     """
-    assert host(code % ("own", "lasting.boot()")) == [False, False]
+    assert host(code % ("own", "state_dir.boot_id()")) == [False, False]
     assert host(code % ("own", "'another'")) == [True, False]
-    assert host(code % ("own + '1'", "lasting.boot()")) == [True, True]
+    assert host(code % ("own + '1'", "state_dir.boot_id()")) == [True, True]
 
 
 def test_what_networks_that_are_gone_have_left_is_removed(host, run_folder):
-    if not state_dir.sees_all():
+    if not state_dir.in_host_pidns():
         pytest.skip("only who sees all processes of the machine can tell which networks are gone")
     host(BOTH_KILLED + "print(0)")
     (own,) = run_folder.iterdir()
@@ -587,7 +588,7 @@ def test_only_one_changes_a_host_at_a_time(host):
         changes = Changes()
         change(changes)
         try:
-            journal.claimed(0.05)
+            undo_log.claim_undo_log(0.05)
         except LabError as error:
             print([str(error).partition("; ")[0], changes.undo()])
     """)
@@ -623,7 +624,7 @@ def test_what_others_do_meanwhile_is_told_where_it_concerns_us(host, run_folder,
         changes = Changes()
         change(changes)
         sh({meanwhile!r})
-        print([changes.undo(), marks.marked()])
+        print([changes.undo(), dirty_marks.dirty_reason()])
     """)
     assert found[0] == sentences
     assert bool(found[1]) == bool(sentences)
@@ -670,14 +671,14 @@ def test_an_agent_that_restores_says_what_is_left_and_marks_the_host(host, run_f
     found = host("""
         from pytest_ipperf.agent.rpc.channel import Channel
         from pytest_ipperf.agent.rpc.server import Agent
-        told = []
+        results = []
         for meanwhile in ("true", "ip link set added name other"):
             with contextlib.ExitStack() as stack:
                 agent = Agent(stack, None, Channel(print))
                 change(agent.handler("create_tunnel").__self__._changes)
                 sh(meanwhile)
-                told.append((agent.handler("restore")(), bool(marks.marked())))
-        print(told)
+                results.append((agent.handler("restore")(), bool(dirty_marks.dirty_reason())))
+        print(results)
     """)
     left = ["device other is still there", 'ip link del added: Cannot find device "added"']
     assert found == [([], False), (left, True)]
@@ -685,12 +686,12 @@ def test_an_agent_that_restores_says_what_is_left_and_marks_the_host(host, run_f
 
 def test_a_mark_goes_with_a_reboot_or_by_hand(host, run_folder):
     found = host("""
-        marks.mark(["a is missing"])
-        marks.mark(["b is still there"])
-        said = [marks.marked()]
+        dirty_marks.mark_dirty(["a is missing"])
+        dirty_marks.mark_dirty(["b is still there"])
+        said = [dirty_marks.dirty_reason()]
         (mark,) = Path(os.environ["IPPERF_RUN"]).iterdir()
         mark.write_text("another-boot\\na is missing\\n")
-        print([*said, marks.marked(), mark.exists()])
+        print([*said, dirty_marks.dirty_reason(), mark.exists()])
     """)
     assert found[0] == "an earlier measurement has not left it as it was: a is missing; b is still there"
     assert found[1:] == ["", False]

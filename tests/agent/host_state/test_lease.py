@@ -51,7 +51,7 @@ def lease_of(name):
 
 @pytest.fixture
 def other(name):
-    """Starts another process that asks for the lease and keeps what it gets; with what it was told."""
+    """Starts another process that asks for the lease and keeps what it gets; with what it was holder."""
     started = []
 
     def start(owner="them", wait_s=0.0):
@@ -122,11 +122,11 @@ def test_to_a_user_without_rights_all_of_it_is_told(lease_of, name, nobody):
 def test_long_commands_are_cut_and_what_a_terminal_would_obey_is_left_out(lease_of):
     lease = lease_of("job\nme@desk: pytest \x1b[2J\r\n" + "ä" * 1000)
     assert lease.acquire(0) == ""
-    told = lease.holder().partition("(")[2]
-    assert told.startswith("me@desk: pytest  [2J  ää")
-    assert told.removesuffix(")").isprintable()
-    assert told.endswith("ä...)")
-    assert len(told) == 121
+    holder = lease.holder().partition("(")[2]
+    assert holder.startswith("me@desk: pytest  [2J  ää")
+    assert holder.removesuffix(")").isprintable()
+    assert holder.endswith("ä...)")
+    assert len(holder) == 121
 
 
 def test_what_another_process_pretends_to_tell_is_not_believed(lease_of, name, other):

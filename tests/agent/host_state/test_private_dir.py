@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder, sweep
+from pytest_ipperf.agent.host_state.private_dir import populate, private_folder, remove_stale
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry
 
@@ -63,13 +63,13 @@ def test_is_gone_after_an_error(tmp_path):
 
 
 def test_is_held_until_it_is_gone(tmp_path, monkeypatch):
-    """A sweep that removed it at the same time would make its owner fail."""
+    """Another remover at the same time would make its owner fail."""
     swept = []
     removed = shutil.rmtree
 
     def slowly(path, **settings):
         _age(path.parent, 60)
-        swept.append(sweep())
+        swept.append(remove_stale())
         removed(path, **settings)
 
     with private_folder() as folder:
@@ -87,16 +87,16 @@ def test_a_place_that_cannot_hold_it_is_named(tmp_path, monkeypatch):
     assert str(caught.value) == expected
 
 
-def test_sweep_removes_what_a_dead_owner_left(tmp_path):
+def test_remove_stale_removes_what_a_dead_owner_left(tmp_path):
     _age(_left_behind(tmp_path), 60)
     _age(_left_behind(tmp_path), 60)
-    assert sweep() == 2
+    assert remove_stale() == 2
     assert list(tmp_path.iterdir()) == []
 
 
 KILLED = """
 import os, sys
-from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
+from pytest_ipperf.agent.host_state.private_dir import private_folder, remove_stale
 steps = [int(sys.argv[1])]
 def counted(step):
     def taken(*arguments, **keywords):
@@ -107,9 +107,9 @@ def counted(step):
     return taken
 def kill():
     os.unlink, os.rmdir = counted(os.unlink), counted(os.rmdir)
-if sys.argv[2] == "sweep":
+if sys.argv[2] == "remover":
     kill()
-    sweep()
+    remove_stale()
 else:
     with private_folder() as folder:
         (folder / "file").touch()
@@ -122,11 +122,11 @@ else:
 """
 
 
-@pytest.mark.parametrize("who", ["owner", "sweep"])
+@pytest.mark.parametrize("who", ["owner", "remover"])
 def test_whoever_is_killed_in_the_midst_of_a_removal_leaves_nothing_for_ever(tmp_path, me, who):
-    """Of an owner and of a sweep, after each step that they take."""
+    """Of an owner and of a remover, after each step that they take."""
     for steps in range(20):
-        if who == "sweep":
+        if who == "remover":
             assert (
                 subprocess.run(
                     me.argv(KILLED, "0", "leave"), env={**me.env, "TMPDIR": str(tmp_path)}, check=False
@@ -139,19 +139,19 @@ def test_whoever_is_killed_in_the_midst_of_a_removal_leaves_nothing_for_ever(tmp
             break
         (folder,) = tmp_path.iterdir()
         _age(folder, 60) if (folder / ".lock").exists() else os.utime(folder, (0, 0))
-        assert sweep() == 1, sorted(folder.rglob("*"))
+        assert remove_stale() == 1, sorted(folder.rglob("*"))
     assert steps >= 6
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sweep_removes_what_was_made_by_one_who_was_killed_before_he_locked_it(tmp_path):
+def test_remove_stale_removes_what_was_made_by_one_who_was_killed_before_he_locked_it(tmp_path):
     for name in ("ipperf-0abc_xyz", "ipperf-night-0abc_xyz", "ipperf-0abc_full", "ipperf-0abc_new"):
         (tmp_path / name).mkdir()
     (tmp_path / "ipperf-0abc_full" / "theirs").touch()
     for path in tmp_path.iterdir():
         if path.name != "ipperf-0abc_new":
             os.utime(path, (0, 0))
-    assert sweep() == 1
+    assert remove_stale() == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "ipperf-0abc_full", "ipperf-0abc_new", "ipperf-night-0abc_xyz",
     ]  # fmt: skip
@@ -165,20 +165,20 @@ def test_a_sweep_that_is_broken_off_holds_nothing(tmp_path, monkeypatch):
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(shutil, "rmtree", breaks_off)
         with pytest.raises(KeyboardInterrupt):
-            sweep()
-    assert sweep() == 1
+            remove_stale()
+    assert remove_stale() == 1
 
 
 def test_sweep_leaves_what_is_young(tmp_path):
     folder = _left_behind(tmp_path)
-    assert sweep() == 0
+    assert remove_stale() == 0
     assert folder.exists()
 
 
 def test_sweep_leaves_what_is_held():
     with private_folder() as folder:
         _age(folder, 60)
-        assert sweep() == 0
+        assert remove_stale() == 0
         assert folder.exists()
 
 
@@ -191,17 +191,17 @@ def test_sweep_leaves_what_is_not_its_own(tmp_path):
     _age(elsewhere, 60)
     (tmp_path / "ipperf-link").symlink_to(elsewhere)
     before = set(tmp_path.iterdir())
-    assert sweep() == 0
+    assert remove_stale() == 0
     assert set(tmp_path.iterdir()) == before
 
 
 def test_lays_out_over_an_earlier_start(tmp_path):
     folder = tmp_path / "site"
     entries = [Entry("etc"), Entry("etc/main.cf", b"new", 0o640), Entry("data", mode=0o700)]
-    lay_out(str(folder), entries)
+    populate(str(folder), entries)
     (folder / "data" / "kept").touch()
     (folder / "etc" / "main.cf").write_text("old")
-    lay_out(str(folder), entries)
+    populate(str(folder), entries)
     assert (folder / "data" / "kept").exists()
     assert (folder / "etc" / "main.cf").read_text() == "new"
     assert [(folder / path).stat().st_mode & 0o777 for path in (".", "etc/main.cf", "data")] == [0o755, 0o640, 0o700]
@@ -224,11 +224,11 @@ def test_a_secret_is_nobodys_to_read_at_any_moment(tmp_path, monkeypatch):
     entries = [Entry("private", mode=0o700), Entry("private/key", b"secret", 0o600), Entry("page", b"for all", 0o644)]
     before = os.umask(0)
     try:
-        lay_out(str(folder), entries)
+        populate(str(folder), entries)
         chmod(folder / "private/key", 0o666)
         (folder / "page").unlink()
         (folder / "page").symlink_to(elsewhere)
-        lay_out(str(folder), entries)
+        populate(str(folder), entries)
     finally:
         os.umask(before)
     assert [mode for name, mode in modes if name == "key"] == [0o600, 0o600]
@@ -244,7 +244,7 @@ def test_a_secret_is_nobodys_to_read_at_any_moment(tmp_path, monkeypatch):
 )
 def test_what_cannot_be_laid_out_is_named(tmp_path, entry, words):
     with pytest.raises(LabError, match=words) as caught:
-        lay_out(str(tmp_path / "site"), [entry])
+        populate(str(tmp_path / "site"), [entry])
     assert str(caught.value).startswith(f"folder {tmp_path}/site cannot be laid out: ")
 
 
@@ -260,7 +260,7 @@ def test_what_is_laid_out_is_nobody_else_s_until_all_of_it_is_there(tmp_path, mo
 
     monkeypatch.setattr(os, "chown", chown)
     me = pwd.getpwuid(os.geteuid()).pw_name
-    lay_out(str(tmp_path / "site"), [
+    populate(str(tmp_path / "site"), [
         Entry("mail", None, 0o700, me), Entry("mail/cur", None, 0o700, me), Entry("mail/cur/one", b"x", 0o600, me),
     ])  # fmt: skip
     everything = ["cur", "mail", "one"]
@@ -286,7 +286,7 @@ def test_an_owner_who_puts_links_into_his_folder_gets_nothing_by_them(tmp_path, 
             os.seteuid(0)
 
     monkeypatch.setattr(os, "chown", robbed)
-    lay_out(str(tmp_path / "site"), [
+    populate(str(tmp_path / "site"), [
         Entry("mail", None, 0o700, "nobody"), Entry("mail/cur", None, 0o700, "nobody"),
         Entry("mail/cur/one", b"mail", 0o600, "nobody"),
     ])  # fmt: skip
@@ -303,7 +303,7 @@ def test_links_that_lie_below_tmpdir_are_followed_by_nobody(tmp_path):
     (tmp_path / "ipperf-planted").symlink_to(target)
     (tmp_path / "ipperf-other").mkdir()
     (tmp_path / "ipperf-other" / ".lock").symlink_to(target / ".lock")
-    assert sweep() == 0
+    assert remove_stale() == 0
     assert (target / ".lock").exists()
     with private_folder() as folder:
         assert not folder.is_symlink()

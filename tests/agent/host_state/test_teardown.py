@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent.host_state.dirty_marks import marked
+from pytest_ipperf.agent.host_state.dirty_marks import dirty_reason
 from pytest_ipperf.agent.load.silence import PROGRESS
 from pytest_ipperf.agent.rpc.channel import Channel
 from pytest_ipperf.agent.rpc.handlers import teardown
@@ -35,7 +35,7 @@ def context(monkeypatch):
 
 def test_an_end_that_takes_long_sends_keep_alives_until_it_is_over(context):
     context.stack.callback(time.sleep, 0.6)
-    assert teardown.TeardownHandlers(context).leave() == []
+    assert teardown.TeardownHandlers(context).shut_down() == []
     count = len(context.said)
     assert count >= 2
     assert set(context.said) == {PROGRESS}
@@ -54,16 +54,16 @@ def test_an_end_that_hangs_is_told_and_marked_in_its_place(context, tmp_path, mo
 
     monkeypatch.setattr(os, "_exit", ended)
     context.stack.callback(gone.wait, 20.0)
-    teardown.TeardownHandlers(context).leave()
+    teardown.TeardownHandlers(context).shut_down()
     said = "the end of its agent has not come in 300 s; what that has made may still be there"
     assert context.said[-2:] == [("ok", [said]), 1]
     assert set(context.said[:-2]) <= {PROGRESS}
-    assert marked().endswith(f": {said}")
+    assert dirty_reason().endswith(f": {said}")
 
 
 def test_it_is_not_cut_short(context):
     context.stack.callback(signal.raise_signal, signal.SIGTERM)
     done: list[str] = []
     context.stack.callback(done.append, "first")
-    assert teardown.TeardownHandlers(context).leave() == []
+    assert teardown.TeardownHandlers(context).shut_down() == []
     assert done == ["first"]

@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
+from pytest_ipperf.agent.host_state.private_dir import populate, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import ServerProcess
@@ -83,7 +83,7 @@ def started(stack, name, protocol, state):
     data = ""
     if SERVERS[name].provisioned:
         data = str(folder / "data")
-        lay_out(data, SERVERS[name].provisions(data, state))
+        populate(data, SERVERS[name].provisions(data, state))
     port = free_port(tuple(ADDRESSES.values()), *PORTS, random.Random())
     zone = {protocol.host: tuple(ADDRESSES.values())}
     site = Site(str(folder / name), tuple(ADDRESSES.values()), port, N, state, zone, data=data, ports=PORTS)

@@ -227,11 +227,11 @@ def test_who_waits_for_the_lease_gets_it_when_all_is_undone_and_what_stays_is_ma
         second = Agent(there)
         stack.callback(second.group.terminate, timeout=5)
         said = f"private folder {folder} cannot be removed: Device or resource busy: data"
-        assert first.call("leave") == ("ok", [said])
+        assert first.call("shut_down") == ("ok", [said])
         assert f"process {first.pid} of user" in second.call("lease", "another job", 0.0)[1]
         first.group.terminate(timeout=5)
         assert second.call("lease", "another job", 5.0) == ("ok", "")
-        assert second.call("marked")[1].endswith(f": {said}")
+        assert second.call("dirty_reason")[1].endswith(f": {said}")
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "in the midst of a call"])
@@ -263,7 +263,7 @@ def test_nothing_is_left_however_it_ends(agent, tmp_path, how, busy):
             assert left.name.startswith("ipperf-")
 
 
-def test_the_next_agent_sweeps_what_a_killed_one_has_left_and_tells_who_tends(agent, tmp_path, monkeypatch):
+def test_the_next_agent_removes_what_a_killed_one_has_left_and_tells_who_repairs(agent, tmp_path, monkeypatch):
     monkeypatch.setenv("IPPERF_RUN", str(tmp_path / "run"))
     agent.line.popen.kill()
     agent.line.popen.wait()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.host_state.dirty_marks import LeftError, holds
+from pytest_ipperf.agent.host_state.dirty_marks import LeftoverError, still_holds
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.kernel.processes import process_of, tree
 from pytest_ipperf.agent.servers import containment as containment_module
@@ -163,17 +163,17 @@ def test_what_cannot_be_killed_is_told_by_its_name_for_ever(instance_of, monkeyp
         patch.setattr(process_module, "_send", lambda *_: None)
         patch.setattr(process_module, "_TERM_S", 0.05)
         patch.setattr(process_module, "_KILL_S", 0.05)
-        with pytest.raises(LeftError) as caught:
+        with pytest.raises(LeftoverError) as caught:
             instance.stop()
     pid, started_ticks = caught.value.note["process"]
     assert str(caught.value).endswith(f": process {pid} cannot be killed")
     assert (pid, started_ticks) in {
         (process.pid, process.started_ticks) for level in tree(os.getpid()) for process in level
     }
-    assert holds(caught.value.note)
+    assert still_holds(caught.value.note)
     instance.stop()
     assert _gone(pids)
-    assert not holds(caught.value.note)
+    assert not still_holds(caught.value.note)
 
 
 def test_never_started_stops_too(instance_of):

@@ -52,11 +52,11 @@ def why(do, *arguments):
     except LabError as error:
         return str(error)
 
-def guardian():
+def rollback_helper():
     own = os.stat("/proc/self/ns/net").st_ino
     for found in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            named = (found / "cmdline").read_bytes().endswith(b"\\0pytest-ipperf-guardian\\0")
+            named = (found / "cmdline").read_bytes().endswith(b"\\0pytest-ipperf-rollback\\0")
             if named and os.stat(found / "ns/net").st_ino == own:
                 return int(found.name)
 
@@ -152,13 +152,13 @@ def test_an_end_that_fails_half_way_is_undone_as_a_whole(host):
 
 
 # Those of a host, and those of a lab's.
-MAKERS = pytest.mark.parametrize("maker", ["Changes()", "Passing()"])
+MAKERS = pytest.mark.parametrize("maker", ["Changes()", "UnmanagedChanges()"])
 
 
 @MAKERS
 def test_of_an_end_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, maker):
     found = host(f"""
-        from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
+        from pytest_ipperf.agent.host_state.unmanaged_changes import UnmanagedChanges
         changes, closed = {maker}, []
         class Held(Plain):
             def up(self, end, changes, stack):
@@ -186,7 +186,7 @@ def test_of_an_end_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, m
 @MAKERS
 def test_of_a_leg_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, maker):
     found = host(f"""
-        from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
+        from pytest_ipperf.agent.host_state.unmanaged_changes import UnmanagedChanges
         changes = {maker}
         leg = HostRoutes("192.0.2.9", ("2001:2::1/64",), (("2001:2:1::/64", "2001:2::2"), ("2001:2:2::/64", "::9")))
         print([why(add_routes, leg), why(add_routes, leg), snapshot() == before, changes.undo()])
@@ -204,8 +204,8 @@ def test_what_has_been_undone_at_once_is_not_undone_again(host, killed):
         why(add_routes, leg)
         sh("ip addr add 2001:2::1/64 dev va nodad")
         if {killed}:
-            os.kill(guardian(), 9)
-            while changes._line.alive():
+            os.kill(rollback_helper(), 9)
+            while changes._pipe.alive():
                 time.sleep(0.01)
         print([changes.undo(), sh("ip -6 -br addr show dev va").split()[2:], (CONF / "va/hop_limit").read_text()])
     """)
@@ -217,7 +217,7 @@ def test_what_has_been_undone_at_once_is_not_undone_again(host, killed):
 def test_an_end_has_ipv6_also_where_new_devices_have_none(host, maker):
     found = host(
         f"""
-        from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
+        from pytest_ipperf.agent.host_state.unmanaged_changes import UnmanagedChanges
         changes = {maker}
         with contextlib.ExitStack() as stack:
             create_tunnel("plain", end(), changes, stack)

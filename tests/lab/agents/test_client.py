@@ -263,7 +263,7 @@ def test_what_an_agent_answers_is_told_without_what_a_terminal_would_obey_but_fo
     agent = agent_on(HOST)
     reported = {"holder": "me\x1b[2J", "marks": [("a\r\tb\n", 1, b"\x1b")], "\x07": None}
     monkeypatch.setattr(agent, "_reply", lambda *_: ("ok", reported))
-    assert agent.call("marked") == {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
+    assert agent.call("dirty_reason") == {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
     assert agent.call("logs") == reported
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent.host_state.dirty_marks import mark_left, marks
+from pytest_ipperf.agent.host_state.dirty_marks import all_marks, mark_leftovers
 from pytest_ipperf.core.portable.errors import AgentError, LabError, RestoreError
 from pytest_ipperf.lab.agents.shutdown import shut_down
 from pytest_ipperf.lab.epoch import build
@@ -47,7 +47,7 @@ def test_an_epoch_whose_folders_stay_is_an_error_and_the_next_is_none(tmp, proce
         assert f"host {host}: private folder " in said
     assert said.startswith("not everything could be removed: host ")
     assert said.endswith("; put it in order, then clear the mark: pytest-ipperf doctor --testbed=loopback --clear")
-    (mark,) = marks()
+    (mark,) = all_marks()
     assert sorted(note["folder"] for note in mark.notes) == list(map(str, folders))
     with pytest.raises(LabError) as refused, standing("loopback"):
         pass
@@ -76,7 +76,7 @@ class Leaves:
         self.host = SimpleNamespace(name=name)
 
     def call(self, name, **_):
-        return {"restore": ["a is missing"], "leave": ["b stays"]}[name]
+        return {"restore": ["a is missing"], "shut_down": ["b stays"]}[name]
 
     def close(self):
         pass
@@ -160,12 +160,12 @@ def test_a_ctrl_c_goes_on_and_the_host_is_marked(tmp):
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert marks()
+    assert all_marks()
 
 
 @pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 def test_no_lab_is_built_on_a_marked_machine(tmp):
-    mark_left([{"said": "process 7 cannot be killed"}])
+    mark_leftovers([{"said": "process 7 cannot be killed"}])
     with pytest.raises(LabError) as refused, build.build_testbed(BUILTIN["pair"]):
         pass
     assert str(refused.value) == (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.facts import FACTS
-from pytest_ipperf.agent.host_state.dirty_marks import marks
+from pytest_ipperf.agent.host_state.dirty_marks import all_marks
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.paths.clock_sync import sample_clocks
 from pytest_ipperf.core.portable.errors import RestoreError
@@ -54,7 +54,7 @@ def facts(boot, other):
         "servers": {"missing": dict.fromkeys(SERVERS, ""), "setpriv": True, "programs": {}},
         "tunnels": {"cannot": {}, "existing": {}},
         "cache": {"folder": "/home/me/.cache/pytest-ipperf", "note": "", "entries": 1, "bytes": 3 << 20},
-        "leftovers": {"holder": "", "marks": [], "folders": [], "journals": []},
+        "leftovers": {"holder": "", "marks": [], "folders": [], "undo_logs": []},
         "control": {"ends": ["203.0.113.9", "203.0.113.1"], "boot": boot, "kernel": "6.1",
                     "machine": "x86_64", "python": "3.11.2"},
     }  # fmt: skip
@@ -130,7 +130,7 @@ CHANGES = [
     ("memory", {"free": {"/tmp": 100 << 20}}, "doubtful room: 100 MiB are free in /tmp"),
     ("memory", {"buffers": {"net.core.rmem_max": 212992}}, "doubtful room: net.core.rmem_max is 212992 bytes"),
     ("leftovers", {"folders": ["/tmp/ipperf-x"]}, "doubtful left: /tmp/ipperf-x is left and cannot be removed"),
-    ("leftovers", {"journals": ["/run/pytest-ipperf/journal"]}, "doubtful left: the journal /run/pytest-ipperf/jo"),
+    ("leftovers", {"undo_logs": ["/run/pytest-ipperf/journal"]}, "doubtful left: the undo log /run/pytest-ipperf/jo"),
     ("leftovers", {"holder": "process 5 of user 0"}, "doubtful lease: held by process 5 of user 0: it is measured"),
     ("leftovers", {"marks": [{"user": 7, "notes": [{"said": "a is left", "holds": None}]}]},
      ("wrong left: a is left (a person has to look; marked by user 7, so nothing is measured there): put it in order, "
@@ -536,7 +536,7 @@ def test_what_an_examination_leaves_is_wrong_and_marked(midst, tmp):
     assert {(each.subject, each.topic, each.remedy) for each in wrong} == {
         ("", "left", "put it in order, then clear the mark: pytest-ipperf doctor --testbed=loopback --clear")
     }
-    assert marks()
+    assert all_marks()
 
 
 @root
@@ -555,7 +555,7 @@ def test_it_is_told_where_an_error_leaves_no_findings_and_a_ctrl_c_goes_on(midst
     midst(broken_off)
     with pytest.raises(raised, match=words):
         examine(BUILTIN["loopback"], BUILTIN)
-    assert marks()
+    assert all_marks()
 
 
 def test_of_another_clock_the_wall_clock_is_compared(monkeypatch):

@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from pytest_ipperf.agent.facts import FACTS
-from pytest_ipperf.agent.host_state.repair import tended
+from pytest_ipperf.agent.host_state.repair import repair
 from pytest_ipperf.agent.paths.reachability import Responder, unreachable
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.core.portable.errors import IpperfError
@@ -25,7 +25,7 @@ class FactHandlers(Handlers):
 
     def repair(self, everything: bool) -> list[str]:  # noqa: FBT001 - RPC methods have positional arguments only
         """Puts in order what earlier measurements have left; what was done, in sentences."""
-        return tended(self._context.swept, everything=everything)
+        return repair(self._context.swept, everything=everything)
 
     def reachability_listen(self, address: str, ports: tuple[int, int]) -> int:
         """Answer reachability probes from now on, on a free port; return the port."""

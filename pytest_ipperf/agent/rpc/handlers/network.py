@@ -6,8 +6,8 @@ import contextlib
 from typing import Any
 
 from pytest_ipperf.agent.host_state.changes import Changes
-from pytest_ipperf.agent.host_state.dirty_marks import marked
-from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
+from pytest_ipperf.agent.host_state.dirty_marks import dirty_reason
+from pytest_ipperf.agent.host_state.unmanaged_changes import UnmanagedChanges
 from pytest_ipperf.agent.kernel.ethtool import offloads, set_offloads
 from pytest_ipperf.agent.kernel.qdiscs import rates
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
@@ -26,13 +26,13 @@ class NetworkHandlers(Handlers):
         # What carries tunnels is closed before its device goes.
         self._tunnels = context.stack.enter_context(contextlib.ExitStack())
 
-    def marked(self) -> str:
+    def dirty_reason(self) -> str:
         """Why nothing may be measured here until someone has looked after this host; empty where all is well."""
-        return marked()
+        return dirty_reason()
 
-    def passes(self) -> None:
+    def without_rollback(self) -> None:
         """Takes note that the host goes as a whole, so that nothing which is changed here has to be put back."""
-        self._changes = Passing()
+        self._changes = UnmanagedChanges()
 
     def watch(self, device: str) -> None:
         """Counts the bare IPv6 packets of this device too, from now on, in `load` and `quiet`."""

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 
-from pytest_ipperf.agent.host_state.state_dir import boot
+from pytest_ipperf.agent.host_state.state_dir import boot_id
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.agent.sockets.ports import is_local
 from pytest_ipperf.core.portable.errors import LabError
@@ -25,7 +25,7 @@ class RebootHandlers(Handlers):
 
     def boot_id(self) -> str:
         """What the kernel calls the time since the host was started (random(4))."""
-        return boot()
+        return boot_id()
 
     def reboot(self, argv: list[str]) -> None:
         """Runs a command that is to end this host, and with it the agent; LabError where it cannot."""

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from pytest_ipperf.agent.facts.servers import unusable
-from pytest_ipperf.agent.host_state.private_dir import lay_out
+from pytest_ipperf.agent.host_state.private_dir import populate
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail, check_accepted, reserve_space
 from pytest_ipperf.agent.servers.server_process import ServerProcess
@@ -34,7 +34,7 @@ class ServerHandlers(Handlers):
         """Lays out what a server is to hold, in a folder that lasts as long as this agent; gives the folder."""
         filled = application(protocol).filled(ServerState(**state), payload_bytes)
         folder = str(self._context.folder / f"{name}-{filled.digest}")
-        lay_out(folder, SERVERS[name].provisions(folder, filled))
+        populate(folder, SERVERS[name].provisions(folder, filled))
         return folder
 
     def serve(self, name: str, spec: dict[str, Any]) -> dict[str, Any]:

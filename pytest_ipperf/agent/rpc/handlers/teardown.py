@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from threading import Event, Thread
 
-from pytest_ipperf.agent.host_state.dirty_marks import mark_left
-from pytest_ipperf.agent.host_state.teardown import undone
+from pytest_ipperf.agent.host_state.dirty_marks import mark_leftovers
+from pytest_ipperf.agent.host_state.teardown import teardown
 from pytest_ipperf.agent.load.silence import PROGRESS_S
 from pytest_ipperf.agent.rpc.handlers.base import Handlers
 from pytest_ipperf.core.portable.errors import LabError
@@ -22,14 +22,14 @@ _HANGS = f"the end of its agent has not come in {_PATIENCE_S:g} s; what that has
 class TeardownHandlers(Handlers):
     """After it there are no others."""
 
-    def leave(self) -> list[str]:
+    def shut_down(self) -> list[str]:
         """Ends and removes all that is here of this agent; a sentence for what stays, with which the host is marked.
 
         One that hangs is told as that after some minutes.
         """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end of the line must not cut it short
         with self._living():
-            return undone(self._context.stack)
+            return teardown(self._context.stack)
 
     @contextlib.contextmanager
     def _living(self) -> Iterator[None]:
@@ -56,7 +56,7 @@ class TeardownHandlers(Handlers):
         """Marks the host, says so in place of what hangs, and ends this process; no controller can beyond ssh."""
         said = [_HANGS]
         try:
-            mark_left([{"said": _HANGS}])
+            mark_leftovers([{"said": _HANGS}])
         except LabError as error:
             said.append(str(error))
         self._context.channel.reply(said)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_ipperf.agent.host_state.changes import Changes
-from pytest_ipperf.agent.host_state.state_dir import is_machines_own
+from pytest_ipperf.agent.host_state.state_dir import in_host_netns
 from pytest_ipperf.agent.kernel.processes import search_path
 from pytest_ipperf.agent.tunnels.backends.base import Backend
 from pytest_ipperf.core.portable.errors import LabError
@@ -84,7 +84,7 @@ def _tried() -> str:
 
 def _may_unload() -> bool:
     """Whether this is the host itself: the lab's nodes do not see who else uses the driver."""
-    return true_root() and is_machines_own()
+    return true_root() and in_host_netns()
 
 
 def _run(argv: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Leftovers: marks, private folders and journals of measurements that did not end in order."""
+"""Leftovers: marks, private folders and undo logs of measurements that did not end in order."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Leftovers(Check):
         for folder in facts.get("folders", ()):
             bad = True
             yield self.doubtful(name, f"{folder} is left and cannot be removed", "look who has it busy, then remove it")
-        for journal in facts.get("journals", ()):
+        for path in facts.get("undo_logs", ()):
             bad = True
-            said = f"the journal {journal} tells of changes that a guardian has not undone yet"
+            said = f"the undo log {path} tells of changes that a rollback helper has not undone yet"
             yield self.doubtful(name, said, "it does so at the end of its measurement, or the next agent does")
         if facts and not bad and not observed.repairs:
             yield self.well(name, "nothing")
