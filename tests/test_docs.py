@@ -24,10 +24,10 @@ from pytest_ipperf.core.inference.power import MIN_EPOCHS, detectable, minimum_d
 from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.measurement.path_proof import (
     ExpectedPath,
-    goodput_contradictions,
-    path_contradictions,
-    rate_contradictions,
-    run_contradictions,
+    goodput_violations,
+    path_violations,
+    proof_violations,
+    rate_violations,
 )
 from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.core.portable.registry import Registry
@@ -443,9 +443,9 @@ def test_the_proof_says_what_the_page_shows():
     facts = {"routes": {"client": native}, "fits": {1500: "no answer", 1501: "too big"}}
     routed = {"routes": {"client": {"device": "sit1", "type": 776}}}
     found = [
-        *path_contradictions(demanded[6], facts),
-        *path_contradictions(demanded[6], facts | routed),
-        *run_contradictions(demanded[6], seen),
+        *path_violations(demanded[6], facts),
+        *path_violations(demanded[6], facts | routed),
+        *proof_violations(demanded[6], seen),
     ]
     assert len(found) == 6
     shown = "".join(blocks(page("docs/proof.md"), ""))
@@ -460,10 +460,10 @@ def test_the_proof_says_of_tunnels_what_the_page_shows():
     seen = {"families": ["AF_INET6"], "peers": {demanded.server: 300}, "sources": [demanded.client], "completed": 300,
             "packets": {"ipv4": 0, "ipv6": 3600}, "protocol41": met, "bare_ipv6": {"in": 0, "out": 3600}}  # fmt: skip
     routes = [{"client": {**route, **change}} for change in ({"device": "eth0"}, {"mtu": 1400}, {"path_mtu": 1300})]
-    found = run_contradictions(demanded, seen)
+    found = proof_violations(demanded, seen)
     for each in routes:
-        found += path_contradictions(demanded, {"routes": each, "fits": {}})
-    found += path_contradictions(demanded, {"routes": {"client": route}, "fits": {}, "back": {1480: "no answer"}})
+        found += path_violations(demanded, {"routes": each, "fits": {}})
+    found += path_violations(demanded, {"routes": {"client": route}, "fits": {}, "back": {1480: "no answer"}})
     assert len(found) == 7
     shown = "".join(blocks(page("docs/proof.md"), ""))
     assert not [sentence for sentence in found if sentence not in shown]
@@ -482,11 +482,11 @@ def test_the_arms_of_the_proofs_page_have_the_devices_and_carriers_of_the_code()
 
 def test_the_proof_says_of_links_with_a_rate_what_the_page_shows():
     shown, layers = page("docs/proof.md"), HeaderOverhead(ipver=6, overhead_bytes=20)
-    moved = goodput_contradictions(1e8, layers, moved_bytes=11_675_000, time_s=1.0, bucket_bytes=16384)
+    moved = goodput_violations(1e8, layers, moved_bytes=11_675_000, time_s=1.0, bucket_bytes=16384)
     shaped = ExpectedPath(ipver=6, client="", server="", exclusive=True, rate_bit_s=1e8)
-    bare = path_contradictions(shaped, {"routes": {}, "fits": {}, "rates": {"server": {"eth0": 0.0}}})
+    bare = path_violations(shaped, {"routes": {}, "fits": {}, "rates": {"server": {"eth0": 0.0}}})
     assert len(bare) == 1
-    for sentence in (*rate_contradictions(1e8, {"client": 1.042e8}), *moved, *bare):
+    for sentence in (*rate_violations(1e8, {"client": 1.042e8}), *moved, *bare):
         assert sentence in "".join(blocks(shown, ""))
     ceilings = [ceiling_bit_s(1e8, each) / 1e6 for each in (HeaderOverhead(ipver=4), HeaderOverhead(ipver=6), layers)]
     assert "{:.2f} Mbit/s for `ipv4`, {:.2f} for `ipv6`, {:.2f} for `ipv6-tunnel`".format(*ceilings) in shown

@@ -118,11 +118,11 @@ def records(folder: str) -> Iterator[Records]:
         found.close()
 
 
-def story_of(found: Records, session: SessionRef, *, damage: list[str] | None = None) -> SessionSummary:
+def summary_of(found: Records, session: SessionRef, *, damage: list[str] | None = None) -> SessionSummary:
     """The story of a session, with the history of its cells over the sessions of its name, and the night it screened.
 
-    DamageError where not all of it can be known; where `damage` is a list, that gains the sentences, and the story has
-    what can be known.
+    DamageError where not all of it can be known; where `damage` is a list, that gains the sentences, and the session
+    summary has what can be known.
     """
     if session.entry is None:
         return read_session_summary(session.folder, damage=damage)
@@ -136,16 +136,16 @@ def story_of(found: Records, session: SessionRef, *, damage: list[str] | None = 
         damage.append(str(error))
     more: list[str] = []
     resume = found.archive.resume_of(session.entry)
-    story = read_session_summary(session.folder, resume=resume, damage=None if damage is None else more)
+    summary = read_session_summary(session.folder, resume=resume, damage=None if damage is None else more)
     if damage is not None:
         damage += [each for each in more if each not in damage]
-    if not story.saved:
-        return story
-    return replace(story, histories=found.archive.histories(session.name, saved=story.saved))
+    if not summary.saved:
+        return summary
+    return replace(summary, histories=found.archive.histories(session.name, saved=summary.saved))
 
 
 def _decided_again(archive: Archive, screening: Path) -> SessionSummary:
     """Decide the night again from the records, as its stored verdict has no measurements."""
     from pytest_ipperf.cli.night.decide import decide_again  # noqa: PLC0415 - loads scipy
 
-    return decide_again(archive, screening, read_verdict(archive.root, screening.name)).story
+    return decide_again(archive, screening, read_verdict(archive.root, screening.name)).summary

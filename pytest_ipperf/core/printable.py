@@ -8,19 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 
-def printable(said: str) -> str:
+def printable(text: str) -> str:
     """The same where all of it can be shown, with lines and tabs."""
     return (
-        said if said.isprintable() else "".join(each if each.isprintable() or each in "\n\t" else "?" for each in said)
+        text if text.isprintable() else "".join(each if each.isprintable() or each in "\n\t" else "?" for each in text)
     )
 
 
-def plain(answer: Any) -> Any:
-    """An answer with all of its words printable; numbers and bytes are as they came."""
-    if isinstance(answer, str):
-        return printable(answer)
-    if isinstance(answer, dict):
-        return {plain(key): plain(value) for key, value in answer.items()}
-    if isinstance(answer, list | tuple):
-        return type(answer)(map(plain, answer))
-    return answer
+def printable_values(reply: Any) -> Any:
+    """Return a reply with all of its texts printable; numbers and bytes are unchanged."""
+    if isinstance(reply, str):
+        return printable(reply)
+    if isinstance(reply, dict):
+        return {printable_values(key): printable_values(value) for key, value in reply.items()}
+    if isinstance(reply, list | tuple):
+        return type(reply)(map(printable_values, reply))
+    return reply

@@ -175,7 +175,7 @@ def _version(measurement: Measurement, conditions: Conditions) -> str:
         reference=conditions.reference,
         size=f"{design.run_s:g}s+{design.warmup_s:g}s" if flows else f"{connections}x",
         deadline_s=conditions.deadline_s,
-        state=conditions.state.lasting_digest,
+        state=conditions.state.digest_without_password,
     )
 
 
@@ -183,7 +183,7 @@ def _side(measurement: Measurement, arm: Arm, metric: str, epochs: int) -> ArmSu
     """The summary of an arm's first epochs; the reference goes on where another arm is still undecided."""
     runs = [run for run in measurement.runs if run.epoch < epochs]
     rows = [row for epoch in range(epochs) for row in measurement.rows.get((arm, epoch), ())]
-    summary = summarise(arm, metric, runs, rows, _SUMMARISED, floor_s=measurement.baseline_costs.get(arm))
+    summary = summarise(arm, metric, runs, rows, _SUMMARISED, baseline_cost_s=measurement.baseline_costs.get(arm))
     workload, own = measurement.plan.workload, [run for run in runs if run.arm == arm]
     trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
     rate_bit_s, around = measurement.network.links.rate_bit_s, layers(arm, workload)

@@ -18,7 +18,7 @@ from pytest_ipperf.core.inference.interim_analysis import effects_at, is_undecid
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.outcome import RunData, completed_s
-from pytest_ipperf.core.measurement.path_proof import rate_misses
+from pytest_ipperf.core.measurement.path_proof import rate_shortfalls
 from pytest_ipperf.core.measurement.run import Run, leading
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
@@ -365,7 +365,7 @@ class _Course:
 
     def _note_misses(self, arm: Arm, trains: TrainRates, where: str) -> None:
         """Only for the first time, as a busy machine makes it happen often, and the table tells of all."""
-        rate_bit_s, missed = self.testbed.links.rate_bit_s, rate_misses(self.testbed.links.rate_bit_s, trains)
+        rate_bit_s, missed = self.testbed.links.rate_bit_s, rate_shortfalls(self.testbed.links.rate_bit_s, trains)
         if missed and arm not in self.slow:
             self.slow.add(arm)
             self.observer.note(

@@ -27,29 +27,29 @@ SESSION_SCHEMA = 1
 """The same of a session's."""
 
 
-def session_document(story: SessionSummary) -> dict[str, Any]:
+def session_document(summary: SessionSummary) -> dict[str, Any]:
     """Return all data of a session but its samples; its night, where it was the screening of one, is part of it."""
-    night = story.night and night_document(
-        story.night, session=story.name, saved=story.saved, began_at=story.began_at, seconds=story.seconds
+    night = summary.night and night_document(
+        summary.night, session=summary.name, saved=summary.saved, began_at=summary.began_at, seconds=summary.seconds
     )
     found: dict[str, Any] = plain(
         {
             "schema": SESSION_SCHEMA,
             "made_by": _maker(),
-            "state": story.completeness.state.value,
-            "banner": story.completeness.banner,
-            "cells_measured": story.completeness.measured if story.completeness.planned is not None else None,
-            "cells_planned": story.completeness.planned,
-            "session": story.name,
-            "folder": story.folder,
-            "saved": story.saved,
-            "began_at": story.began_at,
-            "seconds": story.seconds,
-            "question": story.question,
-            "records": [dataclasses.asdict(record) for record in story.records],
-            "troubles": [dataclasses.asdict(trouble) for trouble in story.troubles],
-            "hosts": [dataclasses.asdict(host) for host in story.hosts],
-            "notes": story.notes,
+            "state": summary.completeness.state.value,
+            "banner": summary.completeness.banner,
+            "cells_measured": summary.completeness.measured if summary.completeness.planned is not None else None,
+            "cells_planned": summary.completeness.planned,
+            "session": summary.name,
+            "folder": summary.folder,
+            "saved": summary.saved,
+            "began_at": summary.began_at,
+            "seconds": summary.seconds,
+            "question": summary.question,
+            "records": [dataclasses.asdict(record) for record in summary.records],
+            "troubles": [dataclasses.asdict(trouble) for trouble in summary.troubles],
+            "hosts": [dataclasses.asdict(host) for host in summary.hosts],
+            "notes": summary.notes,
             "night": night,
         }
     )

@@ -1,7 +1,7 @@
 """The store: what is kept of every session, appended as it comes, read back whole, and found again by an index."""
 
 from pytest_ipperf.store.archive import FRESH, LAST, Archive
-from pytest_ipperf.store.atomic_files import write_whole
+from pytest_ipperf.store.atomic_files import write_atomically
 from pytest_ipperf.store.history.acceptances import accept, acceptances, withdraw
 from pytest_ipperf.store.history.nights import (
     LOST,
@@ -42,5 +42,5 @@ __all__ = [
     "run_folder",
     "sealed_verdict",
     "withdraw",
-    "write_whole",
+    "write_atomically",
 ]

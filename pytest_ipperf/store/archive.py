@@ -1,4 +1,4 @@
-"""The archive: all sessions of a folder of records, by name; and the history of a cell over them."""
+"""Archive of a folder of records: find sessions by name, and read the history of a cell over them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Archive:
     @property
     def notes(self) -> list[str]:
         """Of the index, of nights without a verdict to read, and of the sessions whose records cannot be read."""
-        rows = self._index.ask("SELECT trouble FROM session WHERE trouble != '' ORDER BY began_at, name")
+        rows = self._index.query("SELECT trouble FROM session WHERE trouble != '' ORDER BY began_at, name")
         return [*self._index.notes, *self._index.unread.values(), *(trouble for (trouble,) in rows)]
 
     def close(self) -> None:
@@ -73,9 +73,9 @@ class Archive:
         One of which nothing can be read is among them, without a name that it was saved under.
         """
         counts: dict[int, dict[str, int]] = {}
-        for number, verdict, cells in self._index.ask("SELECT session, verdict, cells FROM tally"):
+        for number, verdict, cells in self._index.query("SELECT session, verdict, cells FROM tally"):
             counts.setdefault(number, {})[verdict] = cells
-        rows = self._index.ask(
+        rows = self._index.query(
             "SELECT id, name, began_at, seconds, status, design, saved, version, arguments, undecided, troubles, "
             "trouble, light, schema, measured, planned, missing, "
             "EXISTS (SELECT 1 FROM journal WHERE journal.session = session.id AND half) FROM session "
@@ -153,7 +153,7 @@ class Archive:
 
         A session of which not even its beginning can be read may have been one of that name.
         """
-        rows = self._index.ask(_DAMAGE, saved, before)
+        rows = self._index.query(_DAMAGE, saved, before)
         nights = [why for name, why in self._unread(saved) if name < before]
         return [*(trouble for (trouble,) in rows), *nights]
 
@@ -163,30 +163,30 @@ class Archive:
         """Return the findings of a session by key; DamageError where its records are damaged."""
         if entry.trouble:
             raise DamageError(entry.trouble)
-        rows = self._index.ask(_OF_SESSION, entry.name)
+        rows = self._index.query(_OF_SESSION, entry.name)
         if len(rows) < sum(entry.verdicts.values()):
-            self._index.make_anew()
-            rows = self._index.ask(_OF_SESSION, entry.name)
+            self._index.rebuild()
+            rows = self._index.query(_OF_SESSION, entry.name)
         return {entry.key: entry for entry in map(_entry_of_row, rows)}
 
     def keys(self, text: str) -> list[HistoryKey]:
         """The keys of cells in which that text occurs."""
-        return [HistoryKey(*row) for row in self._index.ask(
+        return [HistoryKey(*row) for row in self._index.query(
             "SELECT cell, metric, version FROM key WHERE instr(cell, ?) ORDER BY cell, metric, version", text
         )]  # fmt: skip
 
     def history(self, key: HistoryKey, *, saved: str = "", most: int = 400) -> list[HistoryEntry]:
         """What the last sessions found of a key, the oldest first; with `saved` those of that name."""
-        return [_entry_of_row(row) for row in reversed(self._index.ask(_OF_KEY, *key, saved, saved, most))]
+        return [_entry_of_row(row) for row in reversed(self._index.query(_OF_KEY, *key, saved, saved, most))]
 
     def histories(self, session: str, *, saved: str, most: int = 60) -> dict[HistoryKey, list[HistoryEntry]]:
         """What the last sessions of the name `saved` that began before a session found of each of its cells.
 
         The oldest first; all of them, for a person to look at.
         """
-        keys = {number: HistoryKey(*key) for number, *key, _ in self._index.ask(_ORIGINS, session)}
+        keys = {number: HistoryKey(*key) for number, *key, _ in self._index.query(_ORIGINS, session)}
         found, words = dict[int, list[HistoryEntry]](), self._words()
-        for earlier in self._index.ask(_BEFORE, saved, session)[:most]:
+        for earlier in self._index.query(_BEFORE, saved, session)[:most]:
             for number, _, entry in self._found(earlier, keys, words, everything=True):
                 found.setdefault(number, []).append(entry)
         return _by_key(found)
@@ -198,11 +198,11 @@ class Archive:
         night found, sound or not. Nights have a verdict: what was broken off, or was none, is not among them. What was
         taken over from another session counts once, and never for the session that has it too.
         """
-        own = self._index.ask(_ORIGINS, session)
+        own = self._index.query(_ORIGINS, session)
         wanted = {number: HistoryKey(*key) for number, *key, _ in own}
         seen, left = {(row[0], row[-1]) for row in own}, dict.fromkeys(wanted, most)
         found, words = dict[int, list[HistoryEntry]](), self._words()
-        nights = [row for row in self._index.ask(_BEFORE, saved, session) if row[-1] is not None]
+        nights = [row for row in self._index.query(_BEFORE, saved, session) if row[-1] is not None]
         for night in nights:
             for number, origin, entry in self._found(night, wanted, words, everything=night is nights[0]):
                 if (number, origin) in seen:
@@ -217,14 +217,14 @@ class Archive:
         return _by_key(found)
 
     def _words(self) -> dict[int, str]:
-        return dict(self._index.ask("SELECT id, text FROM word"))
+        return dict(self._index.query("SELECT id, text FROM word"))
 
     def _found(
         self, session: Sequence[Any], keys: Mapping[int, HistoryKey], words: Mapping[int, str], *, everything: bool
     ) -> Iterator[tuple[int, str, HistoryEntry]]:
         """What a session found of these keys, with the name of the session that measured it."""
         at, name, began_at, _ = session
-        for number, origin, *row in self._index.ask(_OF_KEYS, at, json.dumps(sorted(keys)), everything):
+        for number, origin, *row in self._index.query(_OF_KEYS, at, json.dumps(sorted(keys)), everything):
             if not {origin, *(row[place] for place in _WORDS)} <= words.keys():
                 raise LabError(f"index: {self.root / FILE} lacks rows; remove it")
             for place in _WORDS:
@@ -236,7 +236,7 @@ class Archive:
 
         LabError where its verdict cannot be read, or that of a later one which may have the name.
         """
-        found = self._index.ask(_LAST_NIGHT, saved, before, before)
+        found = self._index.query(_LAST_NIGHT, saved, before, before)
         last = found[0][0] if found else ""
         for name, why in self._unread(saved):
             if last < name and (not before or name < before):
@@ -246,7 +246,7 @@ class Archive:
     def _unread(self, saved: str) -> Iterator[tuple[str, str]]:
         """Yield the nights whose verdict cannot be read, with a sentence, but those of sessions of another name."""
         for name, why in sorted(self._index.unread.items()):
-            if self._index.ask("SELECT saved FROM session WHERE name = ?", name) in ([], [(saved,)]):
+            if self._index.query("SELECT saved FROM session WHERE name = ?", name) in ([], [(saved,)]):
                 yield name, why
 
 

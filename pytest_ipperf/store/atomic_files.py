@@ -1,4 +1,4 @@
-"""Files whole or not at all: what is read is a file, and what is written is never half of one."""
+"""Write files atomically: a reader sees the old file or the new one, never half of one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_is_file(path: Path) -> None:
         raise OSError(errno.EINVAL, "it is no file", str(path))
 
 
-def write_whole(path: Path, data: bytes) -> Path:
+def write_atomically(path: Path, data: bytes) -> Path:
     """Writes a file beside its place first; OSError where that cannot be done, and then what was there stays.
 
     What is no file, as a terminal or a pipe, is written as it is.

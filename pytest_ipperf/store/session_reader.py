@@ -1,4 +1,4 @@
-"""Reading a session's records back: what is whole in them, however the session ended.
+"""Read a session's event logs back, however the session ended.
 
 An event log is read up to its first line that is none: half a line at its end is what a killed session may leave, and
 zeros are what a loss of power may; anything else is damage. What the samples of a workload lack makes it incomplete.
@@ -15,7 +15,7 @@ from zlib import crc32
 
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.store.log import kinds
+from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.events import Event, ReadPosition, read_events
 from pytest_ipperf.store.log.migration import Facts
 
@@ -31,8 +31,8 @@ class StoredWorkload:
     `complete` is empty where the workload was broken off, `broken` says how if it was in order.
     """
 
-    packed: Path
-    begun: Facts
+    samples_file: Path
+    workload_event: Facts
     epochs: list[Facts] = field(default_factory=list)
     runs: list[Facts] = field(default_factory=list)
     baseline_costs: list[Facts] = field(default_factory=list)
@@ -42,7 +42,7 @@ class StoredWorkload:
     @property
     def whole(self) -> bool:
         """Whether the samples of all runs are there."""
-        size = self.packed.stat().st_size if self.packed.is_file() else 0
+        size = self.samples_file.stat().st_size if self.samples_file.is_file() else 0
         return all(run["offset"] + _packed_bytes(run) <= size for run in self.runs)
 
     def samples(self) -> Iterator[array[float]]:
@@ -50,12 +50,12 @@ class StoredWorkload:
 
         Of a workload that is `whole`; DamageError where they are not those that were written down.
         """
-        with self.packed.open("rb") as file:
+        with self.samples_file.open("rb") as file:
             for run in self.runs:
                 file.seek(run["offset"])
                 packed = file.read(_packed_bytes(run))
                 if len(packed) != _packed_bytes(run) or run.get("samples_crc32", crc32(packed)) != crc32(packed):
-                    place = f"{self.packed} from byte {run['offset']} on"
+                    place = f"{self.samples_file} from byte {run['offset']} on"
                     raise DamageError(f"samples: {place} is damaged: these are not the samples that were written down")
                 yield array("d", packed)
 
@@ -74,7 +74,7 @@ class StoredSession:
     folder: Path
     facts: Facts
     workloads: Mapping[str, StoredWorkload]
-    taken_over: Mapping[str, Path]
+    reused: Mapping[str, Path]
     half: bool = False
 
     @property
@@ -96,7 +96,7 @@ def read_session(
     """
     if not folder.is_dir():
         raise UsageError(f"session {folder} is not there")
-    reading = _Reading([] if answers is None else answers, short=short)
+    reader = _SessionReader([] if answers is None else answers, short=short)
     found: list[DamageError] = []
     try:
         paths = event_logs_in(folder)
@@ -104,19 +104,19 @@ def read_session(
         raise not_listed(folder, error) from None
     for path in paths:
         try:
-            reading.journal(path)
+            reader.read_log(path)
         except DamageError as error:
             found.append(error)
-    found += missing(folder, reading.files)
-    if found and (damage is None or not reading.sessions):
+    found += missing(folder, reader.files)
+    if found and (damage is None or not reader.sessions):
         raise found[0]
-    if not reading.sessions:
+    if not reader.sessions:
         raise UsageError(f"session {folder} has no records: no event log in it begins with an event 'session'")
     if damage is not None:
         damage += map(str, found)
     # Each process says when it began itself.
-    first = min(reading.sessions, key=lambda event: float(event["at"]))
-    return StoredSession(folder, first, reading.workloads, reading.taken_over, reading.half)
+    first = min(reader.sessions, key=lambda event: float(event["at"]))
+    return StoredSession(folder, first, reader.workloads, reader.reused, reader.half)
 
 
 def records_in(folder: Path) -> list[Record]:
@@ -131,7 +131,7 @@ def event_logs_in(folder: Path) -> list[Path]:
 
     A file whose name is not UTF-8 is somebody else's: writers are `main` and the workers of xdist.
     """
-    return sorted(path for path in folder.iterdir() if path.suffix == ".jsonl" and kinds.key(path.name))
+    return sorted(path for path in folder.iterdir() if path.suffix == ".jsonl" and valid.key(path.name))
 
 
 def not_listed(folder: Path, error: OSError) -> DamageError:
@@ -155,7 +155,7 @@ def missing(folder: Path, files: Mapping[str, int]) -> list[DamageError]:
     return lost
 
 
-class _Reading:
+class _SessionReader:
     """The event logs of a session on their way, one after another, event by event."""
 
     def __init__(self, answers: list[Event], *, short: bool) -> None:
@@ -169,24 +169,24 @@ class _Reading:
         self.workloads: dict[str, StoredWorkload] = {}
 
     @property
-    def taken_over(self) -> dict[str, Path]:
+    def reused(self) -> dict[str, Path]:
         """Each process says what is to be taken over, and only one finds that it cannot be."""
         return {name: folder for name, folder in self._taken.items() if name not in self._anew}
 
-    def journal(self, path: Path) -> None:
+    def read_log(self, path: Path) -> None:
         """Read an event log up to where it can be read; DamageError where it cannot be read to its end."""
         found: dict[str, StoredWorkload] = {}
         place = ReadPosition()
         try:
             for event in read_events(path, place):
-                self._take(event, found, path)
+                self._apply(event, found, path)
         finally:
             self.half |= place.half
             for name, workload in found.items():
                 if workload.complete or name not in self.workloads:  # a worker that died left its share to another
                     self.workloads[name] = workload
 
-    def _take(self, event: Event, found: dict[str, StoredWorkload], path: Path) -> None:
+    def _apply(self, event: Event, found: dict[str, StoredWorkload], path: Path) -> None:
         kind, facts = event.kind, event.facts
         if kind in _ANSWERS:
             self._answers.append(event)
@@ -206,16 +206,16 @@ class _Reading:
     def _add(self, workload: StoredWorkload, kind: str, event: Facts) -> None:
         if kind in ("epoch", "run", "floor"):
             {"epoch": workload.epochs, "run": workload.runs, "floor": workload.baseline_costs}[kind].append(
-                self._shortened(event) if self._short else event
+                self._selected_facts(event) if self._short else event
             )
         elif kind == "complete":
             workload.complete.update(event)
         elif kind == "broken":
             workload.broken.append(event["sentence"])
 
-    def _shortened(self, event: Facts) -> Facts:
-        shortened = {name: event[name] for name in _SHORT if name in event}
-        if "columns" in shortened:  # all runs have the same few
-            columns = tuple(shortened["columns"])
-            shortened["columns"] = self._columns.setdefault(columns, columns)
-        return shortened
+    def _selected_facts(self, event: Facts) -> Facts:
+        selected = {name: event[name] for name in _SHORT if name in event}
+        if "columns" in selected:  # all runs have the same few
+            columns = tuple(selected["columns"])
+            selected["columns"] = self._columns.setdefault(columns, columns)
+        return selected

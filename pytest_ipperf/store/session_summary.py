@@ -138,7 +138,7 @@ def _measured(kept: StoredSession) -> Iterator[tuple[str, StoredWorkload]]:
     """Of each workload where it was measured; an earlier session that is no longer there has taken its own along."""
     yield from kept.workloads.items()
     earlier: dict[Path, Mapping[str, StoredWorkload]] = {}
-    for name, folder in kept.taken_over.items():
+    for name, folder in kept.reused.items():
         if folder not in earlier:
             earlier[folder] = _workloads(folder)
         if name not in kept.workloads and name in earlier[folder]:
@@ -149,7 +149,7 @@ def _lost_samples(measured: Iterable[tuple[str, StoredWorkload]]) -> Iterator[st
     """A sentence about each workload that was complete, and of which samples are no longer there."""
     for name, workload in measured:
         if workload.complete and not workload.whole:
-            yield f"samples of {name} are missing in {workload.packed}: what is made of them is left out"
+            yield f"samples of {name} are missing in {workload.samples_file}: what is made of them is left out"
 
 
 def _workloads(folder: Path) -> Mapping[str, StoredWorkload]:

@@ -149,7 +149,8 @@ def _measure(journal: EventLog, seed: int) -> None:
     journal.append("note", {"text": "the qdisc is not the usual one"})
     links = {"rate_bit_s": 0.0, "loss": 0.0, "delay_s": 0.0}
     journal.append("complete", {
-        "workload": name, "testbed": BUILTIN["lab"], "state": STATE.lasting_digest, "asked": {}, "service": service,
+        "workload": name, "testbed": BUILTIN["lab"], "state": STATE.digest_without_password, "asked": {},
+        "service": service,
         "network": {"links": links, "one_machine": True, "backends": {}, "client_hosts": []}, "looks": {"ipv6": 1},
         "answered": [], "trouble": {}, "stopped": "", "seconds": [1.5],
     })  # fmt: skip

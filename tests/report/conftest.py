@@ -218,7 +218,7 @@ def samples_of(records, failures=()):
 
 
 @functools.cache
-def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
+def night_summary(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
     """A night with a red cell, an accepted one, one that is missing, one undecided, and one with trouble."""
     arms = ("ipv6", "ipv6-tunnel", "ipv6-isatap", "ipv4-twin")
     ratio = {"ipv6": 1.01, "ipv6-tunnel": 1.03, "ipv6-isatap": 1.035, "ipv4-twin": 1.0}
@@ -274,5 +274,5 @@ def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
 
 @pytest.fixture(scope="session")
 def factory():
-    """Functions that make records and stories: `application`, `past_of`, `samples_of`, `night_story`."""
-    return SimpleNamespace(application=application, past_of=past_of, samples_of=samples_of, night_story=night_story)
+    """Functions that make records and stories: `application`, `past_of`, `samples_of`, `night_summary`."""
+    return SimpleNamespace(application=application, past_of=past_of, samples_of=samples_of, night_summary=night_summary)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
-from pytest_ipperf.core.portable.factor import levels_of_text
+from pytest_ipperf.core.portable.factor import levels_from_text
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
@@ -40,7 +40,7 @@ def _own_tmpdir(tmp_path, monkeypatch):
 
 
 def work(protocol, *, own="", payload=1024, connections=2):
-    levels = levels_of_text(PROTOCOLS[protocol].factors, own)
+    levels = levels_from_text(PROTOCOLS[protocol].factors, own)
     return Workload(
         testbed="lab", protocol=protocol, client=LEAN, connections=connections, payload_bytes=payload, levels=levels
     )

@@ -139,7 +139,7 @@ def test_bind_answers_padded_queries_with_records_of_no_age(address, size, ports
 @both_families
 def test_bind_answers_by_tcp_too(address, ports):
     response = ask(address, port_of("bind", ports), dns.query(HOST, dns.TYPE_A, 7), socket.SOCK_STREAM)
-    assert dns.answer(response, dns.question(HOST, dns.TYPE_A), ("127.0.0.1",)) == dns.Answer("127.0.0.1")
+    assert dns.answer(response, dns.question(HOST, dns.TYPE_A), ("127.0.0.1",)) == dns.DnsAnswer("127.0.0.1")
 
 
 # --- look-ups measured ------------------------------------------------------------------------------------------------

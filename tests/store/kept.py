@@ -43,7 +43,7 @@ def record(number: int = 1, ratio: float = 1.0, *, epochs: int = 10, spread: flo
     ]  # fmt: skip
     effect = compare(runs, test, reference, metric)
     cell = more.pop("cell", f"lab-http-c{number}-10k-ipv6")
-    told = Record(
+    plain = Record(
         cell=cell, testbed="lab", protocol="http", connections=number, payload_bytes=10240, ipver=6,
         transport="native", twin=False, client="lean", server="apache 2.4", metric=metric.name, design="nightly",
         judges=True, seed=7, look=1, looks=1, epochs=epochs, blocks=blocks, deadline_s=10.0,
@@ -53,7 +53,7 @@ def record(number: int = 1, ratio: float = 1.0, *, epochs: int = 10, spread: flo
         reasons=(), sentence="", change_unit=UNITS_OF_CHANGE[metric.scale], workload_version="1-apache-ipv4",
         fingerprint=FINGERPRINT, nodeid=f"{SUITE}::test_http[{cell}]",
     )  # fmt: skip
-    judged = told.judged(judge(effect, Margin.parse(more.pop("margin", metric.margin.partition(",")[0]))))
+    judged = plain.judged(judge(effect, Margin.parse(more.pop("margin", metric.margin.partition(",")[0]))))
     return dataclasses.replace(judged, **more)
 
 
@@ -106,19 +106,19 @@ def keep(
 ) -> Path:
     """The folder of a session with these records; with `troubles` by kind, and an end unless `status` is None."""
     folder = root / "runs" / name_of(number)
-    journal = EventLog(folder, "main")
+    event_log = EventLog(folder, "main")
     hosts = more.pop("hosts", {"client": HOST, "server": HOST})
-    journal.append("session", facts(number, **more))
-    journal.append("workload", {"workload": "lab-http-c1-10k", "seed": 7, "order": []})
-    journal.append("epoch", {"workload": "lab-http-c1-10k", "epoch": 0, "server": "apache 2.4", "fingerprint": hosts})
+    event_log.append("session", facts(number, **more))
+    event_log.append("workload", {"workload": "lab-http-c1-10k", "seed": 7, "order": []})
+    event_log.append("epoch", {"workload": "lab-http-c1-10k", "epoch": 0, "server": "apache 2.4", "fingerprint": hosts})
     for each in records:
-        journal.append("record", dataclasses.asdict(each))
+        event_log.append("record", dataclasses.asdict(each))
     for kind, nodeid in (troubles or {}).items():
-        told = {"nodeid": nodeid, "sentence": f"{kind} indeed"}
-        journal.append("undecided" if kind == "inconclusive" else "trouble", told | {"kind": kind})
+        answer = {"nodeid": nodeid, "sentence": f"{kind} indeed"}
+        event_log.append("undecided" if kind == "inconclusive" else "trouble", answer | {"kind": kind})
     if status is not None:
-        journal.append("end", {"status": status, "seconds": 61.5})
-    journal.close()
+        event_log.append("end", {"status": status, "seconds": 61.5})
+    event_log.close()
     return folder
 
 

@@ -84,9 +84,9 @@ def test_a_session_is_found_by_what_a_person_calls_it(archive, name, number):
     ],
 )
 def test_a_session_that_is_not_there_is_told_with_what_is(archive, root, name, said):
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as raised:
         archive.find(name)
-    assert str(told.value).startswith(said.format(root=root))
+    assert str(raised.value).startswith(said.format(root=root))
 
 
 def test_what_a_session_found_is_as_its_records_have_it(archive):
@@ -138,10 +138,10 @@ def held_to(root, number, **more):
 def rule(root, number, status=0, red=()):
     """Ends the night of that day."""
     cells = [{"cell": key.cell, "metric": key.metric, "ruling": "exceeds"} for key in red]
-    told = {"session": name_of(number), "saved": "main", "status": status, "cells": cells}
+    verdict = {"session": name_of(number), "saved": "main", "status": status, "cells": cells}
     folder = root / "nights" / name_of(number)
     folder.mkdir(parents=True)
-    (folder / "verdict.json").write_text(json.dumps(told | {"began_at": BEGAN + 86400 * number}))
+    (folder / "verdict.json").write_text(json.dumps(verdict | {"began_at": BEGAN + 86400 * number}))
 
 
 def test_a_night_is_held_to_nights_that_have_a_verdict(tmp_path):
@@ -162,9 +162,9 @@ def test_what_was_taken_over_counts_once_and_never_for_who_took_it(tmp_path):
     keep(tmp_path, 4, [record(1)], saved="main")
     assert held_to(tmp_path, 4) == [name_of(3)]
     assert held_to(tmp_path, 3) == []
-    journal = EventLog(tmp_path / "runs" / name_of(0), "main")
-    journal.append("end", {"status": 0, "seconds": 1})
-    journal.close()
+    event_log = EventLog(tmp_path / "runs" / name_of(0), "main")
+    event_log.append("end", {"status": 0, "seconds": 1})
+    event_log.close()
     rule(tmp_path, 0)
     assert held_to(tmp_path, 3) == []
 
@@ -192,9 +192,9 @@ def test_a_session_began_with_the_first_of_its_journals_whichever_was_seen_first
     folder = keep(tmp_path, 1, [record(1)], saved="main")
     Archive(tmp_path).close()
     for writer, at in (("gw0", BEGAN + 90000.0), ("zz", BEGAN + 86000.0)):
-        journal = EventLog(folder, writer)
-        journal.append("session", facts(1, saved="main", at=at))
-        journal.close()
+        event_log = EventLog(folder, writer)
+        event_log.append("session", facts(1, saved="main", at=at))
+        event_log.close()
     rule(tmp_path, 1)
     with contextlib.closing(Archive(tmp_path)) as archive:
         assert archive.find("last").began_at == BEGAN + 86000 == read_session_summary(folder).began_at
@@ -229,10 +229,10 @@ def test_a_night_marks_what_no_later_one_is_compared_with(tmp_path):
         {"cell": key.cell, "metric": key.metric, "ruling": "exceeds" if key == ONE else "within"} for key in (ONE, TWO)
     ]
     for number, status in ((1, 1), (2, 11)):
-        told = {"session": name_of(number), "saved": "main", "status": status, "cells": cells}
+        verdict = {"session": name_of(number), "saved": "main", "status": status, "cells": cells}
         folder = tmp_path / "nights" / name_of(number)
         folder.mkdir(parents=True)
-        (folder / "verdict.json").write_text(json.dumps(told))
+        (folder / "verdict.json").write_text(json.dumps(verdict))
     for _ in range(2):
         archive = Archive(tmp_path)
         assert [entry.gate_status for entry in archive.sessions()] == [None, 1, 11]
@@ -240,9 +240,9 @@ def test_a_night_marks_what_no_later_one_is_compared_with(tmp_path):
         assert [past.sound for past in archive.history(TWO)] == [True, True, False]
         archive.close()
         # What was marked stays marked when the session is read on, and when it comes back from elsewhere.
-        journal = EventLog(tmp_path / "runs" / name_of(1), "main")
-        journal.append("end", {"status": 0, "seconds": 1})
-        journal.close()
+        event_log = EventLog(tmp_path / "runs" / name_of(1), "main")
+        event_log.append("end", {"status": 0, "seconds": 1})
+        event_log.close()
     moved = (tmp_path / "runs" / name_of(1)).rename(tmp_path / "elsewhere")
     archive = Archive(tmp_path)
     assert len(archive.history(ONE)) == 2

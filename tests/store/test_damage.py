@@ -50,7 +50,7 @@ def root(whole, tmp_path):
     return Path(shutil.copytree(whole, tmp_path / "records"))
 
 
-def told(root):
+def reported(root):
     """All that the archive answers, and what it says beside that."""
     archive = Archive(root)
     entries = [entry for entry in archive.sessions() if not entry.trouble]
@@ -73,7 +73,7 @@ def damaged(name, line):
 
 @pytest.fixture
 def there(whole):
-    found, notes = told(whole)
+    found, notes = reported(whole)
     assert notes == []
     assert len(found[2]) == NIGHTS
     return found
@@ -84,7 +84,7 @@ def there(whole):
 
 def test_a_removed_index_is_made_anew_without_a_word(root, there):
     (root / FILE).unlink()
-    assert told(root) == (there, [])
+    assert reported(root) == (there, [])
     assert (root / FILE).exists()
 
 
@@ -134,11 +134,11 @@ def _leave_journal(path):
 )
 def test_a_damaged_index_is_made_anew_and_said(root, there, spoil, why):
     spoil(root / FILE)
-    found, notes = told(root)
+    found, notes = reported(root)
     assert found == there
     (note,) = notes
     assert re.fullmatch(rf"index: {root}/{FILE} was damaged \(({why})\) and is made anew from the records", note)
-    assert told(root) == (there, [])
+    assert reported(root) == (there, [])
     assert [path.name for path in root.glob(f"{FILE}*")] == [FILE]
 
 
@@ -150,7 +150,7 @@ def test_bits_that_turned_in_the_index_change_no_answer(root, there, seed):
     for _ in range(draw.choice((1, 8, 60))):
         data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
     (root / FILE).write_bytes(data)
-    found, notes = told(root)
+    found, notes = reported(root)
     assert found == there
     assert all(" was damaged (" in note for note in notes)
 
@@ -163,18 +163,18 @@ def test_an_index_of_another_version_is_made_anew_without_a_word(root, there, ve
     base.execute(f"PRAGMA user_version = {version}")
     base.commit()
     base.close()
-    assert told(root) == (there, [])
+    assert reported(root) == (there, [])
 
 
 def test_an_empty_index_is_made_anew_without_a_word(root, there):
     (root / FILE).write_bytes(b"")
-    assert told(root) == (there, [])
+    assert reported(root) == (there, [])
 
 
 def test_an_index_that_cannot_be_a_file_is_made_in_memory(root, there):
     (root / FILE).unlink()
     (root / FILE).mkdir()
-    found, notes = told(root)
+    found, notes = reported(root)
     assert found == there
     assert notes == [
         f"index: {root}/{FILE} cannot be written (unable to open database file); it is made in memory for this time"
@@ -239,9 +239,9 @@ def test_a_damaged_line_is_named_behind_it_nothing_is_read_and_no_answer_is_made
     else:
         path.write_bytes(path.read_bytes() + line)
     if not last:
-        journal = EventLog(folder, "main")
-        journal.append("end", {"status": 0, "seconds": 1})
-        journal.close()
+        event_log = EventLog(folder, "main")
+        event_log.append("end", {"status": 0, "seconds": 1})
+        event_log.close()
     damage = damaged(name_of(NIGHTS), number)
     for _ in range(2):
         archive = Archive(root)
@@ -291,9 +291,9 @@ def test_the_index_hides_no_damage_that_came_after_it(root, there, how):
     if how == "rights":
         path.rmdir()
     path.write_bytes(whole)
-    assert told(root) == (there, [])
+    assert reported(root) == (there, [])
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert told(root) == (there, [])
+    assert reported(root) == (there, [])
 
 
 @pytest.mark.parametrize(
@@ -320,9 +320,9 @@ def test_a_record_with_values_that_no_record_has_is_damage_of_its_line(root, the
     folder = keep(root, NIGHTS, [], status=None)
     path = folder / "main.jsonl"
     number = path.read_bytes().count(b"\n") + 1
-    journal = EventLog(folder, "main")
-    journal.append("record", dataclasses.asdict(record(1)) | wrong)
-    journal.close()
+    event_log = EventLog(folder, "main")
+    event_log.append("record", dataclasses.asdict(record(1)) | wrong)
+    event_log.close()
     for _ in range(2):
         archive = Archive(root)
         (note,) = archive.notes
@@ -338,9 +338,9 @@ def test_a_record_with_values_that_no_record_has_is_damage_of_its_line(root, the
 def test_an_end_that_is_none_is_damage_of_its_line(root, wrong):
     folder = keep(root, NIGHTS, [record(1)], status=None)
     number = (folder / "main.jsonl").read_bytes().count(b"\n") + 1
-    journal = EventLog(folder, "main")
-    journal.append("end", wrong)
-    journal.close()
+    event_log = EventLog(folder, "main")
+    event_log.append("end", wrong)
+    event_log.close()
     archive = Archive(root)
     (note,) = archive.notes
     assert note.startswith(damaged(name_of(NIGHTS), number))
@@ -365,7 +365,7 @@ def test_records_of_a_version_that_is_not_read_are_said_and_the_others_are_there
     folder = keep(root, NIGHTS, [record(1)], schema=schema)
     sentence = f"has records of schema {schema}; this version reads schemas 5 to 7{remedy}"
     for _ in range(2):
-        found, notes = told(root)
+        found, notes = reported(root)
         assert (found, notes) == (there, [f"session {folder.name} {sentence}"])
         with contextlib.closing(Archive(root)) as archive:  # nobody who asks for the last one gets another
             assert (archive.find("last").name, archive.find("last").verdicts) == (folder.name, {})
@@ -375,7 +375,7 @@ def test_records_of_a_version_that_is_not_read_are_said_and_the_others_are_there
 
 def test_a_session_that_was_removed_is_gone_without_a_word(root):
     shutil.rmtree(root / "runs" / name_of(1))
-    found, notes = told(root)
+    found, notes = reported(root)
     assert [name for name, *_ in found[0]] == [name_of(0), name_of(2), name_of(3)]
     assert ([past.session for past in found[2]], notes) == ([name_of(0), name_of(2), name_of(3)], [])
 
@@ -385,7 +385,7 @@ def test_a_session_that_may_not_be_read_is_said_and_the_others_are_there(root, t
     path = root / "runs" / name_of(NIGHTS) / "main.jsonl"
     path.mkdir(parents=True)
     for _ in range(2):
-        found, notes = told(root)
+        found, notes = reported(root)
         assert (found, notes) == (there, [f"session {name_of(NIGHTS)}: main.jsonl cannot be read (Is a directory)"])
 
 
@@ -400,7 +400,7 @@ def test_what_has_a_sessions_name_and_is_no_session_is_said_and_the_others_are_t
         folder.symlink_to(folder if what == "loop" else root / "gone")
     (root / "runs" / "README").write_text("what lies here")
     for _ in range(2):
-        found, notes = told(root)
+        found, notes = reported(root)
         assert found == there
         words = "has no records: no event log in it begins with an event 'session'"
         assert notes == [f"session {name_of(NIGHTS)} {words}"]
@@ -416,7 +416,7 @@ def test_a_journal_that_is_no_file_keeps_nobody_waiting(root, there, what):
         path.symlink_to(path if what == "loop" else root / "gone")
     why = {"fifo": "it is no file", "loop": "Too many levels of symbolic links", "nowhere": "No such file or directory"}
     for _ in range(2):
-        found, notes = told(root)
+        found, notes = reported(root)
         assert (found, notes) == (there, [f"session {name_of(NIGHTS)}: main.jsonl cannot be read ({why[what]})"])
         assert not is_being_written(path.parent)
 
@@ -430,7 +430,7 @@ def test_a_session_that_is_removed_while_it_is_looked_at_is_none(root, there, mo
         read(self, folder)
 
     monkeypatch.setattr(Index, "_read", late)
-    assert told(root) == (there, [])
+    assert reported(root) == (there, [])
 
 
 def test_records_that_may_not_be_read_are_one_sentence(tmp_path, monkeypatch):
@@ -549,7 +549,7 @@ from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.store import Archive, EventLog
 from tests.store.kept import facts, keep, name_of, record
 root = Path(sys.argv[1])
-def told():
+def reported():
     archive = Archive(root)
     found = [
         (entry.name, sum(entry.verdicts.values()), len(archive.history_entries(entry)))
@@ -562,7 +562,7 @@ def told():
 FULL = """
 (root / "spare").write_bytes(bytes(300_000))
 keep(root, 0, [record(1)])
-before = told()
+before = reported()
 journal = EventLog(root / "runs" / name_of(1), "main")
 journal.append("session", facts(1))
 plain, written = dataclasses.asdict(record(1)), 0
@@ -572,12 +572,12 @@ try:
         written += 1
 except IpperfError as error:
     sentence = str(error)
-with_index = told()
+with_index = reported()
 (root / "index.sqlite").unlink()
 with (root / "more").open("wb", buffering=0) as file, contextlib.suppress(OSError):
     while file.write(bytes(4096)):
         pass
-without = told()
+without = reported()
 from pytest_ipperf.store import withdraw
 try:
     for _ in range(100):
@@ -586,10 +586,10 @@ except IpperfError as error:
     refused = str(error)
 (root / "more").unlink()
 (root / "spare").unlink()
-print(json.dumps([before, sentence, written, with_index, without, refused, told()]))
+print(json.dumps([before, sentence, written, with_index, without, refused, reported()]))
 """
 READ_ONLY = """
-print(json.dumps(told()))
+print(json.dumps(reported()))
 """
 
 

@@ -24,18 +24,20 @@ ROW = tuple(0.1 * column for column in range(len(PHASES)))
 
 def write(folder, writer="main", workloads=WORKLOADS, schema=SCHEMA):
     """Two workloads of three runs each, whole."""
-    journal = EventLog(folder, writer)
-    journal.append("session", facts(0, schema=schema))
+    event_log = EventLog(folder, writer)
+    event_log.append("session", facts(0, schema=schema))
     for name in workloads:
-        journal.append("workload", {"workload": name, "seed": 7, "order": []})
-        journal.append("epoch", {"workload": name, "epoch": 0, "server": "apache 2.4", "fingerprint": {"client": HOST}})
+        event_log.append("workload", {"workload": name, "seed": 7, "order": []})
+        event_log.append(
+            "epoch", {"workload": name, "epoch": 0, "server": "apache 2.4", "fingerprint": {"client": HOST}}
+        )
         for block in (-1, 0, 1):
-            offset = journal.append_samples(array("d", ROW * (block + 2)).tobytes())
+            offset = event_log.append_samples(array("d", ROW * (block + 2)).tobytes())
             samples = {"columns": PHASES, "rows": block + 2, "offset": offset}
-            journal.append("run", {"workload": name, "block": block, **RUN, **samples})
-        journal.append("complete", {"workload": name, "looks": {"ipv6": 1}})
-        journal.sync()
-    journal.close()
+            event_log.append("run", {"workload": name, "block": block, **RUN, **samples})
+        event_log.append("complete", {"workload": name, "looks": {"ipv6": 1}})
+        event_log.sync()
+    event_log.close()
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def test_all_of_a_session_is_read_back(whole):
     assert (kept.name, kept.facts["seed"], list(kept.workloads)) == ("session", 7, list(WORKLOADS))
     for found in kept.workloads.values():
         assert found.whole
-        assert found.complete["workload"] == found.begun["workload"]
+        assert found.complete["workload"] == found.workload_event["workload"]
         assert [run["block"] for run in found.runs] == [-1, 0, 1]
         assert list(map(tuple, found.samples())) == [ROW * count for count in (1, 2, 3)]
 
@@ -58,16 +60,16 @@ def test_all_of_a_session_is_read_back(whole):
 @given(data=st.data())
 def test_whatever_is_cut_off_the_rest_is_read_and_whole_lines_that_are_none_are_damage(whole, tmp_path_factory, data):
     """Both files end anywhere, and where the journal ends zeros may follow, as after a loss of power."""
-    journal, samples = ((whole / f"main.{kind}").read_bytes() for kind in ("jsonl", "f64"))
-    cut = data.draw(st.integers(0, len(journal)), label="journal")
+    event_log, samples = ((whole / f"main.{kind}").read_bytes() for kind in ("jsonl", "f64"))
+    cut = data.draw(st.integers(0, len(event_log)), label="journal")
     left = data.draw(st.integers(0, len(samples)), label="samples")
     zeros = data.draw(st.sampled_from((b"", bytes(9), b"\n", bytes(9) + b"\n{}\n")), label="after it")
     folder = tmp_path_factory.mktemp("cut")
-    (folder / "main.jsonl").write_bytes(journal[:cut] + zeros)
+    (folder / "main.jsonl").write_bytes(event_log[:cut] + zeros)
     (folder / "main.f64").write_bytes(samples[:left])
-    mended = zeros == b"\n" and journal[cut : cut + 1] == b"\n"  # nothing but the end of a line was cut off
+    mended = zeros == b"\n" and event_log[cut : cut + 1] == b"\n"  # nothing but the end of a line was cut off
     cut += mended
-    lines = [json.loads(line) for line in journal[:cut].splitlines(keepends=True) if line.endswith(b"\n")]
+    lines = [json.loads(line) for line in event_log[:cut].splitlines(keepends=True) if line.endswith(b"\n")]
     if b"\n" in zeros and not mended:
         with pytest.raises(DamageError, match=rf"^session {folder.name}: main\.jsonl:{len(lines) + 1} is damaged \("):
             read_session(folder)
@@ -90,11 +92,11 @@ def test_whatever_is_cut_off_the_rest_is_read_and_whole_lines_that_are_none_are_
 @given(data=st.data())
 def test_a_byte_that_turned_is_damage_of_its_line(whole, tmp_path_factory, data):
     """In numbers and names too, which would be right ones without the checksum."""
-    journal = bytearray((whole / "main.jsonl").read_bytes())
-    at = data.draw(st.integers(0, len(journal) - 2), label="at")  # without the last line's end it is half a line
-    journal[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte != journal[at]), label="byte")
+    event_log = bytearray((whole / "main.jsonl").read_bytes())
+    at = data.draw(st.integers(0, len(event_log) - 2), label="at")  # without the last line's end it is half a line
+    event_log[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte != event_log[at]), label="byte")
     folder = tmp_path_factory.mktemp("turned")
-    (folder / "main.jsonl").write_bytes(journal)
+    (folder / "main.jsonl").write_bytes(event_log)
     shutil.copy(whole / "main.f64", folder)
     line = (whole / "main.jsonl").read_bytes()[:at].count(b"\n") + 1
     with pytest.raises(DamageError, match=rf"^session {folder.name}: main\.jsonl:{line} is damaged \("):
@@ -121,7 +123,7 @@ def test_lines_that_are_not_where_they_were_are_damage(whole, tmp_path, change):
         read_session(tmp_path)
 
 
-WRONG: dict[str, dict[str, Any]] = {
+INVALID_EVENT_ERRORS: dict[str, dict[str, Any]] = {
     "session": {"seed": "7", "design": 7, "at": -1, "arguments": "suites", "deadline_s": math.nan},
     "workload": {"order": 7, "workload": None},
     "epoch": {"fingerprint": [], "server": 7},
@@ -137,7 +139,9 @@ WRONG: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in WRONG.items() for name in names])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, names in INVALID_EVENT_ERRORS.items() for name in names]
+)
 @pytest.mark.parametrize("seals", [True, False], ids=["today", "schema 6"])
 def test_every_event_is_checked_for_the_types_of_what_it_has(whole, tmp_path, kind, name, seals):
     """With the seals of a writer that is wrong, and without any as before schema 7."""
@@ -152,7 +156,7 @@ def test_every_event_is_checked_for_the_types_of_what_it_has(whole, tmp_path, ki
     rewrite(path, events, seals=seals)
     assert read_session(folder).facts["seed"] == 7
     number = next(at for at, event in enumerate(events) if event["event"] == kind)
-    events[number][name] = WRONG[kind][name]
+    events[number][name] = INVALID_EVENT_ERRORS[kind][name]
     rewrite(path, events, seals=seals)
     with pytest.raises(DamageError, match=rf": main\.jsonl:{number + 1} is damaged \(.*{name!r} cannot be "):
         read_session(folder)
@@ -160,10 +164,10 @@ def test_every_event_is_checked_for_the_types_of_what_it_has(whole, tmp_path, ki
 
 def test_what_a_later_version_writes_beside_that_is_left_alone(whole, tmp_path):
     folder = shutil.copytree(whole, tmp_path / "one")
-    journal = EventLog(folder, "main")
-    journal.append("weather", {"text": 5, "rows": "many"})
-    journal.append("note", {"text": "so", "colour": 5})
-    journal.close()
+    event_log = EventLog(folder, "main")
+    event_log.append("weather", {"text": 5, "rows": "many"})
+    event_log.append("note", {"text": "so", "colour": 5})
+    event_log.close()
     assert read_session(folder).facts["seed"] == 7
 
 
@@ -189,9 +193,9 @@ def test_samples_that_are_not_those_that_were_written_are_damage(whole, tmp_path
 def test_a_workers_journal_that_is_no_longer_whole_after_the_end_is_damage(whole, tmp_path, lost):
     folder = shutil.copytree(whole, tmp_path / "one")
     write(folder, writer="gw0")
-    journal = EventLog(folder, "main")
-    journal.append("end", {"status": 0, "seconds": 1, "files": journal.sizes()})
-    journal.close()
+    event_log = EventLog(folder, "main")
+    event_log.append("end", {"status": 0, "seconds": 1, "files": event_log.sizes()})
+    event_log.close()
     assert read_session(folder).facts["seed"] == 7
     path = folder / "gw0.jsonl"
     size = path.stat().st_size
@@ -227,21 +231,23 @@ def test_what_a_worker_left_is_taken_from_the_one_that_ended_it(tmp_path):
 
 
 def test_what_it_took_over_itself_is_told_with_its_folder(tmp_path):
-    journal = EventLog(tmp_path / "two", "main")
-    journal.append("session", facts(0))
-    journal.append("taken", {"workload": WORKLOADS[0], "session": "one", "folder": str(tmp_path / "one")})
-    journal.close()
-    assert read_session(tmp_path / "two").taken_over == {WORKLOADS[0]: tmp_path / "one"}
+    event_log = EventLog(tmp_path / "two", "main")
+    event_log.append("session", facts(0))
+    event_log.append("taken", {"workload": WORKLOADS[0], "session": "one", "folder": str(tmp_path / "one")})
+    event_log.close()
+    assert read_session(tmp_path / "two").reused == {WORKLOADS[0]: tmp_path / "one"}
 
 
 def test_what_could_not_be_taken_over_was_not_whoever_says_so(tmp_path):
     for writer, event in (("gw0", "anew"), ("main", "taken")):
-        journal = EventLog(tmp_path / "two", writer)
-        journal.append("session", facts(0))
+        event_log = EventLog(tmp_path / "two", writer)
+        event_log.append("session", facts(0))
         for workload in WORKLOADS if event == "taken" else WORKLOADS[:1]:
-            journal.append(event, {"workload": workload, "session": "one", "folder": str(tmp_path / "one"), "why": ""})
-        journal.close()
-    assert tuple(read_session(tmp_path / "two").taken_over) == WORKLOADS[1:]
+            event_log.append(
+                event, {"workload": workload, "session": "one", "folder": str(tmp_path / "one"), "why": ""}
+            )
+        event_log.close()
+    assert tuple(read_session(tmp_path / "two").reused) == WORKLOADS[1:]
 
 
 def test_records_of_another_schema_are_not_guessed_at(tmp_path):
@@ -259,10 +265,10 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_a_session_is_read_whatever_its_seed(tmp_path, seed):
     """`--ipperf-seed` takes whole numbers of up to 4000 digits."""
     folder = keep(tmp_path, 0, [dataclasses.replace(record(1), seed=seed)], seed=seed)
-    journal = EventLog(folder, "gw0")
-    journal.append("session", facts(0, seed=seed))
-    journal.append("workload", {"workload": WORKLOADS[0], "seed": seed, "order": []})
-    journal.close()
+    event_log = EventLog(folder, "gw0")
+    event_log.append("session", facts(0, seed=seed))
+    event_log.append("workload", {"workload": WORKLOADS[0], "seed": seed, "order": []})
+    event_log.close()
     assert [each.seed for each in records_in(folder)] == [seed]
     with contextlib.closing(Archive(tmp_path)) as archive:
         assert archive.notes == []

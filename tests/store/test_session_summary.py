@@ -1,4 +1,4 @@
-"""A story: all that a session's folder tells, read back from it alone."""
+"""A session summary: all that a session's folder tells, read back from it alone."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ COLUMNS = ["start", "total"]
 
 def write_samples(folder, workload="lab-http-c1-10k", *, cut=False):
     """A warm-up and two runs of an arm, of which one had a failed connection."""
-    journal = EventLog(folder, "gw0")
-    journal.append("session", facts(0))
-    journal.append("workload", {"workload": workload, "seed": 7, "order": []})
+    event_log = EventLog(folder, "gw0")
+    event_log.append("session", facts(0))
+    event_log.append("workload", {"workload": workload, "seed": 7, "order": []})
     for block, failed in ((-1, {}), (0, {}), (1, {"deadline": 1})):
-        offset = journal.append_samples(array("d", [0.0, 0.1 + block, 0.0, 0.2 + block]).tobytes())
-        told = {"columns": COLUMNS, "rows": 2, "offset": offset, "arm": "ipv6", "warmup": block < 0, "failed": failed}
-        journal.append("run", {"workload": workload, "block": block, **told})
-    journal.append("complete", {"workload": workload})
-    journal.close()
+        offset = event_log.append_samples(array("d", [0.0, 0.1 + block, 0.0, 0.2 + block]).tobytes())
+        run = {"columns": COLUMNS, "rows": 2, "offset": offset, "arm": "ipv6", "warmup": block < 0, "failed": failed}
+        event_log.append("run", {"workload": workload, "block": block, **run})
+    event_log.append("complete", {"workload": workload})
+    event_log.close()
     if cut:
         path = folder / "gw0.f64"
         path.write_bytes(path.read_bytes()[:-8])
@@ -40,25 +40,25 @@ def write_samples(folder, workload="lab-http-c1-10k", *, cut=False):
 def test_a_story_has_all_that_was_kept(tmp_path):
     cells = [record(1), record(2, 1.3)]
     folder = keep(tmp_path, 0, cells, saved="main", status=1, troubles={"invalid": f"{SUITE}::x", "inconclusive": "y"})
-    story = read_session_summary(folder)
-    assert (story.name, story.folder, story.began_at, story.seconds) == (name_of(0), folder, BEGAN, 61.5)
-    assert (story.status, story.saved, story.question["seed"], story.records) == (1, "main", 7, tuple(cells))
-    assert story.troubles == (
+    summary = read_session_summary(folder)
+    assert (summary.name, summary.folder, summary.began_at, summary.seconds) == (name_of(0), folder, BEGAN, 61.5)
+    assert (summary.status, summary.saved, summary.question["seed"], summary.records) == (1, "main", 7, tuple(cells))
+    assert summary.troubles == (
         Trouble(nodeid=f"{SUITE}::x", kind="invalid", sentence="invalid indeed"),
         Trouble(nodeid="y", kind="inconclusive", sentence="inconclusive indeed"),
     )
     seen = {**HOST, "server": "apache 2.4"}
-    assert story.hosts == tuple(HostSummary(testbed="lab", role=role, facts=seen) for role in ("client", "server"))
-    assert (story.night, dict(story.histories), dict(story.samples)) == (None, {}, {})
+    assert summary.hosts == tuple(HostSummary(testbed="lab", role=role, facts=seen) for role in ("client", "server"))
+    assert (summary.night, dict(summary.histories), dict(summary.samples)) == (None, {}, {})
 
 
 def test_hosts_have_the_names_and_addresses_of_the_inventory(tmp_path):
     folder = keep(tmp_path, 0, [record(1)], hosts={"client": HOST, "server": HOST, "client2": HOST})
-    journal = EventLog(folder, "main")
+    event_log = EventLog(folder, "main")
     alpha, beta = ({"name": name, "ipv4": "", "ipv6": f"2001:db8::{name}"} for name in ("a", "b"))
     testbed = {"name": "lab", "client": alpha, "server": {**beta, "ipv4": "192.0.2.2"}, "router": None}
-    journal.append("complete", {"workload": "lab-http-c1-10k", "testbed": {**testbed, "more_clients": [beta]}})
-    journal.close()
+    event_log.append("complete", {"workload": "lab-http-c1-10k", "testbed": {**testbed, "more_clients": [beta]}})
+    event_log.close()
     assert [(host.role, host.name, host.addresses) for host in read_session_summary(folder).hosts] == [
         ("client", "a", ("2001:db8::a",)),
         ("server", "b", ("192.0.2.2", "2001:db8::b")),
@@ -84,15 +84,15 @@ def test_samples_that_were_taken_over_lie_where_they_were_measured(tmp_path):
     earlier = keep(tmp_path, 0, [])
     write_samples(earlier)
     folder = tmp_path / "runs" / name_of(1)
-    journal = EventLog(folder, "main")
-    journal.append("session", facts(1))
-    journal.append("taken", {"workload": "lab-http-c1-10k", "session": earlier.name, "folder": str(earlier)})
-    journal.append("note", {"text": "so"})
-    journal.append("note", {"text": "so"})
-    journal.close()
-    story = read_session_summary(folder)
-    assert len(story.samples["lab-http-c1-10k", "ipv6"]) == 5
-    assert (story.notes, story.seconds, story.status) == (("so",), None, None)
+    event_log = EventLog(folder, "main")
+    event_log.append("session", facts(1))
+    event_log.append("taken", {"workload": "lab-http-c1-10k", "session": earlier.name, "folder": str(earlier)})
+    event_log.append("note", {"text": "so"})
+    event_log.append("note", {"text": "so"})
+    event_log.close()
+    summary = read_session_summary(folder)
+    assert len(summary.samples["lab-http-c1-10k", "ipv6"]) == 5
+    assert (summary.notes, summary.seconds, summary.status) == (("so",), None, None)
     (earlier / "gw0.jsonl").unlink()
     (earlier / "main.jsonl").unlink()
     assert dict(read_session_summary(folder).samples) == {}
@@ -104,12 +104,12 @@ def test_each_journal_is_read_once_and_of_a_run_only_what_tells_its_samples(tmp_
     for number in range(3):
         write_samples(earlier, f"lab-http-c{number}-10k")
     folder = tmp_path / "runs" / name_of(1)
-    journal = EventLog(folder, "main")
-    journal.append("session", facts(1))
+    event_log = EventLog(folder, "main")
+    event_log.append("session", facts(1))
     for number in range(3):
         taken = {"workload": f"lab-http-c{number}-10k", "session": earlier.name, "folder": str(earlier)}
-        journal.append("taken", taken)
-    journal.close()
+        event_log.append("taken", taken)
+    event_log.close()
     read: Counter[bytes] = Counter()
     read_line = events._event
 
@@ -118,8 +118,8 @@ def test_each_journal_is_read_once_and_of_a_run_only_what_tells_its_samples(tmp_
         return read_line(line, *where)
 
     monkeypatch.setattr(events, "_event", counted)
-    story = read_session_summary(folder)
-    assert len(story.samples) == 3
+    summary = read_session_summary(folder)
+    assert len(summary.samples) == 3
     written = [
         path.read_bytes().splitlines(keepends=True) for each in (earlier, folder) for path in each.glob("*.jsonl")
     ]
@@ -131,9 +131,9 @@ def test_each_journal_is_read_once_and_of_a_run_only_what_tells_its_samples(tmp_
 
 def test_a_record_that_lacks_something_is_told(tmp_path):
     folder = keep(tmp_path, 0, [])
-    journal = EventLog(folder, "main")
-    journal.append("record", {"cell": "lab-x", "metric": "loss", "test": {}, "reference": {}})
-    journal.close()
+    event_log = EventLog(folder, "main")
+    event_log.append("record", {"cell": "lab-x", "metric": "loss", "test": {}, "reference": {}})
+    event_log.close()
     with pytest.raises(
         DamageError, match=rf"^session {name_of(0)}: main.jsonl:5 is damaged \(of a record 'alpha' is missing\)"
     ):
@@ -153,16 +153,16 @@ def test_a_folder_without_a_session_is_told(tmp_path):
 def ending(tmp_path, monkeypatch):
     """Give the folder of a session that ends while its journal is being read, behind what was read of it."""
     folder = tmp_path / "runs" / name_of(0)
-    journal = EventLog(folder, "main")
-    journal.append("session", facts(0))
-    journal.append("plan", {"items": {record(1).nodeid: record(1).cell, "b": "lab-b"}})
+    event_log = EventLog(folder, "main")
+    event_log.append("session", facts(0))
+    event_log.append("plan", {"items": {record(1).nodeid: record(1).cell, "b": "lab-b"}})
     read, ends = events.read_events, [{"status": 0, "seconds": 1.0, "missing": []}]
 
     def read_events(path, place=None):
         yield from read(path, place)
         if ends:
-            journal.append("end", ends.pop())
-            journal.close()
+            event_log.append("end", ends.pop())
+            event_log.close()
 
     monkeypatch.setattr(session_reader, "read_events", read_events)
     monkeypatch.setattr(update, "read_events", read_events)

@@ -42,7 +42,7 @@ def as_somebody():
         os.seteuid(own)
 
 
-def told(root):
+def outcome(root):
     with contextlib.closing(Archive(root)) as archive:
         return [(entry.name, entry.trouble, dict(entry.verdicts)) for entry in archive.sessions()], archive.notes
 
@@ -53,25 +53,25 @@ def test_a_folder_that_may_not_be_listed_is_the_only_one_that_is_not_read(root, 
     first, second = (name_of(0), "", {"within": 1}), (name_of(1), "", {"within": 1})
     if indexed:
         with as_somebody():
-            assert told(root) == ([first, second], [])
+            assert outcome(root) == ([first, second], [])
     folder.chmod(0)
     sentence = f"session {folder.name}: {folder} cannot be read (Permission denied)"
     with as_somebody():
-        assert told(root) == ([first, (name_of(1), sentence, {})], [sentence])
+        assert outcome(root) == ([first, (name_of(1), sentence, {})], [sentence])
         with pytest.raises(DamageError) as error:
             read_session_summary(folder)
     assert str(error.value) == sentence
     folder.chmod(0o755)
     with as_somebody():
-        assert told(root) == ([first, second], [])
+        assert outcome(root) == ([first, second], [])
 
 
 def test_names_that_are_not_utf_8_are_somebody_elses(root):
-    here = told(root)
+    here = outcome(root)
     for name in (b"\xff\xfe", b"20261129T013000Z-\xff"):
         (root / "runs" / os.fsdecode(name)).mkdir()
     (root / "runs" / name_of(1) / os.fsdecode(b"\xff.jsonl")).write_text("x\n")
-    assert told(root) == here
+    assert outcome(root) == here
     (root / "index.sqlite").unlink()
-    assert told(root) == here
+    assert outcome(root) == here
     assert read_session_summary(root / "runs" / name_of(1)).completeness.is_whole

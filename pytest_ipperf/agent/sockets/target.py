@@ -6,7 +6,7 @@ import errno
 import socket
 from dataclasses import dataclass
 
-from pytest_ipperf.core.portable.dns import Answer
+from pytest_ipperf.core.portable.dns import DnsAnswer
 from pytest_ipperf.protocols.base import CONTENT, IP_BIND_ADDRESS_NO_PORT
 
 RETRY_S = (1.0, 2.0, 4.0)
@@ -61,7 +61,7 @@ def failure_kind(error: OSError) -> str:
     return words.get(error.errno or 0, errno.errorcode.get(error.errno or 0, type(error).__name__))
 
 
-def answer_failure(answer: Answer) -> str:
+def answer_failure(answer: DnsAnswer) -> str:
     """Return how a look-up failed whose answer is no right one, as failures are counted."""
     return f"{CONTENT}: dns: {answer.trouble}" if answer.differs else f"dns {answer.trouble}"
 

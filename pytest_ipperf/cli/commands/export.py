@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.cli.records_folder import records_argument
-from pytest_ipperf.cli.sessions import SESSION, records, story_of
+from pytest_ipperf.cli.sessions import SESSION, records, summary_of
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.store import write_whole
+from pytest_ipperf.store import write_atomically
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,13 +25,13 @@ def _run(args: argparse.Namespace) -> int:
     if args.form not in FORMATS:
         raise UsageError(f"--format: {args.form!r} does not exist; there are {', '.join(FORMATS)}")
     with records(args.records) as found:
-        document = FORMATS[args.form].render(story_of(found, found.session(args.session)))
+        document = FORMATS[args.form].render(summary_of(found, found.session(args.session)))
     if not args.output:
         sys.stdout.buffer.write(document)
         sys.stdout.buffer.flush()
         return 0
     try:
-        write_whole(Path(args.output), document)
+        write_atomically(Path(args.output), document)
     except OSError as error:
         raise LabError(f"--output: {args.output} cannot be written ({error.strerror})") from error
     return 0

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.cli.output import screen_width, write_lines
 from pytest_ipperf.cli.records_folder import records_argument
-from pytest_ipperf.cli.sessions import SESSION, Records, SessionRef, records, story_of
+from pytest_ipperf.cli.sessions import SESSION, Records, SessionRef, records, summary_of
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import seconds_text
@@ -73,65 +73,65 @@ def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> 
     from pytest_ipperf.report.terminal.night import lines  # noqa: PLC0415 - loads scipy, which no trend needs
 
     damage: list[str] = []
-    story = story_of(found, session, damage=damage)
-    if not damage and story.completeness.state is SessionState.BROKEN_OFF:
-        _write_page(story, session)
-    chosen = [record for record in story.records if not texts or any(text in record.cell for text in texts)]
+    summary = summary_of(found, session, damage=damage)
+    if not damage and summary.completeness.state is SessionState.BROKEN_OFF:
+        _write_page(summary, session)
+    chosen = [record for record in summary.records if not texts or any(text in record.cell for text in texts)]
     if texts and not chosen:
         raise UsageError(f"session {session.name} has no cell in which {' or '.join(map(repr, texts))} occurs")
-    write_lines([*damage, *_head(story), ""])
-    if story.night and not texts:
-        write_lines([*lines(story.night, screen_width()), ""])
-    write_lines([*tables(chosen, screen_width()), *_reasons(story, chosen, everything=not texts)])
+    write_lines([*damage, *_head(summary), ""])
+    if summary.night and not texts:
+        write_lines([*lines(summary.night, screen_width()), ""])
+    write_lines([*tables(chosen, screen_width()), *_reasons(summary, chosen, everything=not texts)])
     if not texts:
-        write_lines(_hosts(story))
+        write_lines(_hosts(summary))
     write_lines(_places(found, session))
 
 
-def _write_page(story: SessionSummary, session: SessionRef) -> None:
+def _write_page(summary: SessionSummary, session: SessionRef) -> None:
     """Write the page of a session that was killed before it could; whoever may not write there does without."""
     from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
 
     if not (session.folder / _FILES["page"]).exists():
         with contextlib.suppress(OSError):
-            write(story, session.folder / _FILES["page"])
+            write(summary, session.folder / _FILES["page"])
 
 
-def _head(story: SessionSummary) -> Iterator[str]:
-    if story.completeness.banner:
-        yield story.completeness.banner
-    question = story.question
-    saved = f" (saved as {story.saved})" if story.saved else ""
-    began = dt.datetime.fromtimestamp(story.began_at, dt.UTC)
-    if story.seconds is not None:
-        lasted = f", lasted {seconds_text(story.seconds)}, pytest's status {story.status}"
+def _head(summary: SessionSummary) -> Iterator[str]:
+    if summary.completeness.banner:
+        yield summary.completeness.banner
+    question = summary.question
+    saved = f" (saved as {summary.saved})" if summary.saved else ""
+    began = dt.datetime.fromtimestamp(summary.began_at, dt.UTC)
+    if summary.seconds is not None:
+        lasted = f", lasted {seconds_text(summary.seconds)}, pytest's status {summary.status}"
     else:
-        lasted = ", how it ended was not kept" if story.completeness.is_whole else ""
-    night = ", the screening of a night" if story.night else ""
-    yield f"session {story.name}{saved}{night}: began {began:%Y-%m-%d %H:%M} UTC{lasted}"
+        lasted = ", how it ended was not kept" if summary.completeness.is_whole else ""
+    night = ", the screening of a night" if summary.night else ""
+    yield f"session {summary.name}{saved}{night}: began {began:%Y-%m-%d %H:%M} UTC{lasted}"
     settings = (f"{name} {question.get(name, 'unknown')}" for name in ("reference", "client", "seed"))
     design = question.get("design", {}).get("name", "unknown")
     yield f"pytest-ipperf {question.get('pytest_ipperf', 'unknown')}; design {design}; {'; '.join(settings)}"
     yield f"pytest {shlex.join(question.get('arguments', []))}"
 
 
-def _reasons(story: SessionSummary, chosen: Sequence[Record], *, everything: bool) -> Iterator[str]:
+def _reasons(summary: SessionSummary, chosen: Sequence[Record], *, everything: bool) -> Iterator[str]:
     """As pytest says them below its tables; then what has no answer."""
     from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons  # noqa: PLC0415 - as above
 
     undecided = {record.nodeid or record.cell: record.sentence for record in chosen if record.verdict == "inconclusive"}
     if everything:
-        undecided |= {each.nodeid: each.sentence for each in story.troubles if each.kind == "inconclusive"}
+        undecided |= {each.nodeid: each.sentence for each in summary.troubles if each.kind == "inconclusive"}
     unjudged = {record.nodeid or record.cell: record.sentence for record in chosen if record.verdict == "unjudged"}
     for reason in (*reasons(chosen, undecided, unjudged), *(twin_reasons(chosen) if everything else ())):
         yield reason.text
-    for trouble in story.troubles if everything else ():
+    for trouble in summary.troubles if everything else ():
         if trouble.kind not in ("inconclusive", UNMEASURED):  # the banner counts what is not measured
             yield f"{trouble.kind.upper()} {trouble.nodeid}: {trouble.sentence}"
 
 
-def _hosts(story: SessionSummary) -> Iterator[str]:
-    for host in story.hosts:
+def _hosts(summary: SessionSummary) -> Iterator[str]:
+    for host in summary.hosts:
         yield f"{host.role} of {host.testbed}: {'; '.join(_facts(host.facts))}"
 
 

@@ -30,7 +30,7 @@ class NightDecision:
     """A night's report, with the summaries of its screening, which holds it, and of its fresh session if it had one."""
 
     report: NightReport
-    story: SessionSummary
+    summary: SessionSummary
     fresh: SessionSummary | None
 
 
@@ -53,30 +53,30 @@ def decide_night(
     says that an answer could not be kept, which its sessions cannot know; `troubles` are further ones. DamageError
     where not all of its own sessions can be read; of earlier ones a warning says what had to be left out.
     """
-    story = read_session_summary(screening)
+    summary = read_session_summary(screening)
     again = read_session_summary(fresh) if fresh else None
-    for each in (story, again):
+    for each in (summary, again):
         if each is not None and each.status is None and not lost:
             raise DamageError(
                 f"session {each.name} has no end, so that no night can be decided of it; measure it again"
             )
-    began = dt.datetime.fromtimestamp(story.began_at, dt.UTC)
-    ended_at = max(each.began_at + (each.seconds or 0) for each in (story, again) if each)
+    began = dt.datetime.fromtimestamp(summary.began_at, dt.UTC)
+    ended_at = max(each.began_at + (each.seconds or 0) for each in (summary, again) if each)
     before = archive.last_night(saved, before=screening.name)
     report = decide(
-        screen=story.records,
+        screen=summary.records,
         fresh=again.records if again else (),
         expected=before.cells if before else (),
         histories=archive.nights(screening.name, saved=baseline),
         accepted=acceptances(archive.root, by=ended_at),
         today=began.date(),
-        troubles={**_troubles(story, again), **({LOST: lost} if lost else {}), **(troubles or {})},
+        troubles={**_troubles(summary, again), **({LOST: lost} if lost else {}), **(troubles or {})},
         metric_of=lambda name: METRICS[name].metric,
     )
     left_out = [f"left out of the history: {each}" for each in archive.damage(saved=baseline, before=screening.name)]
     report = replace(report, warnings=(*report.warnings, *left_out))
     histories = archive.histories(screening.name, saved=baseline)
-    return NightDecision(report=report, story=replace(story, histories=histories, night=report), fresh=again)
+    return NightDecision(report=report, summary=replace(summary, histories=histories, night=report), fresh=again)
 
 
 def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) -> NightDecision:

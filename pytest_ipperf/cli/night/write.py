@@ -12,7 +12,7 @@ from pytest_ipperf.cli.night.decide import NightDecision
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.json_document import night_document
-from pytest_ipperf.store import VERDICT, sealed_verdict, write_whole
+from pytest_ipperf.store import VERDICT, sealed_verdict, write_atomically
 
 _FILES: Mapping[str, str] = {"report.html": "html", "summary.md": "markdown", "junit.xml": "junit"}
 
@@ -34,7 +34,7 @@ def write_night(folder: Path, decided: NightDecision, facts: Mapping[str, Any]) 
     troubles = []
     for name, form in _FILES.items():
         try:
-            files.append(write_whole(folder / name, FORMATS[form].render(decided.story)))
+            files.append(write_atomically(folder / name, FORMATS[form].render(decided.summary)))
         except OSError as error:
             troubles.append(f"{name}: {folder / name} cannot be written ({error.strerror})")
         except Exception as error:  # noqa: BLE001 - a fault in what is drawn must not cost what was decided
@@ -46,7 +46,7 @@ def write_verdict(folder: Path, decided: NightDecision, facts: Mapping[str, Any]
     """Write the verdict, which later nights read; raises OSError where that cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {**night_document(decided.report, **_of(decided)), **facts}
-    return write_whole(folder / VERDICT, sealed_verdict(document))
+    return write_atomically(folder / VERDICT, sealed_verdict(document))
 
 
 def copy_night(files: Sequence[Path], target: Path) -> list[str]:
@@ -61,6 +61,6 @@ def copy_night(files: Sequence[Path], target: Path) -> list[str]:
 
 
 def _of(decided: NightDecision) -> dict[str, Any]:
-    story, fresh = decided.story, decided.fresh
-    seconds = None if story.seconds is None else story.seconds + ((fresh.seconds or 0) if fresh else 0)
-    return {"session": story.name, "saved": story.saved, "began_at": story.began_at, "seconds": seconds}
+    summary, fresh = decided.summary, decided.fresh
+    seconds = None if summary.seconds is None else summary.seconds + ((fresh.seconds or 0) if fresh else 0)
+    return {"session": summary.name, "saved": summary.saved, "began_at": summary.began_at, "seconds": seconds}

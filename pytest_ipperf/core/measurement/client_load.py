@@ -75,7 +75,7 @@ def client_load(
     behind_s: Iterable[float] = (),
     *,
     mean_s: float,
-    floor_s: float | None,
+    baseline_cost_s: float | None,
 ) -> ClientLoad:
     """Summarise the client's load in the runs of an arm (at least one), whose completed connections took `mean_s`.
 
@@ -88,9 +88,11 @@ def client_load(
     walls = [run.processors * run.wall_s for run in runs if run.wall_s is not None]
     cpu_s = sum(run.cpu_s for run in runs)
     cpu_share = min(1.0, cpu_s / (sum(walls) if walls else mean_s * sum(run.connections for run in runs)))
-    shares = [cpu_share] * (bool(walls) or floor_s is None) + ([] if floor_s is None else [floor_s / mean_s])
+    shares = [cpu_share] * (bool(walls) or baseline_cost_s is None) + (
+        [] if baseline_cost_s is None else [baseline_cost_s / mean_s]
+    )
     return ClientLoad(
-        floor_s=floor_s,
+        floor_s=baseline_cost_s,
         share=min(1.0, *shares),
         cpu_share=cpu_share,
         late_s=percentile(late, 0.95) if late else None,

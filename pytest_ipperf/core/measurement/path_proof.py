@@ -1,6 +1,6 @@
-"""The proof that the path was the path: what a run and its route must look like, held against what was seen.
+"""Path verification: compare what a run and its route must look like with what was observed.
 
-Never report IPv6 that was IPv4, or native that was tunnelled. Each function returns the contradictions as sentences
+Never report IPv6 that was IPv4, or native that was tunnelled. Each function returns the violations as sentences
 of the form "expected ..., seen ..."; no sentence means proven as far as the facts go.
 """
 
@@ -22,7 +22,7 @@ _DONE = {"in": "received", "out": "sent"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedPath:
-    """What an arm's sockets and packets must be.
+    """The sockets and packets that an arm must have.
 
     `exclusive` says that nothing but the measurement lives in the client's network namespace, so that packets of the
     other IP version must be absent altogether. An empty `client` address leaves the choice to the client's host.
@@ -47,46 +47,46 @@ class ExpectedPath:
     outer_counted: bool = False
 
 
-def run_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> list[str]:
-    """What speaks against one run.
+def proof_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> list[str]:
+    """Return the violations of one run.
 
-    `seen` holds `families` (of the sockets that completed), `peers` (address -> connections), `sources`, `completed`,
-    `packets` (sent by the client during the run, by IP version), `bare_ipv6` (of the client's port) and `protocol41`
-    (by host what was received, `in`, and sent, `out`; None where it cannot be counted).
+    `observed` holds `families` (of the sockets that completed), `peers` (address -> connections), `sources`,
+    `completed`, `packets` (sent by the client during the run, by IP version), `bare_ipv6` (of the client's port) and
+    `protocol41` (by host what was received, `in`, and sent, `out`; None where it cannot be counted).
     """
     found = []
     family = "AF_INET6" if expected.ipver == 6 else "AF_INET"
-    if set(seen["families"]) - {family}:
-        found.append(f"expected sockets of {family}, seen {', '.join(seen['families'])}")
-    strangers = sorted(set(seen["peers"]) - {expected.server})
+    if set(observed["families"]) - {family}:
+        found.append(f"expected sockets of {family}, seen {', '.join(observed['families'])}")
+    strangers = sorted(set(observed["peers"]) - {expected.server})
     if strangers:
         found.append(f"expected connections to {expected.server}, seen to {', '.join(strangers)}")
-    strange = sorted(set(seen["sources"]) - {expected.client}) if expected.client else []
+    strange = sorted(set(observed["sources"]) - {expected.client}) if expected.client else []
     if strange:
         found.append(f"expected connections from {expected.client}, seen from {', '.join(strange)}")
-    return found + _packet_contradictions(expected, seen)
+    return found + _packet_violations(expected, observed)
 
 
-def _packet_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> list[str]:
+def _packet_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> list[str]:
     found = []
     own, other = (f"ipv{version}" for version in (expected.ipver, 10 - expected.ipver))
-    least = expected.least_packets[0] * seen["completed"]
-    if seen["packets"][own] < least:
-        found.append(f"expected at least {least} packets sent by {own}, seen {seen['packets'][own]}")
-    if expected.exclusive and (strange := seen["packets"][other] - _outer(expected, seen)) > 0:
+    least = expected.least_packets[0] * observed["completed"]
+    if observed["packets"][own] < least:
+        found.append(f"expected at least {least} packets sent by {own}, seen {observed['packets'][own]}")
+    if expected.exclusive and (strange := observed["packets"][other] - _outer(expected, observed)) > 0:
         beside = " beside the tunnel's" if expected.carriers else ""
         found.append(f"expected no packet sent by {other}{beside}, seen {strange}")
-    bare = seen["bare_ipv6"]
+    bare = observed["bare_ipv6"]
     if expected.exclusive and expected.carriers and bare and any(bare.values()):
         counts = f"{bare['out']} sent and {bare['in']} received"
         found.append(f"expected no IPv6 packet outside the tunnel at the client, seen {counts}")
-    return found + carrier_contradictions(expected, seen["protocol41"], seen["completed"])
+    return found + encapsulation_violations(expected, observed["protocol41"], observed["completed"])
 
 
-def carrier_contradictions(
+def encapsulation_violations(
     expected: ExpectedPath, protocol41: Mapping[str, Mapping[str, int] | None], completed: int
 ) -> list[str]:
-    """What speaks against a run of which so many completed, by its packets of protocol 41 alone."""
+    """Return the violations of a run of which so many completed, by its packets of protocol 41 alone."""
     found, least = [], expected.least_packets[0] * completed
     for host, counts in protocol41.items():
         if counts is None:
@@ -102,17 +102,17 @@ def carrier_contradictions(
     return found
 
 
-def _outer(expected: ExpectedPath, seen: Mapping[str, Any]) -> float:
+def _outer(expected: ExpectedPath, observed: Mapping[str, Any]) -> float:
     """How many packets of the other version the client's tunnel may have sent; without end where nobody can tell."""
     if not expected.carriers or not expected.outer_counted:
         return 0
-    counts = seen["protocol41"][expected.carriers[0]]
+    counts = observed["protocol41"][expected.carriers[0]]
     # What the port has lost, as it had no room, was sent all the same.
-    return math.inf if counts is None else max(counts["out"], seen["packets"][f"ipv{expected.ipver}"])
+    return math.inf if counts is None else max(counts["out"], observed["packets"][f"ipv{expected.ipver}"])
 
 
 def _missed(expected: ExpectedPath, host: str, counts: Mapping[str, int], completed: int) -> list[str]:
-    """What speaks against a carrier, which meets all that goes there, and at a tunnel's ends all that comes back."""
+    """Return the violations by a carrier, which sees all packets there, and at a tunnel's ends all that come back."""
     there, back = expected.least_packets
     ends = {expected.carriers[0]: {"out": there, "in": back}, expected.carriers[-1]: {"in": there, "out": back}}
     return [
@@ -122,32 +122,32 @@ def _missed(expected: ExpectedPath, host: str, counts: Mapping[str, int], comple
     ]
 
 
-def path_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> list[str]:
-    """What speaks against an arm's path in an epoch.
+def path_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> list[str]:
+    """Return the violations of an arm's path in an epoch.
 
-    `seen` holds `routes` (by host: device, gateway, source, mtu, type, path_mtu, mss, or error), a router's to the
+    `observed` holds `routes` (by host: device, gateway, source, mtu, type, path_mtu, mss, or error), a router's to the
     client, and `onward` its to the server. `fits` (packet size in bytes -> `yes`, `too big`, `no answer`, `silence`) is
     for the MTU of the client's device and one byte more, and `back` the same from the server to the client. `rates` are
     those of a lab's ports, by host and device in bit/s.
     """
-    routes = [(host, host, route) for host, route in seen["routes"].items()]
-    routes += [(f"{host} towards the server", host, route) for host, route in seen.get("onward", {}).items()]
+    routes = [(host, host, route) for host, route in observed["routes"].items()]
+    routes += [(f"{host} towards the server", host, route) for host, route in observed.get("onward", {}).items()]
     # The sizes of a path that is another one say nothing of this, nor does what fits where they are wrong.
     return (
-        [each for route in routes for each in _route_contradictions(expected, *route)]
-        or [each for place, _, route in routes for each in _size_contradictions(expected, seen, place, route)]
-        or [*_fit_contradictions(expected, seen), *_port_contradictions(expected, seen.get("rates", {}))]
+        [each for route in routes for each in _route_violations(expected, *route)]
+        or [each for place, _, route in routes for each in _size_violations(expected, observed, place, route)]
+        or [*_fit_violations(expected, observed), *_port_violations(expected, observed.get("rates", {}))]
     )
 
 
-def _fit_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> list[str]:
+def _fit_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> list[str]:
     found = []
-    for (size, answer), wanted in zip(sorted(seen["fits"].items()), ("yes", "too big"), strict=False):
+    for (size, answer), wanted in zip(sorted(observed["fits"].items()), ("yes", "too big"), strict=False):
         if answer == "silence":
             found.append(f"expected an answer from the name server at {expected.server}, seen none")
         elif answer != wanted:
             found.append(f"expected {wanted!r} for a packet of {size} bytes with don't-fragment, seen {answer!r}")
-    for (size, answer), wanted in zip(sorted(seen.get("back", {}).items()), ("yes", "too big"), strict=False):
+    for (size, answer), wanted in zip(sorted(observed.get("back", {}).items()), ("yes", "too big"), strict=False):
         # One that is too big for a router on the way back is lost there.
         if (answer == "yes") != (wanted == "yes"):
             packet = f"{size} bytes with don't-fragment from the server"
@@ -155,29 +155,29 @@ def _fit_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> list
     return found
 
 
-def _route_contradictions(expected: ExpectedPath, place: str, host: str, route: Mapping[str, Any]) -> list[str]:
+def _route_violations(expected: ExpectedPath, place: str, host: str, route: Mapping[str, Any]) -> list[str]:
     if "error" in route:
         return [f"expected a route at the {place}, seen: {route['error']}"]
-    devices, seen = expected.devices.get(host, {}), route["device"]
+    devices, observed = expected.devices.get(host, {}), route["device"]
     if expected.transport in devices and place == host:
         wanted = devices[expected.transport]
-        if seen != wanted:
-            return [f"expected a route by the tunnel device {wanted} at the {place}, seen device {seen}"]
+        if observed != wanted:
+            return [f"expected a route by the tunnel device {wanted} at the {place}, seen device {observed}"]
         if expected.mtu and route["mtu"] != expected.mtu:
             return [f"expected an MTU of {expected.mtu} on {wanted} at the {place}, seen {route['mtu']}"]
         return []
-    kind = _TUNNEL_TYPES.get(route["type"], "tunnel" if seen in devices.values() else "")
-    return [f"expected a native route at the {place}, seen device {seen} of type {kind}"] if kind else []
+    kind = _TUNNEL_TYPES.get(route["type"], "tunnel" if observed in devices.values() else "")
+    return [f"expected a native route at the {place}, seen device {observed} of type {kind}"] if kind else []
 
 
-def _size_contradictions(
-    expected: ExpectedPath, seen: Mapping[str, Any], place: str, route: Mapping[str, Any]
+def _size_violations(
+    expected: ExpectedPath, observed: Mapping[str, Any], place: str, route: Mapping[str, Any]
 ) -> list[str]:
-    """What speaks against a route that has packets smaller than the client's device lets them be, whoever set that.
+    """Return the violations by a route whose packets are smaller than the client's device lets them be.
 
     A router may have told of the path's MTU, which is that of the client's device then.
     """
-    mtu, own, mss = seen["routes"]["client"]["mtu"], route["path_mtu"], route["mss"]
+    mtu, own, mss = observed["routes"]["client"]["mtu"], route["path_mtu"], route["mss"]
     if route["mtu"] < mtu or (own and own not in {mtu, route["mtu"]}):
         return [f"expected an MTU of {mtu} for the route at the {place}, seen {own or route['mtu']}"]
     headers = (40 if expected.ipver == 6 else 20) + 20
@@ -186,8 +186,8 @@ def _size_contradictions(
     return []
 
 
-def _port_contradictions(expected: ExpectedPath, rates: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """What speaks against the ports of a lab, of which trains see only the slowest on their way."""
+def _port_violations(expected: ExpectedPath, rates: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return the violations by the ports of a lab, of which trains see only the slowest on their way."""
     wanted = expected.rate_bit_s
     return [
         f"expected {rate_text(wanted)} at the {host}'s {device}, seen {rate_text(found) if found else 'no limit'}"
@@ -197,8 +197,8 @@ def _port_contradictions(expected: ExpectedPath, rates: Mapping[str, Mapping[str
     ]
 
 
-def rate_contradictions(rate_bit_s: float, trains: TrainRates) -> list[str]:
-    """What speaks against a path with that rate: nothing can be faster."""
+def rate_violations(rate_bit_s: float, trains: TrainRates) -> list[str]:
+    """Return the violations of a path with that rate: nothing can be faster."""
     return [
         f"expected at most {rate_text(rate_bit_s)} from the {host}, seen {rate_text(found)}"
         for host, found in trains.items()
@@ -206,7 +206,7 @@ def rate_contradictions(rate_bit_s: float, trains: TrainRates) -> list[str]:
     ]
 
 
-def rate_misses(rate_bit_s: float, trains: TrainRates) -> list[str]:
+def rate_shortfalls(rate_bit_s: float, trains: TrainRates) -> list[str]:
     """Where a path does not have its rate; no contradiction, as the arm is what it is called, only slower."""
     return [
         f"from the {host} {'nothing came through' if found is None else f'it has {rate_text(found)}'}"
@@ -215,7 +215,7 @@ def rate_misses(rate_bit_s: float, trains: TrainRates) -> list[str]:
     ]
 
 
-def goodput_contradictions(
+def goodput_violations(
     rate_bit_s: float,
     overhead: HeaderOverhead,
     *,
@@ -224,7 +224,7 @@ def goodput_contradictions(
     bucket_bytes: int,
     payload_bytes: int = 0,
 ) -> list[str]:
-    """What speaks against a run that moved so much payload in that time, over links whose rate lets less through.
+    """Return the violations of a run that moved so much payload in that time, over links whose rate lets less through.
 
     `payload_bytes` is that of a packet, where it is not full.
     """
@@ -238,5 +238,5 @@ def goodput_contradictions(
     )
     if excess <= TOLERANCE:
         return []
-    ceiling, seen = ceiling_bit_s(rate_bit_s, overhead, payload_bytes), 8 * moved_bytes / time_s
-    return [f"expected at most {rate_text(ceiling)} of payload, seen {rate_text(seen)}"]
+    ceiling, observed = ceiling_bit_s(rate_bit_s, overhead, payload_bytes), 8 * moved_bytes / time_s
+    return [f"expected at most {rate_text(ceiling)} of payload, seen {rate_text(observed)}"]

@@ -29,7 +29,7 @@ _SHOWN, _SHOWN_CHARACTERS = 3, 60
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DnsAnswer:
     """The answer that a message gives: the `address`, or else the `trouble`.
 
     `differs` tells a well-formed answer that is not what the zone holds from a message that answers nothing.
@@ -77,7 +77,7 @@ def query(name: str, rtype: int, ident: int, *, size: int = 0) -> bytes:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def answer(message: bytes, asked: bytes, addresses: Sequence[str]) -> Answer:
+def answer(message: bytes, asked: bytes, addresses: Sequence[str]) -> DnsAnswer:
     """Judge a response to the question section `asked`, for whose name the zone holds exactly these `addresses`.
 
     The identifier is the caller's to compare. A response counts only if it is authoritative, complete and without
@@ -88,15 +88,15 @@ def answer(message: bytes, asked: bytes, addresses: Sequence[str]) -> Answer:
 
 
 @lru_cache(maxsize=64)  # but for their identifiers, the answers of a server to one question are the same
-def _judged(message: bytes, asked: bytes, addresses: tuple[str, ...]) -> Answer:
+def _judged(message: bytes, asked: bytes, addresses: tuple[str, ...]) -> DnsAnswer:
     try:
         trouble = _refusal(b"\0\0" + message)
         differs = "" if trouble else _difference(b"\0\0" + message, asked, addresses)
     except (struct.error, IndexError, ValueError):
-        return Answer("", "malformed")
+        return DnsAnswer("", "malformed")
     if trouble or differs:
-        return Answer("", trouble or differs, differs=bool(differs))
-    return Answer(addresses[0])
+        return DnsAnswer("", trouble or differs, differs=bool(differs))
+    return DnsAnswer(addresses[0])
 
 
 def _refusal(message: bytes) -> str:

@@ -55,7 +55,7 @@ class Factor:
         """That value of this factor."""
         return Level(self.name, value, "" if value == self.implicit else f"{self.mark}{self.text(value)}")
 
-    def of_text(self, text: str) -> Level | None:
+    def level_from_text(self, text: str) -> Level | None:
         """The level that ids call so; None where they call none of this factor so."""
         try:
             value = self.parse(text.removeprefix(self.mark))
@@ -74,11 +74,11 @@ class Level:
     text: str
 
 
-def levels_of_text(factors: Sequence[Factor], text: str) -> tuple[Level, ...]:
+def levels_from_text(factors: Sequence[Factor], text: str) -> tuple[Level, ...]:
     """The levels of all factors, from what a workload's text says of those that are not implicit."""
     parts, found = text.split("-"), []
     for factor in factors:
-        level = factor.of_text(parts[0]) if parts else None
+        level = factor.level_from_text(parts[0]) if parts else None
         if level is not None:
             parts.pop(0)
         elif factor.implicit is not None:

@@ -41,7 +41,7 @@ class ServerState:
         return [self.user(index) for index in range(self.users)]
 
     @property
-    def lasting_digest(self) -> str:
+    def digest_without_password(self) -> str:
         """That of what it holds but for the password, which every session makes anew."""
         return replace(self, password="").digest
 

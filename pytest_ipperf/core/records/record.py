@@ -71,7 +71,7 @@ def summarise(
     rows: Sequence[tuple[float, ...]],
     phases: Sequence[str],
     *,
-    floor_s: float | None = None,
+    baseline_cost_s: float | None = None,
 ) -> ArmSummary:
     """The summary of an arm's runs, by one of their metrics.
 
@@ -98,7 +98,7 @@ def summarise(
     )
     if not client_facts:
         return summary
-    part = client_load(client_facts, late, behind, mean_s=summary.completed_mean, floor_s=floor_s)
+    part = client_load(client_facts, late, behind, mean_s=summary.completed_mean, baseline_cost_s=baseline_cost_s)
     return dataclasses.replace(summary, instrument=part)
 
 

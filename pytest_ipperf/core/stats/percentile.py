@@ -33,7 +33,7 @@ def median(values: Iterable[float]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepetitionSummary:
     """A figure of all repetitions (RFC 8219, sections 7.2 and 7.3): the median, the 1st and the 99th percentile."""
 
     median: float
@@ -41,10 +41,10 @@ class Repeated:
     high: float
 
 
-def repeated(values: Iterable[float]) -> Repeated:
+def repetition_summary(values: Iterable[float]) -> RepetitionSummary:
     """The values of the repetitions in three figures, of which 20 are the least that RFC 8219 asks for."""
     found = list(values)
-    return Repeated(median(found), percentile(found, 0.01), percentile(found, 0.99))
+    return RepetitionSummary(median(found), percentile(found, 0.01), percentile(found, 0.99))
 
 
 def _some(values: list[float]) -> list[float]:

@@ -23,7 +23,7 @@ from pytest_ipperf.agent.kernel.processes import Process, survivors, tree
 from pytest_ipperf.agent.load.silence import PROGRESS
 from pytest_ipperf.agent.rpc.channel import PULSE as PULSE_WORD
 from pytest_ipperf.core.portable.errors import AgentError, LabError
-from pytest_ipperf.core.printable import plain, printable
+from pytest_ipperf.core.printable import printable, printable_values
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.access.base import SUDO, RemoteAccessMethod
 from pytest_ipperf.lab.agents.bootstrap import BOOT, start_agent
@@ -204,7 +204,7 @@ class AgentClient:
             raise self._died() from error
         self._lost = ""
         if reply[0] == "ok":
-            return reply[1] if self._called in _KEPT_RAW else plain(reply[1])
+            return reply[1] if self._called in _KEPT_RAW else printable_values(reply[1])
         _, kind, sentence = reply
         raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {printable(sentence)}")
 

@@ -14,9 +14,9 @@ from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import (
     ExpectedPath,
-    path_contradictions,
-    rate_contradictions,
-    run_contradictions,
+    path_violations,
+    proof_violations,
+    rate_violations,
 )
 from pytest_ipperf.core.measurement.run import leading
 from pytest_ipperf.core.portable.errors import AgentError, LabError
@@ -144,10 +144,10 @@ class LiveTestbed:
     def _path(self, role: str, arm: Arm, service: ServerEndpoint, workload: Workload) -> dict[str, Any]:
         testbed, agents = self._testbed.seen_by(role), agents_of_client(self._agents, role)
         facts = path_facts(testbed, agents, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
-        found = path_contradictions(self._expected(arm, workload, role), facts)
+        found = path_violations(self._expected(arm, workload, role), facts)
         mtu = facts["routes"][CLIENT].get("mtu", 0)
         trains = {} if found else train_rates(testbed, arm, agents, mtu)
-        found += rate_contradictions(testbed.links.rate_bit_s, trains)
+        found += rate_violations(testbed.links.rate_bit_s, trains)
         return {**facts, "trains": trains, "contradictions": found}
 
     def _expected(self, arm: Arm, workload: Workload, role: str = CLIENT) -> ExpectedPath:
@@ -209,7 +209,7 @@ class LiveTestbed:
             samples=found.samples,
             proof=proof,
             contradictions=(
-                *run_contradictions(demanded, least),
+                *proof_violations(demanded, least),
                 *flow_exceeds_link_rate(self._testbed, arm, workload, facts),
             ),
             unsettled=(),

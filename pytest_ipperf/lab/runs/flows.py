@@ -12,7 +12,7 @@ from typing import Any
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import Arm, Workload
-from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
+from pytest_ipperf.core.measurement.path_proof import goodput_violations
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.core.portable.units import seconds_text, short_rate_text
@@ -162,7 +162,7 @@ def flow_exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, facts
     if not rate_bit_s or not moved_bytes:
         return []
     time_s = max(facts["seconds"], facts.get("received_seconds", 0.0))
-    return goodput_contradictions(
+    return goodput_violations(
         rate_bit_s,
         layers(arm, workload),
         moved_bytes=moved_bytes,

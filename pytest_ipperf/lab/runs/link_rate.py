@@ -11,7 +11,7 @@ from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, length
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead, header_cost
 from pytest_ipperf.core.measurement.link_rate import TrainRates, above_rate, below_rate
-from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
+from pytest_ipperf.core.measurement.path_proof import goodput_violations
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Links, Testbed
@@ -97,7 +97,7 @@ def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, report: Ma
     rate_bit_s = testbed.links.rate_bit_s
     if not rate_bit_s:
         return []
-    return goodput_contradictions(
+    return goodput_violations(
         rate_bit_s,
         layers(arm, workload),
         moved_bytes=report["content_bytes"],

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.measurement.path_proof import ExpectedPath, carrier_contradictions, run_contradictions
+from pytest_ipperf.core.measurement.path_proof import ExpectedPath, encapsulation_violations, proof_violations
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import ports
@@ -50,19 +50,19 @@ def run_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping[str
     """
     clients = proof.get("clients")
     if not clients:
-        return run_contradictions(expected_path[CLIENT], proof)
+        return proof_violations(expected_path[CLIENT], proof)
     found = []
     for role, report in clients.items():
         seen = {**report, "protocol41": {CLIENT: report["protocol41"]}}
-        found += [f"host {report['host']}: {each}" for each in run_contradictions(expected_path[role], seen)]
+        found += [f"host {report['host']}: {each}" for each in proof_violations(expected_path[role], seen)]
     shared = {role: counts for role, counts in proof["protocol41"].items() if role not in expected_path}
-    return found + carrier_contradictions(expected_path[CLIENT], shared, proof["completed"])
+    return found + encapsulation_violations(expected_path[CLIENT], shared, proof["completed"])
 
 
 def path_facts(
     testbed: Testbed, agents: Mapping[str, AgentClient], arm: Arm, resolver_port: int, name: str
 ) -> dict[str, Any]:
-    """The facts of an arm's path, as `path_contradictions` takes them; only its `routes` where there is none."""
+    """The facts of an arm's path, as `path_violations` takes them; only its `routes` where there is none."""
     path = testbed.path(arm)
     there = agents[CLIENT].call("route", path.server, path.client)
     if "mtu" not in there:

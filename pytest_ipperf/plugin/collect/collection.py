@@ -11,7 +11,7 @@ import pytest
 from pytest_ipperf.core.design.cell import LEAN, Arm, Cell, Workload, levels_text, load_text, talk_text
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError
-from pytest_ipperf.core.portable.factor import Level, levels_of_text
+from pytest_ipperf.core.portable.factor import Level, levels_from_text
 from pytest_ipperf.lab.inventory.limits import beyond, too_many
 from pytest_ipperf.plugin.activation import measures
 from pytest_ipperf.plugin.collect.levels import level_grid, unsupported
@@ -175,7 +175,7 @@ def cell_from(
         protocol=protocol,
         connections=connections,
         payload_bytes=payload,
-        levels=factors or levels_of_text(PROTOCOLS[protocol].factors, ""),
+        levels=factors or levels_from_text(PROTOCOLS[protocol].factors, ""),
         **_load(session.settings, protocol),
     )
     return Cell(workload, Arm(ipver, transport, twin))

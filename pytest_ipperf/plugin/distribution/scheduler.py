@@ -17,7 +17,7 @@ from xdist.workermanage import parse_tx_spec_config
 
 from pytest_ipperf.core.design.cell import MODE_PATTERN, Arm, Cell
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.factor import levels_of_text
+from pytest_ipperf.core.portable.factor import levels_from_text
 from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.collect.collection import cell_from
@@ -92,7 +92,7 @@ def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
             ipver=arm.ipver,
             transport=arm.transport,
             twin=arm.twin,
-            factors=levels_of_text(PROTOCOLS[protocol].factors, own.removeprefix("-")),
+            factors=levels_from_text(PROTOCOLS[protocol].factors, own.removeprefix("-")),
         )
     return cells
 

@@ -73,7 +73,7 @@ def log_complete(session: Session, measurement: Measurement, state: ServerState)
     facts = {
         "workload": str(workload),
         "testbed": session.settings.inventory[workload.testbed],
-        "state": state.lasting_digest,
+        "state": state.digest_without_password,
         "asked": question_texts(session.questions_of(workload)),
         "service": measurement.service,
         "network": measurement.network,

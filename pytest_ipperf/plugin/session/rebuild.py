@@ -27,7 +27,7 @@ def load_measurement(found: StoredWorkload, plan: Plan, state: ServerState, dead
 
     UsageError where the server held another `state`, or the records contradict themselves.
     """
-    if found.complete.get("state") != state.lasting_digest:
+    if found.complete.get("state") != state.digest_without_password:
         raise UsageError("its server held something else there (server_state)")
     try:
         return _measurement(found, plan, deadline_s)

@@ -134,8 +134,8 @@ class ResumedSession:
     def _source(self, workload: Workload) -> tuple[StoredSession, StoredWorkload] | None:
         """The session that measured it, which may be an earlier one that the resumed session resumed."""
         name, kept = str(workload), self.kept
-        if name in kept.taken_over and not (name in kept.workloads and kept.workloads[name].complete):
-            folder = kept.taken_over[name]
+        if name in kept.reused and not (name in kept.workloads and kept.workloads[name].complete):
+            folder = kept.reused[name]
             if folder not in self._known:
                 self._known[folder] = read_session(folder)
             kept = self._known[folder]
@@ -198,9 +198,9 @@ def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Colle
         raise UsageError(f"{arm} had trouble there: {sentence}")
     if complete["stopped"]:
         raise UsageError(f"left open there: {complete['stopped']}")
-    if _arms(found.begun["order"]) != _arms(order):
-        raise UsageError(f"its arms were {', '.join(_arms(found.begun['order']))} there")
-    if found.begun["order"] != order:
+    if _arms(found.workload_event["order"]) != _arms(order):
+        raise UsageError(f"its arms were {', '.join(_arms(found.workload_event['order']))} there")
+    if found.workload_event["order"] != order:
         raise UsageError("its order was another there")
     if complete["testbed"] != _journalled(settings.inventory[plan.workload.testbed]):
         raise UsageError(f"testbed {plan.workload.testbed} had other hosts there")
@@ -217,7 +217,7 @@ def _arms(order: Any) -> list[str]:
 
 def _hosts(found: StoredWorkload) -> Iterator[tuple[tuple[str, str, str], Any]]:
     """The fingerprints of a workload's hosts, fact by fact; names of devices come and go."""
-    testbed = found.begun["workload"].partition("-")[0]
+    testbed = found.workload_event["workload"].partition("-")[0]
     for epoch in found.epochs[:1]:
         for role, facts in epoch["fingerprint"].items():
             for fact, value in facts.items():

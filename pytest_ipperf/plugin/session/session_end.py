@@ -85,14 +85,14 @@ class SessionEnd:
         """With the course of every cell where the session has a name, and so a history."""
         from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
 
-        story = read_session_summary(self._session.folder, resume=LAST, running=False)
-        if not story.records and not story.troubles and story.completeness.is_whole:
+        summary = read_session_summary(self._session.folder, resume=LAST, running=False)
+        if not summary.records and not summary.troubles and summary.completeness.is_whole:
             return
         if saved := self._session.settings.saved:
             with self._archive() as archive:
-                histories = archive.histories(story.name, saved=saved)
-            story = dataclasses.replace(story, histories=histories)
-        write(story, self._session.folder / PAGE)
+                histories = archive.histories(summary.name, saved=saved)
+            summary = dataclasses.replace(summary, histories=histories)
+        write(summary, self._session.folder / PAGE)
 
     def _compare(self) -> None:
         from pytest_ipperf.core.records.comparison import comparison  # noqa: PLC0415 - loads scipy

@@ -10,7 +10,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import RFC8219
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.records.record import ArmSummary, Record
-from pytest_ipperf.core.stats.percentile import repeated
+from pytest_ipperf.core.stats.percentile import repetition_summary
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.dimensions import order
@@ -153,7 +153,7 @@ def _value_rows(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], 
         return [mean]
 
     def of_repetitions(side: ArmSummary) -> str:
-        found = repeated(side.values)
+        found = repetition_summary(side.values)
         return f"{unit.text(found.median)} [{unit.text(found.low)}, {unit.text(found.high)}]"
 
     return [mean, layout.row("  median [1st, 99th percentile]", sides, columns, of_repetitions)]

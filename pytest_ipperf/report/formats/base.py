@@ -15,8 +15,8 @@ class Report(ABC):
     suffix: str
 
     @abstractmethod
-    def render(self, story: SessionSummary) -> bytes:
+    def render(self, summary: SessionSummary) -> bytes:
         """The whole file. Where the session was the screening of a night, what the night ruled stands for its answers.
 
-        The same story gives the same bytes: no clock is read, and nothing is loaded.
+        The same summary gives the same bytes: no clock is read, and nothing is loaded.
         """

@@ -34,10 +34,10 @@ class Csv(Report):
     title: str = "CSV"
     suffix: str = ".csv"
 
-    def render(self, story: SessionSummary) -> bytes:
-        rows = [{name: _safe(value) for name, value in row.items()} for row in _rows(story)]
+    def render(self, summary: SessionSummary) -> bytes:
+        rows = [{name: _safe(value) for name, value in row.items()} for row in _rows(summary)]
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, list(rows[0] if rows else _session(story)))
+        writer = csv.DictWriter(text, list(rows[0] if rows else _session(summary)))
         writer.writeheader()
         writer.writerows(rows)
         return text.getvalue().encode("utf-8", "replace")
@@ -46,15 +46,15 @@ class Csv(Report):
 report = Csv()
 
 
-def _rows(story: SessionSummary) -> Iterator[dict[str, Any]]:
+def _rows(summary: SessionSummary) -> Iterator[dict[str, Any]]:
     """All with the same columns, in the same order."""
-    entries = (*findings(story), *map(_unruled, unruled(story)))
+    entries = (*findings(summary), *map(_unruled, unruled(summary)))
     found = [finding.record for finding in entries if finding.record]
     levels = list(dict.fromkeys(name for record in found for name in record.levels))
     means = sorted({name for record in found for side in (record.test, record.reference) for name in side.figures})
     empty = dict.fromkeys(name for record in found[:1] for name in _columns(record, record.test, levels, means))
     for finding in entries:
-        first, last = {**_session(story), **_which(finding)}, _decision(finding)
+        first, last = {**_session(summary), **_which(finding)}, _decision(finding)
         if finding.record is None:
             yield {**first, "role": None, **empty, **last}
             continue
@@ -72,9 +72,14 @@ def _unruled(record: Record) -> Finding:
     )
 
 
-def _session(story: SessionSummary) -> dict[str, Any]:
-    began = datetime.fromtimestamp(story.began_at, UTC).isoformat(timespec="seconds")
-    return {"session": story.name, "state": story.completeness.state.value, "saved": story.saved, "began_at": began}
+def _session(summary: SessionSummary) -> dict[str, Any]:
+    began = datetime.fromtimestamp(summary.began_at, UTC).isoformat(timespec="seconds")
+    return {
+        "session": summary.name,
+        "state": summary.completeness.state.value,
+        "saved": summary.saved,
+        "began_at": began,
+    }
 
 
 def _which(finding: Finding) -> dict[str, Any]:

@@ -17,8 +17,8 @@ class Html(Report):
     title: str = "HTML page"
     suffix: str = ".html"
 
-    def render(self, story: SessionSummary) -> bytes:
-        return encoded(page(story))
+    def render(self, summary: SessionSummary) -> bytes:
+        return encoded(page(summary))
 
 
 report = Html()

@@ -18,8 +18,8 @@ class Json(Report):
     title: str = "JSON"
     suffix: str = ".json"
 
-    def render(self, story: SessionSummary) -> bytes:
-        return json.dumps(session_document(story), indent=1, allow_nan=False).encode() + b"\n"
+    def render(self, summary: SessionSummary) -> bytes:
+        return json.dumps(session_document(summary), indent=1, allow_nan=False).encode() + b"\n"
 
 
 report = Json()

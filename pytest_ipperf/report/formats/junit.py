@@ -46,18 +46,18 @@ class JUnit(Report):
     title: str = "JUnit XML"
     suffix: str = ".xml"
 
-    def render(self, story: SessionSummary) -> bytes:
-        cases = [*_session(story), *_night(story.night), *_cases(findings(story))]
+    def render(self, summary: SessionSummary) -> bytes:
+        cases = [*_session(summary), *_night(summary.night), *_cases(findings(summary))]
         counted = Counter(each.tag for case in cases for each in case)
         counts = {
             "tests": f"{len(cases)}",
             **{f"{tag}s" if tag != "skipped" else tag: f"{counted[tag]}" for tag in ("failure", "error", "skipped")},
-            "time": f"{story.seconds or 0:.3f}",
+            "time": f"{summary.seconds or 0:.3f}",
         }
         suites = Element("testsuites", {"name": "pytest-ipperf", **_without_skipped(counts)})
-        began = datetime.fromtimestamp(story.began_at, UTC).isoformat(timespec="seconds")
-        suite = SubElement(suites, "testsuite", {"name": _clean(story.name), **counts, "timestamp": began})
-        _properties(suite, _about(story))
+        began = datetime.fromtimestamp(summary.began_at, UTC).isoformat(timespec="seconds")
+        suite = SubElement(suites, "testsuite", {"name": _clean(summary.name), **counts, "timestamp": began})
+        _properties(suite, _about(summary))
         suite.extend(cases)
         indent(suites, space=" ")
         text: bytes = tostring(suites, encoding="utf-8", xml_declaration=True)
@@ -72,18 +72,26 @@ def _without_skipped(counts: Mapping[str, str]) -> dict[str, str]:
     return {name: count for name, count in counts.items() if name != "skipped"}
 
 
-def _about(story: SessionSummary) -> dict[str, str]:
+def _about(summary: SessionSummary) -> dict[str, str]:
     """What every test of the session has in common."""
-    night = {"light": story.night.gate_status.name.lower(), "headline": story.night.headline} if story.night else {}
-    return {"state": story.completeness.banner, "session": story.name, "saved": story.saved, **asked(story), **night}
+    night = (
+        {"light": summary.night.gate_status.name.lower(), "headline": summary.night.headline} if summary.night else {}
+    )
+    return {
+        "state": summary.completeness.banner,
+        "session": summary.name,
+        "saved": summary.saved,
+        **asked(summary),
+        **night,
+    }
 
 
-def _session(story: SessionSummary) -> Iterator[Element]:
+def _session(summary: SessionSummary) -> Iterator[Element]:
     """Yield the test that stands for a session which was broken off, or is running."""
-    if banner := story.completeness.banner:
+    if banner := summary.completeness.banner:
         case = Element("testcase", {"classname": _CLASS, "name": "the session as a whole"})
-        about = {"message": _clean(banner), "type": story.completeness.state.value}
-        SubElement(case, "error", about).text = _clean(f"{banner}\n{headline(story, findings(story))}")
+        about = {"message": _clean(banner), "type": summary.completeness.state.value}
+        SubElement(case, "error", about).text = _clean(f"{banner}\n{headline(summary, findings(summary))}")
         yield case
 
 

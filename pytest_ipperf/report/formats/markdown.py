@@ -47,9 +47,9 @@ class Markdown(Report):
     title: str = "Markdown summary"
     suffix: str = ".md"
 
-    def render(self, story: SessionSummary) -> bytes:
-        entries = findings(story)
-        first, last = _first(story, entries), _last(story)
+    def render(self, summary: SessionSummary) -> bytes:
+        entries = findings(summary)
+        first, last = _first(summary, entries), _last(summary)
         room = _MOST_BYTES - _size(first) - _size(last)
         return ("\n".join([*first, *_table(entries, room), *last]) + "\n").encode("utf-8", "replace")
 
@@ -57,15 +57,15 @@ class Markdown(Report):
 report = Markdown()
 
 
-def _first(story: SessionSummary, entries: Sequence[Finding]) -> list[str]:
-    night = story.night
+def _first(summary: SessionSummary, entries: Sequence[Finding]) -> list[str]:
+    night = summary.night
     title = (
         f"Night: {_STATUSES[night.gate_status]} (exit status {night.gate_status.value})" if night else "Measurements"
     )
     lines = [f"### {title}", ""]
-    if banner := story.completeness.banner:
+    if banner := summary.completeness.banner:
         lines += [f"**{_text(banner)}**", ""]
-    lines += [f"**{_text(_cut(headline(story, entries), _LONGEST_HEADLINE))}**", ""]
+    lines += [f"**{_text(_cut(headline(summary, entries), _LONGEST_HEADLINE))}**", ""]
     if counts := counts_text(entries):
         lines += [f"{len(entries)} in all: {_text(counts)}.", ""]
     return lines + (_warnings(night) if night else [])
@@ -107,28 +107,28 @@ def _row(finding: Finding) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _last(story: SessionSummary) -> list[str]:
-    return [_text(". ".join(_about(story))) + ".", "", *_where(story)]
+def _last(summary: SessionSummary) -> list[str]:
+    return [_text(". ".join(_about(summary))) + ".", "", *_where(summary)]
 
 
-def _about(story: SessionSummary) -> Iterator[str]:
-    began = datetime.fromtimestamp(story.began_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    lasted = f", {seconds_text(story.seconds)}" if story.seconds is not None else ""
-    saved = f", saved as {story.saved}" if story.saved else ""
-    yield f"Session {story.name} of {began}{lasted}{saved}"
-    if settings := [f"{name} {text}" for name, text in asked(story).items()]:
+def _about(summary: SessionSummary) -> Iterator[str]:
+    began = datetime.fromtimestamp(summary.began_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    lasted = f", {seconds_text(summary.seconds)}" if summary.seconds is not None else ""
+    saved = f", saved as {summary.saved}" if summary.saved else ""
+    yield f"Session {summary.name} of {began}{lasted}{saved}"
+    if settings := [f"{name} {text}" for name, text in asked(summary).items()]:
         yield ", ".join(settings).capitalize()
-    if found := story.night and story.night.aa_check:
+    if found := summary.night and summary.night.aa_check:
         yield (
             f"A/A: in {found.excludes} of {found.cells} cells the interval of the reference against its twin "
             f"excludes 0; chance gives {found.at_most} at most"
         )
 
 
-def _where(story: SessionSummary) -> list[str]:
-    if story.night:
-        return [f"The full page is `report.html` of the same folder or artifact. Records: {_code(str(story.folder))}"]
-    return [f"Records, and the full page `report.html`: {_code(str(story.folder))}"]
+def _where(summary: SessionSummary) -> list[str]:
+    if summary.night:
+        return [f"The full page is `report.html` of the same folder or artifact. Records: {_code(str(summary.folder))}"]
+    return [f"Records, and the full page `report.html`: {_code(str(summary.folder))}"]
 
 
 def _cut(text: str, most: int = _LONGEST) -> str:

@@ -11,11 +11,11 @@ from pytest_ipperf.report.page.document import page
 __all__ = ["anchor", "encoded", "page", "write"]
 
 
-def write(story: SessionSummary, path: Path) -> None:
+def write(summary: SessionSummary, path: Path) -> None:
     """Writes the page, whole or not at all; raises OSError where that cannot be."""
     part = path.with_name(f"{path.name}.part")
     try:
-        part.write_bytes(encoded(page(story)))
+        part.write_bytes(encoded(page(summary)))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

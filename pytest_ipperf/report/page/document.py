@@ -44,15 +44,15 @@ Section = tuple[str, str, Markup]
 """Its name for links, its heading, and what it holds; empty ones are left out."""
 
 
-def page(story: SessionSummary) -> str:
+def page(summary: SessionSummary) -> str:
     """The whole page, the same in whatever order tests ran: plugins shuffle them."""
-    story = dataclasses.replace(story, records=tuple(placed(story.records)))
-    sections = [each for each in _sections(story) if each[2]]
+    summary = dataclasses.replace(summary, records=tuple(placed(summary.records)))
+    sections = [each for each in _sections(summary) if each[2]]
     links = [element("a", title, href=f"#{name}") for name, title, _ in sections]
     body = joined(
         (
             element("a", "To the answer", href="#answer", class_="skip"),
-            element("header", *_head(story)),
+            element("header", *_head(summary)),
             element("nav", bullets(links), aria_label="Parts of this page"),
             element("main", *(_section(*each) for each in sections)),
         ),
@@ -65,7 +65,7 @@ def page(story: SessionSummary) -> str:
             Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
             Markup('<meta name="color-scheme" content="light dark">'),
             Markup(f'<link rel="icon" href="{_ICON}">'),
-            element("title", _title(story)),
+            element("title", _title(summary)),
             element("style", Markup(Path(__file__).with_name("style.css").read_text(encoding="utf-8"))),
         ),
         "\n",
@@ -73,35 +73,35 @@ def page(story: SessionSummary) -> str:
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
 
 
-def _title(story: SessionSummary) -> str:
-    title = story.completeness.banner or (story.night.headline if story.night else question(story.records))
-    return f"{title} - pytest-ipperf {story.name}"
+def _title(summary: SessionSummary) -> str:
+    title = summary.completeness.banner or (summary.night.headline if summary.night else question(summary.records))
+    return f"{title} - pytest-ipperf {summary.name}"
 
 
-def _head(story: SessionSummary) -> Iterator[Markup]:
-    yield element("p", f"pytest-ipperf, {day_text(story.began_at)}", class_="kicker")
-    if banner := story.completeness.banner:
+def _head(summary: SessionSummary) -> Iterator[Markup]:
+    yield element("p", f"pytest-ipperf, {day_text(summary.began_at)}", class_="kicker")
+    if banner := summary.completeness.banner:
         word, _, rest = banner.partition(": ")
         light = element("span", shape(BROKEN), word, class_="light")
-        so_far = element("p", f"{headline(story, findings(story))}.")
+        so_far = element("p", f"{headline(summary, findings(summary))}.")
         yield element("div", element("p", element("strong", light, ": ", rest)), so_far, class_=f"banner {BROKEN}")
-    if story.night:
-        yield night_part(story.night)
-        yield element("h2", question(story.records), class_="question")
+    if summary.night:
+        yield night_part(summary.night)
+        yield element("h2", question(summary.records), class_="question")
     else:
         yield element(
-            "h1", question(story.records) if story.records or story.completeness.is_whole else "No answer yet"
+            "h1", question(summary.records) if summary.records or summary.completeness.is_whole else "No answer yet"
         )
-    yield element("p", _where(story), class_="soft")
+    yield element("p", _where(summary), class_="soft")
 
 
-def _where(story: SessionSummary) -> str:
+def _where(summary: SessionSummary) -> str:
     """Testbed, design and time in a line."""
-    beds = dict.fromkeys(record.testbed for record in story.records)
-    parts = [testbed_text([each for each in story.records if each.testbed == bed]) for bed in beds]
-    designs = listed(dict.fromkeys(record.design for record in story.records)) if story.records else ""
+    beds = dict.fromkeys(record.testbed for record in summary.records)
+    parts = [testbed_text([each for each in summary.records if each.testbed == bed]) for bed in beds]
+    designs = listed(dict.fromkeys(record.design for record in summary.records)) if summary.records else ""
     parts += [f"design {designs}"] if designs else []
-    parts += [f"measured in {seconds_text(story.seconds)}"] if story.seconds is not None else []
+    parts += [f"measured in {seconds_text(summary.seconds)}"] if summary.seconds is not None else []
     return capital("; ".join(parts))
 
 
@@ -109,28 +109,28 @@ def _section(name: str, title: str, content: Markup) -> Markup:
     return element("section", element("h2", title), content, id=name)
 
 
-def _sections(story: SessionSummary) -> Iterator[Section]:
-    files = f"the files in {story.folder / 'tables'} have them all"
-    shown = latest(story.records)
-    answer = "The answer" if story.completeness.is_whole else "The answer so far"
-    yield "answer", "What the screening found" if story.night else answer, _answer(story)
-    of = " (screening)" if story.night else ""
-    yield "tables", f"Tables{of}", tables(story.records, files) if story.records else NOTHING
+def _sections(summary: SessionSummary) -> Iterator[Section]:
+    files = f"the files in {summary.folder / 'tables'} have them all"
+    shown = latest(summary.records)
+    answer = "The answer" if summary.completeness.is_whole else "The answer so far"
+    yield "answer", "What the screening found" if summary.night else answer, _answer(summary)
+    of = " (screening)" if summary.night else ""
+    yield "tables", f"Tables{of}", tables(summary.records, files) if summary.records else NOTHING
     yield "levels", f"By connections and other levels{of}", _levels(shown, files)
-    yield "spread", f"Distributions{of}", _spreads(story, shown)
-    yield "trend", "Over time", _trends(story, shown)
-    yield "cells", "All cells", cells(story.records, story.night) if story.records or story.night else NOTHING
-    yield "method", "Method", method(story)
-    yield "environment", "Environment", environment(story)
+    yield "spread", f"Distributions{of}", _spreads(summary, shown)
+    yield "trend", "Over time", _trends(summary, shown)
+    yield "cells", "All cells", cells(summary.records, summary.night) if summary.records or summary.night else NOTHING
+    yield "method", "Method", method(summary)
+    yield "environment", "Environment", environment(summary)
 
 
-def _answer(story: SessionSummary) -> Markup:
+def _answer(summary: SessionSummary) -> Markup:
     """By arm; what a night says above is not said again."""
-    night = story.night
-    left = [each for each in story.troubles if night is None or each.nodeid not in night.troubles]
-    records = [record for record in story.records if not record.twin]
+    night = summary.night
+    left = [each for each in summary.troubles if night is None or each.nodeid not in night.troubles]
+    records = [record for record in summary.records if not record.twin]
     parts = [counted(records, left), element("div", *answers(records), class_="arms")]
-    aa_check = None if night else aa_check_of(story.records, lambda name: METRICS[name].metric)
+    aa_check = None if night else aa_check_of(summary.records, lambda name: METRICS[name].metric)
     parts += [aa_check_line(aa_check)] if aa_check else []
     parts += [element("h3", "Without an answer"), troubles(left)] if left else []
     return joined(parts)
@@ -145,28 +145,28 @@ def _levels(records: Sequence[Record], files: str) -> Markup:
     return _figures(figures, len(sweeps) - len(figures), f"they are in the tables, and {files}")
 
 
-def _spreads(story: SessionSummary, records: Sequence[Record]) -> Markup:
+def _spreads(summary: SessionSummary, records: Sequence[Record]) -> Markup:
     """Of more workloads than are drawn those that a reader wants to see, in the order of the others."""
-    kept = {workload for workload, _ in story.samples}
+    kept = {workload for workload, _ in summary.samples}
     by_workload = {workload_of(record): record for record in records if workload_of(record) in kept}
     chosen = {workload_of(record): None for record in worst_first(records) if workload_of(record) in kept}
     drawn = set(list(chosen)[:_SPREADS])
     shown = [record for workload, record in by_workload.items() if workload in drawn]
     found = [
-        spread_figure(record, story.samples, _same(record, records), number) for number, record in enumerate(shown)
+        spread_figure(record, summary.samples, _same(record, records), number) for number, record in enumerate(shown)
     ]
-    return _figures([each for each in found if each], len(chosen) - len(shown), f"the samples lie in {story.folder}")
+    return _figures([each for each in found if each], len(chosen) - len(shown), f"the samples lie in {summary.folder}")
 
 
-def _trends(story: SessionSummary, records: Sequence[Record]) -> Markup:
+def _trends(summary: SessionSummary, records: Sequence[Record]) -> Markup:
     by_key = {record.key: record for record in records}
-    if story.night:
-        ruled = [cell.record for cell in story.night.cells if cell.record]
+    if summary.night:
+        ruled = [cell.record for cell in summary.night.cells if cell.record]
         by_key |= {record.key: record for record in reversed(worst_first(ruled))}
-    noticed = _noticed(story)
-    keys = sorted((key for key in by_key if story.histories.get(key)), key=lambda key: not _bad(by_key[key], noticed))
+    noticed = _noticed(summary)
+    keys = sorted((key for key in by_key if summary.histories.get(key)), key=lambda key: not _bad(by_key[key], noticed))
     # Finding change points takes long in very many histories.
-    found = [made for key in keys[:_SOUGHT] if (made := trend_of(by_key[key], story.histories[key]))]
+    found = [made for key in keys[:_SOUGHT] if (made := trend_of(by_key[key], summary.histories[key]))]
     drawn = sorted(found, key=lambda each: not (each.change_points or _bad(each.record, noticed)))[:_TRENDS]
     figures = [trend_figure(each, _same(each.record, records), number) for number, each in enumerate(drawn)]
     return _figures(figures, len(keys) - len(figures), "the records of all sessions have them")
@@ -177,9 +177,9 @@ def _bad(record: Record, noticed: Collection[HistoryKey]) -> bool:
     return record.verdict == "exceeds" or record.key in noticed
 
 
-def _noticed(story: SessionSummary) -> set[HistoryKey]:
+def _noticed(summary: SessionSummary) -> set[HistoryKey]:
     """The cells that a night flagged or found something in."""
-    cells_ = story.night.cells if story.night else ()
+    cells_ = summary.night.cells if summary.night else ()
     return {cell.key for cell in cells_ if cell.flagged or cell.decision is not GateDecision.WITHIN}
 
 

@@ -27,21 +27,21 @@ _NOTES = 12
 """Of more notes of a session the others are counted."""
 
 
-def method(story: SessionSummary) -> Markup:
+def method(summary: SessionSummary) -> Markup:
     """Estimand, numbers, intervals, design, margins, order and ends, as a list of terms."""
-    records = answered(story.records)
-    facts = [*_of_records(records), *_of_question(story)] if records else _of_question(story)
+    records = answered(summary.records)
+    facts = [*_of_records(records), *_of_question(summary)] if records else _of_question(summary)
     return joined((_terms(facts), *_definitions(records)))
 
 
-def environment(story: SessionSummary) -> Markup:
+def environment(summary: SessionSummary) -> Markup:
     """Versions, command line and what the hosts said of themselves."""
     beds: dict[str, list[HostSummary]] = defaultdict(list)
-    for host in story.hosts:
+    for host in summary.hosts:
         beds[host.testbed].append(host)
     shown = [_hosts(name, hosts) for name, hosts in beds.items()]
     nothing = element("p", "What the hosts said of themselves was not kept.", class_="soft")
-    return joined((_terms(_versions(story)), *(shown or [nothing])))
+    return joined((_terms(_versions(summary)), *(shown or [nothing])))
 
 
 def _of_records(records: Sequence[Record]) -> Facts:
@@ -115,20 +115,20 @@ def _failures(records: Sequence[Record]) -> Facts:
     return [("Failures", f"{counted}; one that fails counts with the deadline of {deadlines}")]
 
 
-def _of_question(story: SessionSummary) -> Facts:
-    lasted = f"{day_text(story.began_at)}; " + (
-        f"it took {seconds_text(story.seconds)}"
-        if story.seconds is not None
+def _of_question(summary: SessionSummary) -> Facts:
+    lasted = f"{day_text(summary.began_at)}; " + (
+        f"it took {seconds_text(summary.seconds)}"
+        if summary.seconds is not None
         else "how long it took was not kept"
-        if story.completeness.is_whole
-        else story.completeness.state.value
+        if summary.completeness.is_whole
+        else summary.completeness.state.value
     )
-    taken = sorted({record.taken_from for record in story.records if record.taken_from})
+    taken = sorted({record.taken_from for record in summary.records if record.taken_from})
     return [
-        ("Session", f"{story.name}{f', saved as {story.saved}' if story.saved else ''}"),
+        ("Session", f"{summary.name}{f', saved as {summary.saved}' if summary.saved else ''}"),
         ("Measured", lasted),
         *([("Taken over", f"some cells from session {listed(taken)}")] if taken else []),
-        *([("Said on the way", _notes(story.notes))] if story.notes else []),
+        *([("Said on the way", _notes(summary.notes))] if summary.notes else []),
     ]
 
 
@@ -150,15 +150,15 @@ def _definitions(records: Iterable[Record]) -> list[Markup]:
     return [element("h3", "What was measured"), _terms(found)] if found else []
 
 
-def _versions(story: SessionSummary) -> Facts:
-    asked = story.question
+def _versions(summary: SessionSummary) -> Facts:
+    asked = summary.question
     arguments = asked.get("arguments")
     command = shlex.join(["pytest", *map(str, arguments)]) if isinstance(arguments, list) else ""
     named = [("pytest-ipperf", "pytest_ipperf"), ("pytest", "pytest"), ("Schema of the records", "schema")]
     return [
         *([("Command", command)] if command else []),
         *((name, str(asked[key])) for name, key in named if key in asked),
-        ("Records", str(story.folder)),
+        ("Records", str(summary.folder)),
     ]
 
 

@@ -81,17 +81,17 @@ class Finding:
         return str(self.key) if self.key else self.nodeid
 
 
-def findings(story: SessionSummary) -> tuple[Finding, ...]:
+def findings(summary: SessionSummary) -> tuple[Finding, ...]:
     """One for each cell and metric of the night, or for each record; then one for each test without an answer."""
-    if story.night is None:
-        return (*_of_session(story),)
-    cells = [_of_cell(cell) for cell in story.night.cells]
-    troubles = {trouble.nodeid: trouble for trouble in story.troubles}
-    for nodeid, sentence in story.night.troubles.items():
+    if summary.night is None:
+        return (*_of_session(summary),)
+    cells = [_of_cell(cell) for cell in summary.night.cells]
+    troubles = {trouble.nodeid: trouble for trouble in summary.troubles}
+    for nodeid, sentence in summary.night.troubles.items():
         kind = troubles[nodeid].kind if nodeid in troubles else "infrastructure"
         troubles[nodeid] = Trouble(nodeid=nodeid, kind=kind, sentence=sentence)
-    ruled = {cell.key.cell for cell in story.night.cells}
-    broken = {cell.key.cell for cell in story.night.with_decision(GateDecision.TROUBLE)}
+    ruled = {cell.key.cell for cell in summary.night.cells}
+    broken = {cell.key.cell for cell in summary.night.with_decision(GateDecision.TROUBLE)}
     return (
         *cells,
         *(
@@ -115,13 +115,13 @@ def worst_first(records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: VERDICTS.index(record.verdict))
 
 
-def headline(story: SessionSummary, entries: Sequence[Finding]) -> str:
+def headline(summary: SessionSummary, entries: Sequence[Finding]) -> str:
     """The answer in one sentence: the night's own, or what came of the session's cells.
 
     Of a session that is not whole it is the answer so far, which never sounds like one for all cells.
     """
-    if story.night is not None:
-        return story.night.headline
+    if summary.night is not None:
+        return summary.night.headline
     codes, count = Counter(finding.code for finding in entries), sum(finding.key is not None for finding in entries)
     beyond, within, cells = codes["exceeds"], codes["within"], f"{count} cell{'s' * (count != 1)}"
     others = {
@@ -133,7 +133,7 @@ def headline(story: SessionSummary, entries: Sequence[Finding]) -> str:
         "not measured": sum(finding.kind is Kind.UNDECIDED and finding.key is None for finding in entries),
     }
     more = "".join(f"; {count} {word}" for word, count in others.items() if count)
-    if not story.completeness.is_whole:
+    if not summary.completeness.is_whole:
         return _so_far(count, beyond, within, more)
     if beyond:
         return f"{beyond} of {cells} exceed{'s' * (beyond == 1)} {'its' if beyond == 1 else 'their'} margin{more}"
@@ -157,9 +157,9 @@ def _so_far(count: int, beyond: int, within: int, more: str) -> str:
     )
 
 
-def asked(story: SessionSummary) -> dict[str, str]:
+def asked(summary: SessionSummary) -> dict[str, str]:
     """What was the same for all cells of a session, as far as its question has it: design, seed, reference."""
-    question = story.question
+    question = summary.question
     design = question.get("design", "")
     settings = {"design": design["name"] if isinstance(design, Mapping) else design}
     settings |= {name: f"{question[name]}" for name in ("seed", "reference") if name in question}
@@ -173,15 +173,15 @@ def counts_text(entries: Iterable[Finding]) -> str:
     return "; ".join(f"{counts[each]} {each[1]}" for each in sorted(counts, key=lambda each: order.index(each[0])))
 
 
-def unruled(story: SessionSummary) -> tuple[Record, ...]:
+def unruled(summary: SessionSummary) -> tuple[Record, ...]:
     """What was measured in a night and is none of its cells: the reference's twins."""
-    ruled = {cell.key for cell in story.night.cells} if story.night else {record.key for record in story.records}
-    return tuple(record for record in story.records if record.key not in ruled)
+    ruled = {cell.key for cell in summary.night.cells} if summary.night else {record.key for record in summary.records}
+    return tuple(record for record in summary.records if record.key not in ruled)
 
 
-def _of_session(story: SessionSummary) -> Iterator[Finding]:
-    troubles = {trouble.nodeid: trouble for trouble in story.troubles}
-    for record in story.records:
+def _of_session(summary: SessionSummary) -> Iterator[Finding]:
+    troubles = {trouble.nodeid: trouble for trouble in summary.troubles}
+    for record in summary.records:
         # A test may break after its answer, and what broke is the worse news.
         trouble = troubles.pop(record.nodeid, None) if record.nodeid else None
         yield _of_trouble(trouble, record) if trouble else _of_record(record)

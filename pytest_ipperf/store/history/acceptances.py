@@ -15,23 +15,23 @@ from typing import Any
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.store.atomic_files import check_is_file
-from pytest_ipperf.store.log import kinds
-from pytest_ipperf.store.log.kinds import Kind
+from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.seal import KEY, holds, seal_of, sealed
+from pytest_ipperf.store.log.validators import Validator
 
 FILE = "accepted.jsonl"
 _WITHDRAWN = "withdrawn"
 
 
 def _pattern(value: Any) -> bool:
-    return kinds.key(value) and bool(value)
+    return valid.key(value) and bool(value)
 
 
-_SAID: Mapping[str, Kind] = {"reason": kinds.text, "by": kinds.text, "at": kinds.moment}
-_ACCEPTANCE: Mapping[str, Kind] = {
-    "cell": _pattern, "metric": kinds.key, **_SAID, "until": kinds.text, "up_to": kinds.maybe(kinds.positive),
+_SAID: Mapping[str, Validator] = {"reason": valid.text, "by": valid.text, "at": valid.moment}
+_ACCEPTANCE: Mapping[str, Validator] = {
+    "cell": _pattern, "metric": valid.key, **_SAID, "until": valid.text, "up_to": valid.maybe(valid.positive),
 }  # fmt: skip
-_WITHDRAWAL: Mapping[str, Kind] = {_WITHDRAWN: _pattern, **_SAID}
+_WITHDRAWAL: Mapping[str, Validator] = {_WITHDRAWN: _pattern, **_SAID}
 
 
 def accept(root: Path, acceptance: Acceptance) -> None:
@@ -61,7 +61,7 @@ def acceptances(root: Path, *, by: float = math.inf) -> list[Acceptance]:
             plain = _plain(line)
             changed = [_ended(each, plain) for each in found] if _WITHDRAWN in plain else [*found, _acceptance(plain)]
         except (ValueError, TypeError, RecursionError, OverflowError) as error:
-            begins = kinds.shown(line.decode(errors="replace"))
+            begins = valid.shown(line.decode(errors="replace"))
             raise UsageError(f"{path}:{number}: {begins} is no acceptance ({error}); remove the line") from None
         found = changed if plain["at"] <= by else found
     return found
@@ -89,7 +89,7 @@ def _plain(line: bytes) -> Mapping[str, Any]:
         raise ValueError("its checksum is none")
     plain.pop(KEY, None)
     needed = _WITHDRAWAL if _WITHDRAWN in plain else _ACCEPTANCE
-    if why := kinds.wrong(plain, needed, {}):
+    if why := valid.wrong(plain, needed, {}):
         raise ValueError(why)
     if unknown := plain.keys() - needed.keys():
         raise ValueError(f"it cannot have {min(unknown)!r}")

@@ -1,4 +1,4 @@
-"""The nights of a folder of records: what each of them decided, as its `verdict.json` tells later ones."""
+"""Read the verdicts of the nights in a folder of records (`verdict.json`)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pytest_ipperf.core.nightly.report import RED, GateDecision, GateStatus
 from pytest_ipperf.core.portable.errors import DamageError, LabError
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.store.atomic_files import check_is_file
-from pytest_ipperf.store.log import kinds
-from pytest_ipperf.store.log.kinds import Kind
+from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.seal import KEY
+from pytest_ipperf.store.log.validators import Validator
 
 VERDICT = "verdict.json"
 LOST = "records"
@@ -24,26 +24,26 @@ LOST = "records"
 _REDS = {decision.name.lower() for decision in RED}
 _REMEDY = "; put back a copy of it, or remove the night's folder"
 _STATUSES = frozenset(map(int, GateStatus))
-_NEEDED: Mapping[str, Kind] = {
-    "session": kinds.key,
-    "saved": kinds.key,
+_NEEDED: Mapping[str, Validator] = {
+    "session": valid.key,
+    "saved": valid.key,
     "status": lambda value: type(value) is int and value in _STATUSES,
-    "cells": kinds.listed(kinds.named(kinds.anything)),
+    "cells": valid.listed(valid.named(valid.anything)),
 }
-_OPTIONAL: Mapping[str, Kind] = {
-    "light": kinds.among([gate_status.name.lower() for gate_status in GateStatus]),
-    "began_at": kinds.maybe(kinds.moment),
-    "fresh_session": kinds.maybe(kinds.key),
-    "baseline": kinds.key,
-    "troubles": kinds.listed(kinds.named(kinds.text)),
-    "warnings": kinds.listed(kinds.text),
+_OPTIONAL: Mapping[str, Validator] = {
+    "light": valid.among([gate_status.name.lower() for gate_status in GateStatus]),
+    "began_at": valid.maybe(valid.moment),
+    "fresh_session": valid.maybe(valid.key),
+    "baseline": valid.key,
+    "troubles": valid.listed(valid.named(valid.text)),
+    "warnings": valid.listed(valid.text),
 }
-_CELL: Mapping[str, Kind] = {
-    "cell": kinds.key,
-    "metric": kinds.key,
-    "ruling": kinds.among([decision.name.lower() for decision in GateDecision]),
+_CELL: Mapping[str, Validator] = {
+    "cell": valid.key,
+    "metric": valid.key,
+    "ruling": valid.among([decision.name.lower() for decision in GateDecision]),
 }
-_OF_CELL: Mapping[str, Kind] = {"version": kinds.key}
+_OF_CELL: Mapping[str, Validator] = {"version": valid.key}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class StoredNight:
     lost: bool = False
 
     @property
-    def believed(self) -> bool:
+    def is_credible(self) -> bool:
         """Whether its other cells are something to compare with."""
         return self.gate_status != GateStatus.UNSTABLE
 
@@ -135,10 +135,10 @@ def _wrong(name: str, document: Any) -> str:
         return "it is no object"
     if KEY in document and document[KEY] != _checksum(document):
         return "its checksum is not that of what it says"
-    why = kinds.wrong(document, _NEEDED, _OPTIONAL)
+    why = valid.wrong(document, _NEEDED, _OPTIONAL)
     if not why and document["session"] != name:
-        why = f"it is that of session {kinds.shown(document['session'])}"
-    cells = ("" if why else kinds.wrong(each, _CELL, _OF_CELL) for each in ([] if why else document["cells"]))
+        why = f"it is that of session {valid.shown(document['session'])}"
+    cells = ("" if why else valid.wrong(each, _CELL, _OF_CELL) for each in ([] if why else document["cells"]))
     return why or next((f"of a cell {each}" for each in cells if each), "")
 
 

@@ -1,4 +1,4 @@
-"""The index: a SQLite file over the event logs of all sessions, so that years of nights are asked in a moment.
+"""Index of sessions: a SQLite file over the event logs of all sessions, so that years of nights are asked in a moment.
 
 It holds nothing of its own: whoever removes it loses the time of making it again. What event logs have gained since it
 was last asked is read first, so that a session that runs or was killed is in it up to its last whole line.
@@ -16,17 +16,17 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.records.completeness import Completeness, state_of
 from pytest_ipperf.store.history.nights import VERDICT, StoredNight, nights_in
 from pytest_ipperf.store.index.tables import (
-    cannot,
     check_rows,
     damage,
     in_memory,
+    is_refused,
+    open_read_only,
     opened,
-    opened_to_read,
     remove,
     seal,
     why,
 )
-from pytest_ipperf.store.index.update import FileStamp, SessionIndexer, folders_in, sign_of, signs_of
+from pytest_ipperf.store.index.update import FileStamp, SessionIndexer, folders_in, stamp_of, stamps_of
 from pytest_ipperf.store.log.event_log import is_being_written
 from pytest_ipperf.store.log.events import ReadPosition
 from pytest_ipperf.store.log.migration import WITH_END
@@ -88,37 +88,37 @@ class Index:
         self.running: set[str] = set()
         self._words: dict[str, int] = {}
         self._refused: sqlite3.Error | None = None
-        self._base = self._opened()
+        self._db = self._opened()
         try:
-            check_rows(self._base)
+            check_rows(self._db)
             self._catch_up()
         except sqlite3.Error as error:
-            self._go_on(error)
+            self._recover(error)
 
     def close(self) -> None:
         """Closes the file."""
-        self._base.close()
+        self._db.close()
 
-    def ask(self, question: str, *values: Any) -> list[tuple[Any, ...]]:
+    def query(self, question: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows that answer a question in SQL; LabError where the file cannot be read."""
         try:
             return self._rows(question, *values)
         except sqlite3.ProgrammingError:  # a fault of ours
             raise
         except sqlite3.Error as error:  # the rest of it was not looked at before
-            self._go_on(error)
+            self._recover(error)
         try:
             return self._rows(question, *values)
         except sqlite3.Error as error:
             raise LabError(f"index: {self.root / FILE} cannot be read ({why(error)}); remove it") from error
 
-    def make_anew(self) -> None:
+    def rebuild(self) -> None:
         """In place of what lacks rows, which only who asks for them can see."""
-        self._go_on(damage("rows are missing"))
+        self._recover(damage("rows are missing"))
 
     def _rows(self, question: str, *values: Any) -> list[tuple[Any, ...]]:
         try:
-            return self._base.execute(question, values).fetchall()
+            return self._db.execute(question, values).fetchall()
         except UnicodeDecodeError:
             raise damage("a row is no text") from None
 
@@ -132,15 +132,15 @@ class Index:
         try:
             return opened(path)
         except sqlite3.Error as error:
-            if not cannot(error):
-                return self._anew(error)
+            if not is_refused(error):
+                return self._rebuilt(error)
             self._refused = error
-            found = opened_to_read(path)
+            found = open_read_only(path)
             if found is None:
                 self.notes.append(f"index: {path} cannot be written ({error}); it is made in memory for this time")
             return found or in_memory()
 
-    def _anew(self, error: sqlite3.Error) -> sqlite3.Connection:
+    def _rebuilt(self, error: sqlite3.Error) -> sqlite3.Connection:
         """An empty one in place of what is damaged."""
         path = self.root / FILE
         self.notes.append(f"index: {path} was damaged ({why(error)}) and is made anew from the records")
@@ -152,26 +152,26 @@ class Index:
             self.notes.append(f"index: {path} cannot be written ({again}); it is made in memory for this time")
             return in_memory()
 
-    def _go_on(self, error: sqlite3.Error) -> None:
+    def _recover(self, error: sqlite3.Error) -> None:
         """Without what was damaged, or without the disk."""
         if not hasattr(error, "sqlite_errorcode"):  # a fault of ours, which no other file would mend
             raise error
         path = self.root / FILE
-        before = self._base
-        if cannot(error):
+        before = self._db
+        if is_refused(error):
             why = self._refused or error
             self.notes.append(f"index: {path} cannot be written ({why}); what is new is read for this time only")
             self._words.clear()
             try:
-                self._base = in_memory(before)
+                self._db = in_memory(before)
                 before.close()
                 self._catch_up()
             except sqlite3.Error as damage:
                 error = damage
             else:
                 return
-        self._base.close()
-        self._base = self._anew(error)
+        self._db.close()
+        self._db = self._rebuilt(error)
         self._catch_up()
 
     # --- catching up --------------------------------------------------------------------------------------------------
@@ -181,61 +181,62 @@ class Index:
         known = {name: number for number, name, _ in rows}
         ended = {name for _, name, status in rows if status is not None}
         read: dict[int, dict[str, FileStamp]] = {}
-        for number, name, *sign in self._rows("SELECT session, name, size, changed_ns FROM journal"):
-            read.setdefault(number, {})[name] = FileStamp(*sign)
+        for number, name, *stamp in self._rows("SELECT session, name, size, changed_ns FROM journal"):
+            read.setdefault(number, {})[name] = FileStamp(*stamp)
         there = {folder.name: folder for folder in folders_in(self.root / "runs")}
         for name in known.keys() - there.keys():
-            with self._base:
+            with self._db:
                 self._forget(known[name])
         self.running = {name for name in there.keys() - ended if is_being_written(there[name])}
         for name, folder in sorted(there.items()):
             try:
-                if name not in known or read.get(known[name], {}) != signs_of(folder):
+                if name not in known or read.get(known[name], {}) != stamps_of(folder):
                     self._read(folder)
             except FileNotFoundError:  # somebody clears out
                 continue
         self._mark_nights()
 
     def _forget(self, number: int) -> None:
-        self._base.execute(
+        self._db.execute(
             "UPDATE night SET marked = 0 WHERE session = (SELECT name FROM session WHERE id = ?)", (number,)
         )
-        seal(self._base, "night", "session = (SELECT name FROM session WHERE id = ?)", number)
+        seal(self._db, "night", "session = (SELECT name FROM session WHERE id = ?)", number)
         for table in ("past", "journal", "tally"):
-            self._base.execute(f"DELETE FROM {table} WHERE session = ?", (number,))  # noqa: S608 - of our names
-        self._base.execute("DELETE FROM session WHERE id = ?", (number,))
+            self._db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))  # noqa: S608 - of our names
+        self._db.execute("DELETE FROM session WHERE id = ?", (number,))
 
     def _read(self, folder: Path) -> None:
         """Read on in the event logs of a session, in one transaction: two processes may read at once.
 
         All of them from their beginning, where one has changed otherwise than by growing while the session ran.
         """
-        with self._base:
-            self._base.execute("BEGIN IMMEDIATE")
-            signs = signs_of(folder)
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            stamps = stamps_of(folder)
             rows = self._rows("SELECT id, status, trouble FROM session WHERE name = ?", folder.name)
-            before = {} if not rows else self._journals(rows[0][0])
-            seen = {name: sign for name, (_, sign) in before.items()}
-            if rows and seen == signs:  # another process was here
+            before = {} if not rows else self._event_logs(rows[0][0])
+            seen = {name: stamp for name, (_, stamp) in before.items()}
+            if rows and seen == stamps:  # another process was here
                 return
-            if rows and not _goes_on(rows[0], seen, signs):
+            if rows and not _has_only_grown(rows[0], seen, stamps):
                 self._forget(rows[0][0])
                 before = {}
-            self._base.execute("INSERT OR IGNORE INTO session (name) VALUES (?)", (folder.name,))
+            self._db.execute("INSERT OR IGNORE INTO session (name) VALUES (?)", (folder.name,))
             ((number,),) = self._rows("SELECT id FROM session WHERE name = ?", folder.name)
-            reading = SessionIndexer(self._base, self._words, number, folder)
-            for name, sign in signs.items():
-                place, read = before.get(name, (ReadPosition(), None))
-                if sign != read:
-                    reading.journal(name, place, sign)
-            reading.finish()
+            indexer = SessionIndexer(self._db, self._words, number, folder)
+            for name, stamp in stamps.items():
+                position, read = before.get(name, (ReadPosition(), None))
+                if stamp != read:
+                    indexer.read_log(name, position, stamp)
+            indexer.finish()
 
-    def _journals(self, number: int) -> dict[str, tuple[ReadPosition, FileStamp]]:
+    def _event_logs(self, number: int) -> dict[str, tuple[ReadPosition, FileStamp]]:
         rows = self._rows(
             "SELECT name, upto, lines, seal_of_line, schema, size, changed_ns FROM journal WHERE session = ?", number
         )
         return {
-            name: (ReadPosition(*place), FileStamp(*sign)) for name, *place, sign in ((*r[:5], r[5:]) for r in rows)
+            name: (ReadPosition(*position), FileStamp(*stamp))
+            for name, *position, stamp in ((*r[:5], r[5:]) for r in rows)
         }
 
     def _mark_nights(self) -> None:
@@ -243,7 +244,7 @@ class Index:
 
         That of a session which was cleared out is read again when the session comes back.
         """
-        there = {path.parent.name: sign_of(path) for path in (self.root / "nights").glob(f"*/{VERDICT}")}
+        there = {path.parent.name: stamp_of(path) for path in (self.root / "nights").glob(f"*/{VERDICT}")}
         known = self._rows(
             "SELECT night.name, marked, size, changed_ns, session.id FROM night "
             "LEFT JOIN session ON session.name = session"
@@ -256,45 +257,45 @@ class Index:
                 done.add(name)
         self.unread = {}
         for night in nights_in(self.root, but=done, unread=self.unread):
-            self._mark(night, there.get(night.name, sign_of(self.root / "nights" / night.name / VERDICT)))
+            self._mark(night, there.get(night.name, stamp_of(self.root / "nights" / night.name / VERDICT)))
 
     def _unmark(self, name: str, number: int | None) -> None:
         """Without its verdict it is no night, and its session may be without an end."""
-        with self._base:
-            self._base.execute("DELETE FROM night WHERE name = ?", (name,))
-            self._base.execute("UPDATE session SET light = NULL WHERE id = ?", (number,))
-            self._base.execute(
+        with self._db:
+            self._db.execute("DELETE FROM night WHERE name = ?", (name,))
+            self._db.execute("UPDATE session SET light = NULL WHERE id = ?", (number,))
+            self._db.execute(
                 "UPDATE session SET trouble = '' WHERE id = ? AND trouble = ?", (number, _lost_its_end(name))
             )
-            self._base.execute("UPDATE past SET sound = 1 WHERE session = ?", (number,))
+            self._db.execute("UPDATE past SET sound = 1 WHERE session = ?", (number,))
             self._seal_session(number)
 
-    def _mark(self, night: StoredNight, sign: FileStamp) -> None:
+    def _mark(self, night: StoredNight, stamp: FileStamp) -> None:
         number = next((row[0] for row in self._rows("SELECT id FROM session WHERE name = ?", night.session)), None)
-        with self._base:
-            self._base.execute(
+        with self._db:
+            self._db.execute(
                 "INSERT OR REPLACE INTO night VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
-                (night.name, night.session, night.saved, night.began_at, number is not None, *sign),
+                (night.name, night.session, night.saved, night.began_at, number is not None, *stamp),
             )
-            self._base.execute("UPDATE session SET light = ? WHERE id = ?", (night.gate_status, number))
+            self._db.execute("UPDATE session SET light = ? WHERE id = ?", (night.gate_status, number))
             if not night.lost:
-                self._base.execute(
+                self._db.execute(
                     "UPDATE session SET trouble = ? WHERE id = ? AND status IS NULL AND schema >= ? AND trouble = ''",
                     (_lost_its_end(night.session), number, WITH_END),
                 )
-            if not night.believed:
-                self._base.execute("UPDATE past SET sound = 0 WHERE session = ?", (number,))
-            self._base.executemany(
+            if not night.is_credible:
+                self._db.execute("UPDATE past SET sound = 0 WHERE session = ?", (number,))
+            self._db.executemany(
                 "UPDATE past SET sound = 0 WHERE session = ? AND key IN "
                 "(SELECT id FROM key WHERE cell = ? AND metric = ?)",
                 [(number, cell, metric) for cell, metric in night.red],
             )
-            seal(self._base, "night", "name = ?", night.name)
+            seal(self._db, "night", "name = ?", night.name)
             self._seal_session(number)
 
     def _seal_session(self, number: int | None) -> None:
-        seal(self._base, "session", "id = ?", number)
-        seal(self._base, "past", "session = ?", number)
+        seal(self._db, "session", "id = ?", number)
+        seal(self._db, "past", "session = ?", number)
 
 
 def _lost_its_end(session: str) -> str:
@@ -304,8 +305,10 @@ def _lost_its_end(session: str) -> str:
     )
 
 
-def _goes_on(row: tuple[int, int | None, str], before: Mapping[str, FileStamp], now: Mapping[str, FileStamp]) -> bool:
+def _has_only_grown(
+    row: tuple[int, int | None, str], before: Mapping[str, FileStamp], now: Mapping[str, FileStamp]
+) -> bool:
     """Whether event logs have only grown, of a session that had not ended and was not damaged."""
     _, status, trouble = row
-    grown = all(name in now and (sign == now[name] or sign.size < now[name].size) for name, sign in before.items())
+    grown = all(name in now and (stamp == now[name] or stamp.size < now[name].size) for name, stamp in before.items())
     return grown and status is None and not trouble

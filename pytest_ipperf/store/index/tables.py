@@ -116,7 +116,7 @@ def _with_functions(base: sqlite3.Connection) -> sqlite3.Connection:
     return base
 
 
-def cannot(error: sqlite3.Error) -> bool:
+def is_refused(error: sqlite3.Error) -> bool:
     """Whether it is the disk, its rights or another process that refuses; else the file is not what it should be."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _CANNOT
 
@@ -140,7 +140,7 @@ def opened(path: Path) -> sqlite3.Connection:
     return base
 
 
-def opened_to_read(path: Path) -> sqlite3.Connection | None:
+def open_read_only(path: Path) -> sqlite3.Connection | None:
     """The file as it is; None where it is not there, cannot be read, or has other tables than today's."""
     if not os.access(path, os.R_OK):
         return None

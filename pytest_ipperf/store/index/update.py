@@ -1,4 +1,4 @@
-"""Indexing: one session's event logs on their way into the index, and by what is seen that they have changed."""
+"""Index one session's event logs, and detect by their stamps that they have changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.index.tables import seal
-from pytest_ipperf.store.log import kinds
+from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.events import Event, ReadPosition, UnreadableError, read_events
 from pytest_ipperf.store.log.migration import Facts
 from pytest_ipperf.store.session_reader import event_logs_in, missing, not_listed
@@ -29,7 +29,7 @@ _NAME = re.compile(r"\d{8}T\d{6}Z")
 
 
 class FileStamp(NamedTuple):
-    """By what a file is seen to be the one that was read: its size, and when it changed (nanoseconds since 1970)."""
+    """Identifies the state of a file that was read: its size, and when it changed (nanoseconds since 1970)."""
 
     size: int
     changed_ns: int
@@ -39,8 +39,8 @@ _NEVER = FileStamp(-1, -1)
 """Of a file that is to be read again each time."""
 
 
-def sign_of(path: Path) -> FileStamp:
-    """Return the sign of a file; one that no file has where there is none, or it cannot be looked at."""
+def stamp_of(path: Path) -> FileStamp:
+    """Return the stamp of a file; one that no file has where there is none, or it cannot be looked at."""
     try:
         found = path.stat()
     except OSError:
@@ -48,12 +48,12 @@ def sign_of(path: Path) -> FileStamp:
     return FileStamp(found.st_size, found.st_mtime_ns)
 
 
-def signs_of(folder: Path) -> dict[str, FileStamp]:
-    """Return the signs of a session's event logs by name; FileNotFoundError where its folder is no longer there."""
+def stamps_of(folder: Path) -> dict[str, FileStamp]:
+    """Return the stamps of a session's event logs by name; FileNotFoundError where its folder is no longer there."""
     if not os.path.lexists(folder):
         raise FileNotFoundError(2, "No such file or directory", str(folder))
     with contextlib.suppress(OSError):  # which the reading says
-        return {path.name: sign_of(path) for path in event_logs_in(folder)}
+        return {path.name: stamp_of(path) for path in event_logs_in(folder)}
     return {}
 
 
@@ -64,7 +64,7 @@ def folders_in(runs: Path) -> Iterator[Path]:
     """
     try:
         with os.scandir(runs) as found:
-            entries = [each for each in found if kinds.key(each.name)]
+            entries = [each for each in found if valid.key(each.name)]
     except FileNotFoundError:
         return
     except OSError as error:
@@ -82,59 +82,59 @@ class SessionIndexer:
     """The session of that `number` in the index, whose `folder` is read."""
 
     def __init__(self, base: sqlite3.Connection, words: dict[str, int], number: int, folder: Path) -> None:
-        self._base, self._words, self._number, self._folder = base, words, number, folder
+        self._db, self._words, self._number, self._folder = base, words, number, folder
         ((began_at, schema),) = base.execute("SELECT began_at, schema FROM session WHERE id = ?", (number,)).fetchall()
         self._began_at: float = math.inf if began_at is None else began_at
         self._known = schema is not None
         self._files: dict[str, int] = {}
         self._rows: list[tuple[Any, ...]] = []
 
-    def journal(self, name: str, place: ReadPosition, sign: FileStamp) -> None:
+    def read_log(self, name: str, position: ReadPosition, stamp: FileStamp) -> None:
         """From a place on, where the last reading ended; up to what cannot be read, which is said."""
         try:
-            for event in read_events(self._folder / name, place):
-                self._take(event, place)
+            for event in read_events(self._folder / name, position):
+                self._apply(event, position)
         except UnreadableError as error:
-            self._say(str(error))
-            sign = _NEVER
+            self._record_trouble(str(error))
+            stamp = _NEVER
         except (DamageError, UsageError) as error:
-            self._say(str(error))
-        self._base.execute(
+            self._record_trouble(str(error))
+        self._db.execute(
             "INSERT OR REPLACE INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
-            (self._number, name, place.at, place.lines, place.seal, place.schema, place.half, *sign),
+            (self._number, name, position.at, position.lines, position.seal, position.schema, position.half, *stamp),
         )
 
     def finish(self) -> None:
         """Writes what is waiting, counts, and says what is missing."""
         self._write()
-        self._base.execute("DELETE FROM tally WHERE session = ?", (self._number,))
-        self._base.execute(
+        self._db.execute("DELETE FROM tally WHERE session = ?", (self._number,))
+        self._db.execute(
             "INSERT INTO tally SELECT session, text, count(*), NULL FROM past JOIN word ON word.id = verdict "
             "WHERE session = ? GROUP BY text",
             (self._number,),
         )
         for error in missing(self._folder, self._files):
-            self._say(str(error))
+            self._record_trouble(str(error))
         if not self._known:
-            self._say(self._why_unknown())
+            self._record_trouble(self._missing_session_reason())
         # Of a session whose beginning cannot be read the name tells it, so that it stands where it belongs.
-        self._base.execute(
+        self._db.execute(
             "UPDATE session SET began_at = ? WHERE id = ? AND began_at IS NULL AND trouble != ''",
             (_began_by_name(self._folder), self._number),
         )
-        self._base.execute(
+        self._db.execute(
             "UPDATE session SET measured = (SELECT count(DISTINCT cell) FROM past JOIN key ON key.id = past.key "
             "WHERE past.session = session.id) WHERE id = ?",
             (self._number,),
         )
-        self._base.execute(
+        self._db.execute(
             "UPDATE session SET cells = (SELECT count(*) FROM past WHERE session = id) WHERE id = ?", (self._number,)
         )
-        seal(self._base, "session", "id = ?", self._number)
+        seal(self._db, "session", "id = ?", self._number)
         for table in ("journal", "tally", "past"):
-            seal(self._base, table, "session = ?", self._number)
+            seal(self._db, table, "session = ?", self._number)
 
-    def _why_unknown(self) -> str:
+    def _missing_session_reason(self) -> str:
         """Return why no event log tells of the session; empty where it may just have begun.
 
         Files beside event logs are written when it has begun to measure; before that there may be an empty event log.
@@ -148,38 +148,38 @@ class SessionIndexer:
             return str(not_listed(self._folder, error))
         return f"session {self._folder.name} has no records: no event log in it begins with an event 'session'"
 
-    def _say(self, trouble: str) -> None:
+    def _record_trouble(self, trouble: str) -> None:
         """The first one stays: it is where a person begins to look."""
-        self._base.execute("UPDATE session SET trouble = ? WHERE id = ? AND trouble = ''", (trouble, self._number))
+        self._db.execute("UPDATE session SET trouble = ? WHERE id = ? AND trouble = ''", (trouble, self._number))
 
-    def _take(self, event: Event, place: ReadPosition) -> None:
+    def _apply(self, event: Event, position: ReadPosition) -> None:
         if event.record is not None:
             self._record(event.record)
         elif event.kind == "session":
-            self._session(event.facts, place)
+            self._session(event.facts, position)
         elif event.kind == "end":
             self._files.update(event.facts.get("files", {}))
             missing_items = len(event.facts["missing"]) if "missing" in event.facts else None
             facts = (event.facts["status"], event.facts["seconds"], missing_items, self._number)
-            self._base.execute("UPDATE session SET status = ?, seconds = ?, missing = ? WHERE id = ?", facts)
+            self._db.execute("UPDATE session SET status = ?, seconds = ?, missing = ? WHERE id = ?", facts)
         elif event.kind == "plan":
             planned = len(set(event.facts["items"].values()))
-            self._base.execute("UPDATE session SET planned = ? WHERE id = ?", (planned, self._number))
+            self._db.execute("UPDATE session SET planned = ? WHERE id = ?", (planned, self._number))
         elif event.kind in ("undecided", "trouble"):
             column = "undecided" if event.kind == "undecided" else "troubles"
-            self._base.execute(f"UPDATE session SET {column} = {column} + 1 WHERE id = ?", (self._number,))  # noqa: S608
+            self._db.execute(f"UPDATE session SET {column} = {column} + 1 WHERE id = ?", (self._number,))  # noqa: S608
 
-    def _session(self, facts: Facts, place: ReadPosition) -> None:
+    def _session(self, facts: Facts, position: ReadPosition) -> None:
         """Each process of a session says the same of it; it began with the first of them."""
         self._began_at = min(self._began_at, facts["at"])
         if not self._known:
             self._known = True
             values = (facts["design"]["name"], facts["saved"], facts["pytest_ipperf"], json.dumps(facts["arguments"]))
-            self._base.execute(
+            self._db.execute(
                 "UPDATE session SET design = ?, saved = ?, version = ?, arguments = ?, schema = ? WHERE id = ?",
-                (*values, place.schema, self._number),
+                (*values, position.schema, self._number),
             )
-        self._base.execute("UPDATE session SET began_at = ? WHERE id = ?", (self._began_at, self._number))
+        self._db.execute("UPDATE session SET began_at = ? WHERE id = ?", (self._began_at, self._number))
 
     def _record(self, record: Record) -> None:
         entry = record.history_entry(self._folder.name, self._began_at)
@@ -194,7 +194,7 @@ class SessionIndexer:
             self._write()
 
     def _write(self) -> None:
-        self._base.executemany(
+        self._db.executemany(
             "INSERT INTO past VALUES (?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,NULL) ON CONFLICT DO UPDATE SET "
             "change=excluded.change, sd_epoch=excluded.sd_epoch, epochs=excluded.epochs, "
             "test_value=excluded.test_value, reference_value=excluded.reference_value, margin=excluded.margin, "
@@ -207,20 +207,20 @@ class SessionIndexer:
         self._rows = []
 
     def _key(self, key: HistoryKey) -> int:
-        added = self._base.execute("INSERT OR IGNORE INTO key (cell, metric, version) VALUES (?, ?, ?)", key).rowcount
-        ((number,),) = self._base.execute(
+        added = self._db.execute("INSERT OR IGNORE INTO key (cell, metric, version) VALUES (?, ?, ?)", key).rowcount
+        ((number,),) = self._db.execute(
             "SELECT id FROM key WHERE cell = ? AND metric = ? AND version = ?", key
         ).fetchall()
         if added:
-            seal(self._base, "key", "id = ?", number)
+            seal(self._db, "key", "id = ?", number)
         return int(number)
 
     def _word(self, text: str) -> int:
         if text not in self._words:
-            added = self._base.execute("INSERT OR IGNORE INTO word (text) VALUES (?)", (text,)).rowcount
-            ((number,),) = self._base.execute("SELECT id FROM word WHERE text = ?", (text,)).fetchall()
+            added = self._db.execute("INSERT OR IGNORE INTO word (text) VALUES (?)", (text,)).rowcount
+            ((number,),) = self._db.execute("SELECT id FROM word WHERE text = ?", (text,)).fetchall()
             if added:
-                seal(self._base, "word", "id = ?", number)
+                seal(self._db, "word", "id = ?", number)
             self._words[text] = number
         return self._words[text]
 

@@ -16,79 +16,79 @@ from typing import BinaryIO
 from pytest_ipperf.core.portable.errors import DamageError
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.atomic_files import check_is_file
-from pytest_ipperf.store.log import kinds
-from pytest_ipperf.store.log.kinds import Kind
+from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.migration import Facts, check_schema, is_sealed, migrated
-from pytest_ipperf.store.log.records import WRONG, plain_record
+from pytest_ipperf.store.log.records import INVALID_EVENT_ERRORS, plain_record
 from pytest_ipperf.store.log.seal import holds, seal_of
+from pytest_ipperf.store.log.validators import Validator
 
-_WORKLOAD: Mapping[str, Kind] = {"workload": kinds.text}
-_SAMPLES: Mapping[str, Kind] = {"rows": kinds.count, "offset": kinds.count}
-_ITEM: Mapping[str, Kind] = {"nodeid": kinds.text, "sentence": kinds.text}
-_FACTS = kinds.named(kinds.anything)
-_ORDER = kinds.named(kinds.one_of(kinds.count, kinds.listed(kinds.one_of(kinds.text, kinds.listed(kinds.text)))))
+_WORKLOAD: Mapping[str, Validator] = {"workload": valid.text}
+_SAMPLES: Mapping[str, Validator] = {"rows": valid.count, "offset": valid.count}
+_ITEM: Mapping[str, Validator] = {"nodeid": valid.text, "sentence": valid.text}
+_FACTS = valid.named(valid.anything)
+_ORDER = valid.named(valid.one_of(valid.count, valid.listed(valid.one_of(valid.text, valid.listed(valid.text)))))
 
-_NEEDED: Mapping[str, Mapping[str, Kind]] = {
+_NEEDED: Mapping[str, Mapping[str, Validator]] = {
     "session": {
-        "at": kinds.moment, "schema": kinds.count, "seed": kinds.seed, "design": kinds.named(kinds.anything),
-        "saved": kinds.key, "arguments": kinds.listed(kinds.text), "pytest_ipperf": kinds.key,
+        "at": valid.moment, "schema": valid.count, "seed": valid.seed, "design": valid.named(valid.anything),
+        "saved": valid.key, "arguments": valid.listed(valid.text), "pytest_ipperf": valid.key,
     },
-    "taken": {**_WORKLOAD, "folder": kinds.text},
+    "taken": {**_WORKLOAD, "folder": valid.text},
     "anew": _WORKLOAD,
-    "plan": {"items": kinds.named(kinds.text)},
-    "workload": {**_WORKLOAD, "order": kinds.listed(_ORDER)},
-    "epoch": {**_WORKLOAD, "epoch": kinds.count, "server": kinds.text, "fingerprint": kinds.named(_FACTS)},
+    "plan": {"items": valid.named(valid.text)},
+    "workload": {**_WORKLOAD, "order": valid.listed(_ORDER)},
+    "epoch": {**_WORKLOAD, "epoch": valid.count, "server": valid.text, "fingerprint": valid.named(_FACTS)},
     "run": {
-        **_WORKLOAD, **_SAMPLES, "arm": kinds.text, "warmup": kinds.flag, "columns": kinds.listed(kinds.text),
-        "failed": kinds.named(kinds.count),
+        **_WORKLOAD, **_SAMPLES, "arm": valid.text, "warmup": valid.flag, "columns": valid.listed(valid.text),
+        "failed": valid.named(valid.count),
     },
-    "floor": {**_WORKLOAD, "arm": kinds.text, "value": kinds.maybe(kinds.finite)},
+    "floor": {**_WORKLOAD, "arm": valid.text, "value": valid.maybe(valid.finite)},
     "complete": _WORKLOAD,
-    "broken": {**_WORKLOAD, "sentence": kinds.text},
-    "note": {"text": kinds.text},
+    "broken": {**_WORKLOAD, "sentence": valid.text},
+    "note": {"text": valid.text},
     "undecided": _ITEM,
-    "trouble": {**_ITEM, "kind": kinds.text},
-    "left": {"sentence": kinds.text},
-    "end": {"status": kinds.whole, "seconds": kinds.not_negative},
+    "trouble": {**_ITEM, "kind": valid.text},
+    "left": {"sentence": valid.text},
+    "end": {"status": valid.whole, "seconds": valid.not_negative},
 }  # fmt: skip
 """The keys that an event must have; those of a record are in `records.py`."""
 
-_OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
+_OPTIONAL: Mapping[str, Mapping[str, Validator]] = {
     "session": {
-        "reference": kinds.text, "server": kinds.text, "backend": kinds.text,
-        "client": kinds.text, "rate_per_s": kinds.not_negative, "workers": kinds.count,
-        "deadline_s": kinds.not_negative, "reboot": kinds.flag, "pytest": kinds.text,
+        "reference": valid.text, "server": valid.text, "backend": valid.text,
+        "client": valid.text, "rate_per_s": valid.not_negative, "workers": valid.count,
+        "deadline_s": valid.not_negative, "reboot": valid.flag, "pytest": valid.text,
     },
-    "taken": {"session": kinds.text},
-    "anew": {"why": kinds.text},
-    "workload": {"seed": kinds.seed},
-    "reboot": {**_WORKLOAD, "epoch": kinds.count, "seconds": kinds.named(kinds.finite)},
-    "epoch": {"resolver": kinds.text, "paths": kinds.named(_FACTS)},
-    "counters": {**_WORKLOAD, "epoch": kinds.count, "when": kinds.text, "hosts": kinds.named(_FACTS)},
+    "taken": {"session": valid.text},
+    "anew": {"why": valid.text},
+    "workload": {"seed": valid.seed},
+    "reboot": {**_WORKLOAD, "epoch": valid.count, "seconds": valid.named(valid.finite)},
+    "epoch": {"resolver": valid.text, "paths": valid.named(_FACTS)},
+    "counters": {**_WORKLOAD, "epoch": valid.count, "when": valid.text, "hosts": valid.named(_FACTS)},
     "run": {
-        "epoch": kinds.count, "block": kinds.whole, "slot": kinds.count, "started_at": kinds.finite,
-        "attempted": kinds.count, "values": kinds.named(kinds.maybe(kinds.real)), "facts": _FACTS,
-        "notes": kinds.listed(kinds.text), "proof": _FACTS, "client": kinds.maybe(_FACTS),
-        "samples_crc32": kinds.count,
+        "epoch": valid.count, "block": valid.whole, "slot": valid.count, "started_at": valid.finite,
+        "attempted": valid.count, "values": valid.named(valid.maybe(valid.real)), "facts": _FACTS,
+        "notes": valid.listed(valid.text), "proof": _FACTS, "client": valid.maybe(_FACTS),
+        "samples_crc32": valid.count,
     },
-    "floor": {**_SAMPLES, "attempted": kinds.count, "failed": kinds.named(kinds.count), "proof": _FACTS},
+    "floor": {**_SAMPLES, "attempted": valid.count, "failed": valid.named(valid.count), "proof": _FACTS},
     "look": {
-        **_WORKLOAD, "look": kinds.count, "looks": kinds.count, "epochs": kinds.count, "verdicts": kinds.named(_FACTS),
-        "going_on": kinds.listed(kinds.text), "stopped": kinds.text,
+        **_WORKLOAD, "look": valid.count, "looks": valid.count, "epochs": valid.count, "verdicts": valid.named(_FACTS),
+        "going_on": valid.listed(valid.text), "stopped": valid.text,
     },
     "complete": {
-        "testbed": _FACTS, "state": kinds.text, "asked": _FACTS, "service": _FACTS, "network": _FACTS,
-        "looks": kinds.named(kinds.count), "answered": kinds.listed(kinds.text), "trouble": kinds.named(kinds.text),
-        "stopped": kinds.text, "seconds": kinds.listed(kinds.not_negative),
+        "testbed": _FACTS, "state": valid.text, "asked": _FACTS, "service": _FACTS, "network": _FACTS,
+        "looks": valid.named(valid.count), "answered": valid.listed(valid.text), "trouble": valid.named(valid.text),
+        "stopped": valid.text, "seconds": valid.listed(valid.not_negative),
     },
-    "undecided": {"kind": kinds.text},
-    "end": {"files": kinds.named(kinds.count), "missing": kinds.listed(kinds.text)},
+    "undecided": {"kind": valid.text},
+    "end": {"files": valid.named(valid.count), "missing": valid.listed(valid.text)},
 }  # fmt: skip
 """The keys that an event may have; earlier versions did not write all of them."""
 
-_EVERY: Mapping[str, Kind] = {"at": kinds.moment}
+_EVERY: Mapping[str, Validator] = {"at": valid.moment}
 _MIGRATED = frozenset({"session", "record"})
-_DESIGN: Mapping[str, Kind] = {"name": kinds.key}
+_DESIGN: Mapping[str, Validator] = {"name": valid.key}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +114,23 @@ class ReadPosition:
     half: bool = False
 
 
-def read_events(path: Path, place: ReadPosition | None = None) -> Iterator[Event]:
-    """The events of an event log from a `place` on, which goes along, up to where whole lines end.
+def read_events(path: Path, position: ReadPosition | None = None) -> Iterator[Event]:
+    """The events of an event log from a `position` on, which goes along, up to where whole lines end.
 
     DamageError with file and line at what is none, UsageError naming the session where the schema is not read here.
     """
-    place = place or ReadPosition()
-    place.half = False
+    position = position or ReadPosition()
+    position.half = False
     try:
         with _opened(path) as file:
-            file.seek(place.at)
+            file.seek(position.at)
             for line in file:
                 if not line.endswith(b"\n"):
-                    place.half = True  # it is being written, or its writer was killed
+                    position.half = True  # it is being written, or its writer was killed
                     return
-                event = _event(line, path, place)
-                place.at += len(line)
-                place.lines += 1
+                event = _event(line, path, position)
+                position.at += len(line)
+                position.lines += 1
                 yield event
     except OSError as error:
         raise unreadable(path, error) from None
@@ -159,21 +159,21 @@ def damaged(path: Path, line: int, why: str) -> DamageError:
     )
 
 
-def _event(line: bytes, path: Path, place: ReadPosition) -> Event:
+def _event(line: bytes, path: Path, position: ReadPosition) -> Event:
     try:
-        plain = _plain(line, place.seal)
+        plain = _plain(line, position.seal)
         kind = plain["event"]
-        if place.lines == 0:
-            place.schema = _schema(plain, path)
-        if place.schema is None:
+        if position.lines == 0:
+            position.schema = _schema(plain, path)
+        if position.schema is None:
             raise ValueError("no event 'session' stands before it")
         seal = seal_of(line)
-        if seal is None and is_sealed(place.schema):
+        if seal is None and is_sealed(position.schema):
             raise ValueError("it has no checksum")
-        place.seal = seal or 0
-        return _checked(kind, migrated(plain, place.schema) if kind in _MIGRATED else plain)
-    except WRONG as error:
-        raise damaged(path, place.lines + 1, f"{error}") from None
+        position.seal = seal or 0
+        return _checked(kind, migrated(plain, position.schema) if kind in _MIGRATED else plain)
+    except INVALID_EVENT_ERRORS as error:
+        raise damaged(path, position.lines + 1, f"{error}") from None
 
 
 def _plain(line: bytes, seal: int) -> Facts:
@@ -198,9 +198,9 @@ def _checked(kind: str, facts: Facts) -> Event:
     """Check an event; unknown keys and events, which later versions may write, pass."""
     if kind == "record":
         return Event(kind, facts, plain_record(facts))
-    why = kinds.wrong(facts, _NEEDED.get(kind, {}), {**_EVERY, **_OPTIONAL.get(kind, {})})
+    why = valid.wrong(facts, _NEEDED.get(kind, {}), {**_EVERY, **_OPTIONAL.get(kind, {})})
     if not why and kind == "session":
-        why = kinds.wrong(facts["design"], _DESIGN, {})
+        why = valid.wrong(facts["design"], _DESIGN, {})
     if why:
-        raise ValueError(f"of its event {kinds.shown(kind)} {why}")
+        raise ValueError(f"of its event {valid.shown(kind)} {why}")
     return Event(kind, facts)

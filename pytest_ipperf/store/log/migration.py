@@ -1,4 +1,4 @@
-"""Migration: what was written by earlier versions, in the form of today.
+"""Migrate events of earlier schemas to the form of today.
 
 A schema is read as long as nothing has to be invented for it: what it lacks has a value that says so.
 """

@@ -1,4 +1,4 @@
-"""Records as event logs hold them: whether an event is one, in the form of today, with values that can be ones.
+"""Validate the records in event logs: form of today, keys and values.
 
 A file may hold what nobody wrote; what is taken from it for a record fails here, not where it is compared or drawn.
 """
@@ -13,45 +13,45 @@ from typing import Any
 from pytest_ipperf.core.measurement.client_load import ClientLoad
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.records.record import ArmSummary, Record
-from pytest_ipperf.store.log import kinds
-from pytest_ipperf.store.log.kinds import Kind
+from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.seal import KEY
+from pytest_ipperf.store.log.validators import Validator
 
-WRONG = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
+INVALID_EVENT_ERRORS = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
 """What an event raises that is not what it should be."""
 
 VERDICTS = frozenset({"within", "exceeds", "inconclusive", "invalid", "measured", "unjudged"})
 """The verdicts of a record, of `Verdict` and of what nothing was asked of; here, as `Verdict` loads scipy."""
 
-_OF_TYPE: Mapping[str, Kind] = {
-    "str": kinds.text,
-    "bool": kinds.flag,
-    "int": kinds.count,
-    "float": kinds.finite,
-    "int | None": kinds.maybe(kinds.count),
-    "float | None": kinds.maybe(kinds.finite),
-    "tuple[str, ...]": kinds.listed(kinds.text),
-    "tuple[float, ...]": kinds.listed(kinds.real),
-    "dict[str, int]": kinds.named(kinds.count),
-    "dict[str, float]": kinds.named(kinds.real),
-    "dict[str, int | float | str]": kinds.named(kinds.one_of(kinds.text, kinds.finite)),
+_OF_TYPE: Mapping[str, Validator] = {
+    "str": valid.text,
+    "bool": valid.flag,
+    "int": valid.count,
+    "float": valid.finite,
+    "int | None": valid.maybe(valid.count),
+    "float | None": valid.maybe(valid.finite),
+    "tuple[str, ...]": valid.listed(valid.text),
+    "tuple[float, ...]": valid.listed(valid.real),
+    "dict[str, int]": valid.named(valid.count),
+    "dict[str, float]": valid.named(valid.real),
+    "dict[str, int | float | str]": valid.named(valid.one_of(valid.text, valid.finite)),
 }
 _PHASES = {"dns", "connect", "first_byte", "total"}
-_SPREAD = kinds.maybe(lambda value: kinds.real(value) and value >= 0)
+_SPREAD = valid.maybe(lambda value: valid.real(value) and value >= 0)
 _KEYS = ("cell", "metric", "workload_version", "margin", "fingerprint", "taken_from")
-_OWN: Mapping[str, Kind] = {
-    **dict.fromkeys(_KEYS, kinds.key),
-    "estimate": kinds.maybe(kinds.real), "low": kinds.maybe(kinds.real), "high": kinds.maybe(kinds.real),
-    "sd_epoch": _SPREAD, "sd_block": _SPREAD, "seed": kinds.seed, "deadline_s": kinds.not_negative,
-    "margin_fraction": kinds.maybe(kinds.not_negative),
-    "epochs": lambda value: kinds.count(value) and value > 0, "blocks": lambda value: kinds.count(value) and value > 0,
-    "confidence": kinds.share, "alpha": kinds.share, "verdict": kinds.among(VERDICTS),
+_OWN: Mapping[str, Validator] = {
+    **dict.fromkeys(_KEYS, valid.key),
+    "estimate": valid.maybe(valid.real), "low": valid.maybe(valid.real), "high": valid.maybe(valid.real),
+    "sd_epoch": _SPREAD, "sd_block": _SPREAD, "seed": valid.seed, "deadline_s": valid.not_negative,
+    "margin_fraction": valid.maybe(valid.not_negative),
+    "epochs": lambda value: valid.count(value) and value > 0, "blocks": lambda value: valid.count(value) and value > 0,
+    "confidence": valid.share, "alpha": valid.share, "verdict": valid.among(VERDICTS),
 }  # fmt: skip
 """Fields of a record of which more is known than their type tells, or less: a bound of an interval may be infinite."""
 
 
 def plain_record(event: Mapping[str, Any]) -> Record:
-    """The record of an event of today's form; raises one of `WRONG` where it lacks something, or has what none has."""
+    """Return the record of an event of today's form; raises one of `INVALID_EVENT_ERRORS` if invalid."""
     plain = {name: value for name, value in event.items() if name not in ("event", "at", KEY)}
     _check_keys(plain, Record)
     for name in ("test", "reference"):
@@ -64,10 +64,10 @@ def plain_record(event: Mapping[str, Any]) -> Record:
     for side in (record.test, record.reference):
         _check(side, _SIDE)
         if side.instrument is not None:
-            _check(side.instrument, _INSTRUMENT)
+            _check(side.instrument, _CLIENT_LOAD)
         if side.pace is not None:
-            _check(side.pace, _PACE)
-        if not kinds.real(side.mean):
+            _check(side.pace, _LINK_RATE)
+        if not valid.real(side.mean):
             raise ValueError(f"the mean of {side.arm} is no number")
         if side.phases and side.phases.keys() != _PHASES:
             raise ValueError(f"the phases of {side.arm} are not {', '.join(sorted(_PHASES))}")
@@ -77,7 +77,7 @@ def plain_record(event: Mapping[str, Any]) -> Record:
 
 def _check_keys(plain: Any, of: type) -> None:
     if not isinstance(plain, dict):
-        raise TypeError(f"of a record {kinds.shown(plain)} is no {of.__name__}")
+        raise TypeError(f"of a record {valid.shown(plain)} is no {of.__name__}")
     known, needed = _fields(of)
     if not plain.keys() <= known:
         raise ValueError(f"a record has no {min(plain.keys() - known)!r}")
@@ -98,11 +98,11 @@ def _filled(side: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"instrument": None, "pace": None, "completed_values": (), "notes": (), **side}
 
 
-def _check(found: Any, of: Mapping[str, Kind]) -> None:
+def _check(found: Any, of: Mapping[str, Validator]) -> None:
     for name, kind in of.items():
         value = getattr(found, name)
         if not kind(value):
-            raise TypeError(f"of a record {name!r} cannot be {kinds.shown(value)}")
+            raise TypeError(f"of a record {name!r} cannot be {valid.shown(value)}")
 
 
 def _check_interval(record: Record) -> None:
@@ -114,10 +114,10 @@ def _check_interval(record: Record) -> None:
         raise ValueError(f"a record without a margin or an interval cannot be {record.verdict!r}")
 
 
-def _kinds_of(what: type, own: Mapping[str, Kind] | None = None) -> dict[str, Kind]:
+def _validators_of(what: type, own: Mapping[str, Validator] | None = None) -> dict[str, Validator]:
     types = {each.name: str(each.type) for each in dataclasses.fields(what)}
     return {name: _OF_TYPE[kind] for name, kind in types.items() if kind in _OF_TYPE} | dict(own or {})
 
 
-_RECORD, _SIDE = _kinds_of(Record, _OWN), _kinds_of(ArmSummary)
-_INSTRUMENT, _PACE = _kinds_of(ClientLoad), _kinds_of(LinkRate)
+_RECORD, _SIDE = _validators_of(Record, _OWN), _validators_of(ArmSummary)
+_CLIENT_LOAD, _LINK_RATE = _validators_of(ClientLoad), _validators_of(LinkRate)

@@ -22,12 +22,12 @@ def test_a_session_is_written_in_every_format(history, monkeypatch, capfdbinary,
     shown = capfdbinary.readouterr().out
     assert cli.main(["export", "main", "--format", form, "--output", str(output)]) == 0
     assert shown == output.read_bytes()
-    story = read_session_summary(history / "runs" / name_of(23))
+    summary = read_session_summary(history / "runs" / name_of(23))
     archive = Archive(history)
     histories = archive.histories(name_of(23), saved="main")
     archive.close()
     assert {len(course) for course in histories.values()} == {23}
-    assert shown == FORMATS[form].render(dataclasses.replace(story, histories=histories))
+    assert shown == FORMATS[form].render(dataclasses.replace(summary, histories=histories))
 
 
 def test_without_a_name_it_has_no_course_and_elsewhere_no_archive(history, tmp_path, monkeypatch, capfdbinary):

@@ -484,7 +484,7 @@ def test_a_damaged_index_and_a_damaged_baseline_are_said_beside_a_verdict(projec
 def test_a_report_that_cannot_be_made_costs_no_verdict(project, monkeypatch, tmp_path):
     monkeypatch.setattr(write, "FORMATS", {"html": None, "markdown": None, "junit": None})
     monkeypatch.setattr(write, "write_verdict", lambda folder, *_: folder / "verdict.json")
-    decided: Any = SimpleNamespace(story=None)
+    decided: Any = SimpleNamespace(summary=None)
     written = write.write_night(tmp_path, decided, {})
     assert written.files == [tmp_path / "verdict.json"]
     assert [each.partition(":")[0] for each in written.troubles] == ["report.html", "summary.md", "junit.xml"]

@@ -14,8 +14,8 @@ from tests.store.kept import SUITE, keep, name_of, record
 def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, history):
     status, lines, said = program(history, "show", "main")
     folder = history / "runs" / name_of(23)
-    story = read_session_summary(folder)
-    shown = tables(story.records)
+    summary = read_session_summary(folder)
+    shown = tables(summary.records)
     assert (status, said) == (0, "")
     assert lines[:4] == [
         f"session {name_of(23)} (saved as main): began 2026-12-15 01:30 UTC, lasted 62 s, pytest's status 1",
@@ -24,7 +24,7 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
         "",
     ]
     assert lines[4 : 4 + len(shown)] == shown
-    slow = story.records[1]
+    slow = summary.records[1]
     assert lines[4 + len(shown) :] == [
         f"EXCEEDS {slow.cell}: {slow.sentence}",
         "INCONCLUSIVE test_y: inconclusive indeed",
@@ -37,9 +37,9 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
 
 def test_only_some_of_its_cells(program, history):
     _, lines, _ = program(history, "show", "main", "c1-", "c3-")
-    story = read_session_summary(history / "runs" / name_of(23))
-    shown = tables([story.records[0], story.records[2]])
-    assert lines[4:] == [*shown, f"records: {story.folder}"]
+    summary = read_session_summary(history / "runs" / name_of(23))
+    shown = tables([summary.records[0], summary.records[2]])
+    assert lines[4:] == [*shown, f"records: {summary.folder}"]
 
 
 def test_a_session_that_lies_elsewhere(program, history, tmp_path):

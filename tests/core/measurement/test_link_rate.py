@@ -10,7 +10,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import ClientFacts
 from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.measurement.link_rate import LinkRate, link_rate
-from pytest_ipperf.core.measurement.path_proof import goodput_contradictions, rate_contradictions, rate_misses
+from pytest_ipperf.core.measurement.path_proof import goodput_violations, rate_shortfalls, rate_violations
 from pytest_ipperf.core.measurement.run import Run
 
 TUNNEL = HeaderOverhead(ipver=6, overhead_bytes=20)
@@ -63,16 +63,16 @@ def test_a_path_misses_its_rate_where_one_direction_does_by_more_than_a_hundredt
 
 def test_trains_that_are_too_fast_are_contradictions_and_those_too_slow_are_not():
     trains = {"client": 1.02e8, "server": 0.971e8}
-    assert rate_contradictions(1e8, trains) == ["expected at most 100 Mbit/s from the client, seen 102 Mbit/s"]
-    assert rate_misses(1e8, trains) == ["from the server it has 97.1 Mbit/s"]
-    assert rate_misses(1e8, {"client": None}) == ["from the client nothing came through"]
+    assert rate_violations(1e8, trains) == ["expected at most 100 Mbit/s from the client, seen 102 Mbit/s"]
+    assert rate_shortfalls(1e8, trains) == ["from the server it has 97.1 Mbit/s"]
+    assert rate_shortfalls(1e8, {"client": None}) == ["from the client nothing came through"]
     for fine in ({}, {"client": 1.0099e8, "server": 0.9901e8}):
-        assert rate_contradictions(1e8, fine) == rate_misses(1e8, fine) == []
+        assert rate_violations(1e8, fine) == rate_shortfalls(1e8, fine) == []
 
 
 def test_more_payload_than_the_links_let_through_is_a_contradiction():
     def spoken(moved_bytes, bucket_bytes):
-        return goodput_contradictions(1e8, TUNNEL, moved_bytes=moved_bytes, time_s=1.0, bucket_bytes=bucket_bytes)
+        return goodput_violations(1e8, TUNNEL, moved_bytes=moved_bytes, time_s=1.0, bucket_bytes=bucket_bytes)
 
     assert spoken(11_500_000, 0) == []
     assert spoken(11_600_000, 0) == ["expected at most 91.55 Mbit/s of payload, seen 92.8 Mbit/s"]
@@ -85,4 +85,4 @@ def test_bursts_that_the_bucket_lets_pass_at_once_contradict_nothing(rate, packe
     wire = packets * 1538
     time_s = bursts * max(1e-6, (wire - 16384) * 8 / rate)
     moved = bursts * packets * TUNNEL.max_payload_bytes
-    assert not goodput_contradictions(rate, TUNNEL, moved_bytes=moved, time_s=time_s, bucket_bytes=16384 * bursts)
+    assert not goodput_violations(rate, TUNNEL, moved_bytes=moved, time_s=time_s, bucket_bytes=16384 * bursts)

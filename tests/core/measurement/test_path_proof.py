@@ -6,11 +6,11 @@ import pytest
 from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.measurement.path_proof import (
     ExpectedPath,
-    goodput_contradictions,
-    path_contradictions,
-    rate_contradictions,
-    rate_misses,
-    run_contradictions,
+    goodput_violations,
+    path_violations,
+    proof_violations,
+    rate_shortfalls,
+    rate_violations,
 )
 
 DEVICES = {host: {"tunnel": "6in4", "isatap": "isatap"} for host in ("client", "server")}
@@ -35,8 +35,8 @@ PATH = {
 
 
 def test_facts_that_agree_leave_nothing_to_say():
-    assert run_contradictions(EXPECTED, RUN) == []
-    assert path_contradictions(EXPECTED, PATH) == []
+    assert proof_violations(EXPECTED, RUN) == []
+    assert path_violations(EXPECTED, PATH) == []
 
 
 @pytest.mark.parametrize(
@@ -51,18 +51,18 @@ def test_facts_that_agree_leave_nothing_to_say():
     ],
 )
 def test_ipv6_that_was_something_else_is_said(change, sentence):
-    assert sentence in run_contradictions(EXPECTED, RUN | change)
+    assert sentence in proof_violations(EXPECTED, RUN | change)
 
 
 def test_a_look_up_is_one_datagram_each_way():
     asked = dataclasses.replace(EXPECTED, least_packets=(1, 1))
-    assert run_contradictions(asked, RUN | {"packets": {"ipv4": 0, "ipv6": 10}}) == []
-    few = run_contradictions(asked, RUN | {"packets": {"ipv4": 0, "ipv6": 9}})
+    assert proof_violations(asked, RUN | {"packets": {"ipv4": 0, "ipv6": 10}}) == []
+    few = proof_violations(asked, RUN | {"packets": {"ipv4": 0, "ipv6": 9}})
     assert few == ["expected at least 10 packets sent by ipv6, seen 9"]
 
 
 def test_a_host_that_may_not_count_is_not_accused():
-    assert run_contradictions(EXPECTED, RUN | {"protocol41": {"client": None, "server": None}}) == []
+    assert proof_violations(EXPECTED, RUN | {"protocol41": {"client": None, "server": None}}) == []
 
 
 def counted(**hosts):
@@ -71,46 +71,46 @@ def counted(**hosts):
 
 
 def test_a_tunnelled_arm_is_carried_from_the_client_to_the_other_end_and_back():
-    assert run_contradictions(TUNNEL, counted(client=(60, 80), server=(80, 60))) == []
-    assert run_contradictions(TUNNEL, counted(client=(60, 81), router=(81, 81), server=(85, 60))) == [
+    assert proof_violations(TUNNEL, counted(client=(60, 80), server=(80, 60))) == []
+    assert proof_violations(TUNNEL, counted(client=(60, 81), router=(81, 81), server=(85, 60))) == [
         "expected no packet of protocol 41 at the router, seen 162"
     ]
     passed = dataclasses.replace(TUNNEL, carriers=("client", "router", "server"))
-    assert run_contradictions(passed, counted(client=(60, 81), router=(30, 0), server=(85, 60))) == []
-    assert run_contradictions(passed, counted(client=(60, 81), router=(29, 0), server=(85, 60))) == [
+    assert proof_violations(passed, counted(client=(60, 81), router=(30, 0), server=(85, 60))) == []
+    assert proof_violations(passed, counted(client=(60, 81), router=(29, 0), server=(85, 60))) == [
         "expected at least 30 packets of protocol 41 received by the router, seen 29"
     ]
 
 
 def test_a_tunnelled_arm_whose_packets_were_not_tunnelled_is_said():
-    assert run_contradictions(TUNNEL, counted(client=(60, 29), server=(29, 60))) == [
+    assert proof_violations(TUNNEL, counted(client=(60, 29), server=(29, 60))) == [
         "expected at least 30 packets of protocol 41 sent by the client, seen 29",
         "expected at least 30 packets of protocol 41 received by the server, seen 29",
     ]
     # What went there in a tunnel has not come back in one.
-    assert run_contradictions(TUNNEL, counted(client=(19, 80), server=(80, 19))) == [
+    assert proof_violations(TUNNEL, counted(client=(19, 80), server=(80, 19))) == [
         "expected at least 20 packets of protocol 41 received by the client, seen 19",
         "expected at least 20 packets of protocol 41 sent by the server, seen 19",
     ]
     asked = dataclasses.replace(TUNNEL, least_packets=(1, 1))
-    assert run_contradictions(asked, counted(client=(10, 10), server=(10, 10))) == []
-    assert len(run_contradictions(asked, counted(client=(9, 9), server=(9, 9)))) == 4
+    assert proof_violations(asked, counted(client=(10, 10), server=(10, 10))) == []
+    assert len(proof_violations(asked, counted(client=(9, 9), server=(9, 9)))) == 4
 
 
 @pytest.mark.parametrize(("sent", "received"), [(3, 0), (0, 2)])
 def test_in_the_lab_nothing_of_a_tunnelled_arm_is_outside_the_tunnel(sent, received):
     beside = counted(client=(60, 80), server=(80, 60)) | {"bare_ipv6": {"in": received, "out": sent}}
-    assert run_contradictions(TUNNEL, beside) == [
+    assert proof_violations(TUNNEL, beside) == [
         f"expected no IPv6 packet outside the tunnel at the client, seen {sent} sent and {received} received"
     ]
-    assert run_contradictions(dataclasses.replace(TUNNEL, exclusive=False), beside) == []
-    assert run_contradictions(EXPECTED, RUN | {"bare_ipv6": {"in": 60, "out": 80}}) == []
+    assert proof_violations(dataclasses.replace(TUNNEL, exclusive=False), beside) == []
+    assert proof_violations(EXPECTED, RUN | {"bare_ipv6": {"in": 60, "out": 80}}) == []
 
 
 def test_behind_the_router_of_isatap_the_server_sees_no_tunnel():
     isatap = dataclasses.replace(TUNNEL, transport="isatap", carriers=("client", "router"))
-    assert run_contradictions(isatap, counted(client=(70, 80), router=(80, 70), server=(0, 0))) == []
-    assert run_contradictions(isatap, counted(client=(70, 80), router=(0, 0), server=(80, 70))) == [
+    assert proof_violations(isatap, counted(client=(70, 80), router=(80, 70), server=(0, 0))) == []
+    assert proof_violations(isatap, counted(client=(70, 80), router=(0, 0), server=(80, 70))) == [
         "expected at least 30 packets of protocol 41 received by the router, seen 0",
         "expected at least 20 packets of protocol 41 sent by the router, seen 0",
         "expected no packet of protocol 41 at the server, seen 150",
@@ -120,43 +120,43 @@ def test_behind_the_router_of_isatap_the_server_sees_no_tunnel():
 def test_ipv4_beside_the_tunnels_own_packets_is_said():
     """The kernel counts what its tunnel sends as IPv4 too; a program at the port does so behind the kernel's back."""
     carried, kernel = counted(client=(60, 80), server=(80, 60)), dataclasses.replace(TUNNEL, outer_counted=True)
-    assert run_contradictions(kernel, carried | {"packets": {"ipv4": 80, "ipv6": 80}}) == []
-    assert run_contradictions(kernel, carried | {"packets": {"ipv4": 83, "ipv6": 80}}) == [
+    assert proof_violations(kernel, carried | {"packets": {"ipv4": 80, "ipv6": 80}}) == []
+    assert proof_violations(kernel, carried | {"packets": {"ipv4": 83, "ipv6": 80}}) == [
         "expected no packet sent by ipv4 beside the tunnel's, seen 3"
     ]
-    assert run_contradictions(TUNNEL, carried | {"packets": {"ipv4": 3, "ipv6": 80}}) == [
+    assert proof_violations(TUNNEL, carried | {"packets": {"ipv4": 3, "ipv6": 80}}) == [
         "expected no packet sent by ipv4 beside the tunnel's, seen 3"
     ]
     # What the port had no room for was counted before.
     full = counted(client=(60, 77), server=(75, 60)) | {"packets": {"ipv4": 80, "ipv6": 80}}
-    assert run_contradictions(kernel, full) == []
+    assert proof_violations(kernel, full) == []
     blind = RUN | {"protocol41": {"client": None, "server": None}, "packets": {"ipv4": 83, "ipv6": 80}}
-    assert run_contradictions(kernel, blind) == []
+    assert proof_violations(kernel, blind) == []
 
 
 def test_a_few_packets_of_a_strange_tunnel_are_no_contradiction_on_a_shared_host():
     shared = dataclasses.replace(EXPECTED, client="", exclusive=False)
-    assert run_contradictions(shared, counted(client=(6, 6), server=(0, 0))) == []
-    assert run_contradictions(shared, counted(client=(0, 30), server=(0, 0))) == [
+    assert proof_violations(shared, counted(client=(6, 6), server=(0, 0))) == []
+    assert proof_violations(shared, counted(client=(0, 30), server=(0, 0))) == [
         "expected no packet of protocol 41 at the client, seen 30"
     ]
 
 
 def test_a_shared_machine_may_send_what_it_likes_beside():
     shared = dataclasses.replace(EXPECTED, client="", exclusive=False)
-    assert run_contradictions(shared, RUN | {"packets": {"ipv4": 999, "ipv6": 80}, "sources": ["::1"]}) == []
+    assert proof_violations(shared, RUN | {"packets": {"ipv4": 999, "ipv6": 80}, "sources": ["::1"]}) == []
 
 
 def test_a_tunnel_between_shared_hosts_must_have_carried_the_least_that_a_run_sends():
     shared = dataclasses.replace(TUNNEL, exclusive=False)
     beside = {"packets": {"ipv4": 999, "ipv6": 999}}
-    assert run_contradictions(shared, counted(client=(20, 30), server=(30, 20)) | beside) == []
-    assert run_contradictions(shared, counted(client=(20, 29), server=(29, 20)) | beside) == [
+    assert proof_violations(shared, counted(client=(20, 30), server=(30, 20)) | beside) == []
+    assert proof_violations(shared, counted(client=(20, 29), server=(29, 20)) | beside) == [
         "expected at least 30 packets of protocol 41 sent by the client, seen 29",
         "expected at least 30 packets of protocol 41 received by the server, seen 29",
     ]
     # Where the router of hosts stands nobody has said: here it passes on what the tunnel sends.
-    assert run_contradictions(shared, counted(client=(20, 30), router=(30, 30), server=(30, 20)) | beside) == []
+    assert proof_violations(shared, counted(client=(20, 30), router=(30, 30), server=(30, 20)) | beside) == []
 
 
 @pytest.mark.parametrize(
@@ -196,13 +196,13 @@ def test_a_tunnel_between_shared_hosts_must_have_carried_the_least_that_a_run_se
     ],
 )  # fmt: skip
 def test_a_path_that_is_not_native_is_said(change, sentence):
-    assert path_contradictions(EXPECTED, PATH | change) == [sentence]
+    assert path_violations(EXPECTED, PATH | change) == [sentence]
 
 
 def test_what_comes_of_a_wrong_route_is_not_said_beside_it():
     wrong = {"client": ROUTE | {"device": "6in4", "mtu": 1480}, "server": ROUTE | {"path_mtu": 1300}}
     fits = {"fits": {1480: "no answer", 1481: "yes"}, "back": {1480: "no answer", 1481: "yes"}}
-    assert path_contradictions(EXPECTED, PATH | fits | {"routes": wrong}) == [
+    assert path_violations(EXPECTED, PATH | fits | {"routes": wrong}) == [
         "expected a native route at the client, seen device 6in4 of type tunnel"
     ]
 
@@ -210,18 +210,18 @@ def test_what_comes_of_a_wrong_route_is_not_said_beside_it():
 def test_a_route_may_say_what_its_device_or_its_path_has():
     """An advertised MTU is noted at the route as well; and a router behind which a tunnel begins tells of that."""
     own = ROUTE | {"path_mtu": 1500, "mss": 1440}
-    assert path_contradictions(EXPECTED, PATH | {"routes": {"client": own, "server": own}}) == []
+    assert path_violations(EXPECTED, PATH | {"routes": {"client": own, "server": own}}) == []
     wider = {"client": ROUTE | {"mtu": 1480}, "server": ROUTE | {"path_mtu": 1480, "mss": 1420}}
     facts = {"routes": wider, "fits": {1480: "yes", 1481: "too big"}, "back": {1480: "yes", 1481: "no answer"}}
-    assert path_contradictions(EXPECTED, facts) == []
+    assert path_violations(EXPECTED, facts) == []
     four = dataclasses.replace(EXPECTED, ipver=4)
-    assert path_contradictions(four, PATH | {"routes": {"client": ROUTE | {"mss": 1460}, "server": ROUTE}}) == []
+    assert path_violations(four, PATH | {"routes": {"client": ROUTE | {"mss": 1460}, "server": ROUTE}}) == []
 
 
 def test_a_port_of_a_lab_without_its_rate_is_said():
     shaped, ports = dataclasses.replace(EXPECTED, rate_bit_s=1e8), {"client": {"eth0": 1e8}}
-    assert path_contradictions(shaped, PATH | {"rates": ports}) == []
-    assert path_contradictions(shaped, PATH | {"rates": {**ports, "router": {"eth0": 0.0, "eth1": 5e7}}}) == [
+    assert path_violations(shaped, PATH | {"rates": ports}) == []
+    assert path_violations(shaped, PATH | {"rates": {**ports, "router": {"eth0": 0.0, "eth1": 5e7}}}) == [
         "expected 100 Mbit/s at the router's eth0, seen no limit",
         "expected 100 Mbit/s at the router's eth1, seen 50 Mbit/s",
     ]
@@ -232,10 +232,10 @@ TUNNELLED = {"routes": {"client": IN_TUNNEL, "server": IN_TUNNEL}, "fits": {1480
 
 
 def test_a_tunnels_path_that_is_right_leaves_nothing_to_say():
-    assert path_contradictions(TUNNEL, TUNNELLED) == []
+    assert path_violations(TUNNEL, TUNNELLED) == []
     # A host's own tunnel may have any MTU.
     narrow = {host: IN_TUNNEL | {"mtu": 1280} for host in ("client", "server")}
-    assert path_contradictions(dataclasses.replace(TUNNEL, mtu=0), TUNNELLED | {"routes": narrow}) == []
+    assert path_violations(dataclasses.replace(TUNNEL, mtu=0), TUNNELLED | {"routes": narrow}) == []
 
 
 @pytest.mark.parametrize(
@@ -249,30 +249,30 @@ def test_a_tunnels_path_that_is_right_leaves_nothing_to_say():
     ],
 )  # fmt: skip
 def test_a_path_that_is_not_the_tunnels_is_said(route, sentence):
-    assert path_contradictions(TUNNEL, TUNNELLED | {"routes": {"client": route, "server": IN_TUNNEL}}) == [sentence]
+    assert path_violations(TUNNEL, TUNNELLED | {"routes": {"client": route, "server": IN_TUNNEL}}) == [sentence]
 
 
 def test_behind_the_router_of_isatap_the_servers_route_is_native():
     devices = {"client": {"tunnel": "6in4", "isatap": "is0"}, "router": {"isatap": "is1"}, "server": {"tunnel": "6in4"}}
     isatap = dataclasses.replace(TUNNEL, transport="isatap", devices=devices, carriers=("client", "router"))
     routes = {"client": IN_TUNNEL | {"device": "is0"}, "router": IN_TUNNEL | {"device": "is1"}, "server": ROUTE}
-    assert path_contradictions(isatap, TUNNELLED | {"routes": routes}) == []
-    assert path_contradictions(isatap, TUNNELLED | {"routes": routes | {"server": IN_TUNNEL, "router": ROUTE}}) == [
+    assert path_violations(isatap, TUNNELLED | {"routes": routes}) == []
+    assert path_violations(isatap, TUNNELLED | {"routes": routes | {"server": IN_TUNNEL, "router": ROUTE}}) == [
         "expected a route by the tunnel device is1 at the router, seen device eth0",
         "expected a native route at the server, seen device 6in4 of type sit",
     ]
 
 
 def test_nothing_is_faster_than_its_links():
-    assert rate_contradictions(100e6, {"client": 100.9e6, "server": 50e6, "router": None}) == []
-    assert rate_contradictions(100e6, {"client": 101.2e6, "server": 99e6}) == [
+    assert rate_violations(100e6, {"client": 100.9e6, "server": 50e6, "router": None}) == []
+    assert rate_violations(100e6, {"client": 101.2e6, "server": 99e6}) == [
         "expected at most 100 Mbit/s from the client, seen 101.2 Mbit/s"
     ]
 
 
 def test_a_path_that_misses_its_rate_is_told_and_no_contradiction():
-    assert rate_misses(100e6, {"client": 99.1e6, "server": 101e6}) == []
-    assert rate_misses(100e6, {"client": 98.9e6, "server": None}) == [
+    assert rate_shortfalls(100e6, {"client": 99.1e6, "server": 101e6}) == []
+    assert rate_shortfalls(100e6, {"client": 98.9e6, "server": None}) == [
         "from the client it has 98.9 Mbit/s",
         "from the server nothing came through",
     ]
@@ -281,6 +281,6 @@ def test_a_path_that_misses_its_rate_is_told_and_no_contradiction():
 def test_a_run_that_moved_more_than_its_links_let_through_is_said():
     layers = HeaderOverhead(ipver=6, overhead_bytes=20)
     most = ceiling_bit_s(100e6, layers)
-    said = functools.partial(goodput_contradictions, 100e6, layers, time_s=2.0, bucket_bytes=0)
+    said = functools.partial(goodput_violations, 100e6, layers, time_s=2.0, bucket_bytes=0)
     assert said(moved_bytes=int(most * 2 / 8)) == []
     assert said(moved_bytes=int(1.02 * most * 2 / 8)) == ["expected at most 91.55 Mbit/s of payload, seen 93.38 Mbit/s"]

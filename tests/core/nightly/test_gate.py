@@ -97,11 +97,11 @@ def night(screen, fresh=(), **more: Any):
     return decide(screen=screen, fresh=fresh, **facts | more)
 
 
-def ruled(report):
+def decided(report):
     return {cell.key.cell: cell.decision for cell in report.cells}
 
 
-def told(report, cell="a"):
+def sentence_of(report, cell="a"):
     return next(each.sentence for each in report.cells if each.key.cell == cell)
 
 
@@ -144,14 +144,14 @@ def test_what_exceeds_is_flagged_and_twins_never_are():
 
 def test_a_calm_night_is_green():
     report = night([record("a", 3), record("b", -2)])
-    assert (report.gate_status, set(ruled(report).values())) == (GateStatus.GREEN, {GateDecision.WITHIN})
+    assert (report.gate_status, set(decided(report).values())) == (GateStatus.GREEN, {GateDecision.WITHIN})
     assert report.headline == "green: 2 of 2 cells are within the margin"
-    assert told(report) == "+3.0 % [+1.5, +4.5] is within the margin of 10 %"
+    assert sentence_of(report) == "+3.0 % [+1.5, +4.5] is within the margin of 10 %"
 
 
 def test_what_fresh_epochs_confirm_is_red():
     report = night([record("a", 14), record("b", 3)], [record("a", 15)])
-    assert (report.gate_status, ruled(report)) == (
+    assert (report.gate_status, decided(report)) == (
         GateStatus.RED,
         {"a": GateDecision.EXCEEDS, "b": GateDecision.WITHIN},
     )
@@ -159,7 +159,7 @@ def test_what_fresh_epochs_confirm_is_red():
         "red: 1 of 2 cells is beyond the margin, confirmed in fresh epochs: a response_time; "
         "1 of 2 cells is within the margin"
     )
-    assert told(report) == (
+    assert sentence_of(report) == (
         "+15.0 % [+13.4, +16.7] in fresh epochs (+14.0 % before) is beyond the margin of 10 %: "
         "p below 0.0001 by Holm over 1 flagged cell"
     )
@@ -170,13 +170,15 @@ def test_what_fresh_epochs_confirm_is_red():
 
 def test_fresh_data_alone_decide_however_bad_the_screening_was():
     report = night([record("a", 100), record("b", 14)], [record("a", 3), record("b", 10)])
-    assert (report.gate_status, ruled(report)) == (
+    assert (report.gate_status, decided(report)) == (
         GateStatus.GREEN,
         {"a": GateDecision.WITHIN, "b": GateDecision.INCONCLUSIVE},
     )
     assert report.headline == "green: 1 of 2 cells is within the margin; 2 flagged and not confirmed"
-    assert told(report) == "+3.0 % [+1.5, +4.5] in fresh epochs (+100 % before) is within the margin of 10 %"
-    assert "in fresh epochs (+14.0 % before) does not show that it is beyond the margin of 10 %: p" in told(report, "b")
+    assert sentence_of(report) == "+3.0 % [+1.5, +4.5] in fresh epochs (+100 % before) is within the margin of 10 %"
+    assert "in fresh epochs (+14.0 % before) does not show that it is beyond the margin of 10 %: p" in sentence_of(
+        report, "b"
+    )
 
 
 def test_the_more_are_flagged_the_more_it_takes():
@@ -184,36 +186,36 @@ def test_the_more_are_flagged_the_more_it_takes():
     slow = record("a", 11.66)
     assert slow.p_exceeds == pytest.approx(0.02, abs=0.002)
     screen = [record(cell, 14) for cell in "abc"]
-    assert ruled(night(screen[:1], [slow])) == {"a": GateDecision.EXCEEDS}
+    assert decided(night(screen[:1], [slow])) == {"a": GateDecision.EXCEEDS}
     report = night(screen, [replace(slow, cell=cell) for cell in "abc"])
-    assert set(ruled(report).values()) == {GateDecision.INCONCLUSIVE}
+    assert set(decided(report).values()) == {GateDecision.INCONCLUSIVE}
     assert report.cells[0].p_adjusted == pytest.approx(3 * (slow.p_exceeds or 0))
-    assert "p 0.063 by Holm over 3 flagged cells" in told(report)
+    assert "p 0.063 by Holm over 3 flagged cells" in sentence_of(report)
 
 
 def test_a_flagged_cell_that_was_not_measured_again_is_neither_red_nor_green():
     screen = [record("a", 14, nodeid="t::t[a]"), record("b", 3)]
     report = night(screen)
-    assert (report.gate_status, ruled(report)) == (
+    assert (report.gate_status, decided(report)) == (
         GateStatus.NOTHING_DECIDED,
         {"a": GateDecision.INCONCLUSIVE, "b": GateDecision.WITHIN},
     )
     assert report.headline == (
         "nothing decided: 1 of 2 cells is flagged and not measured again; 1 of 2 cells is within the margin"
     )
-    assert told(report) == (
+    assert sentence_of(report) == (
         "+14.0 % [+12.4, +15.6] seems beyond the margin of 10 %, and was neither confirmed nor refuted in fresh epochs"
     )
     in_trouble = night(screen, troubles={"t::t[a]": "host b is gone"})
     assert in_trouble.gate_status is GateStatus.RED
-    assert told(in_trouble).endswith("in fresh epochs: host b is gone")
+    assert sentence_of(in_trouble).endswith("in fresh epochs: host b is gone")
 
 
 @pytest.mark.parametrize("fault", [{"verdict": "inconclusive", "reasons": ("doubted",)}, {"verdict": "invalid"}])
 def test_fresh_data_that_are_not_believed_confirm_nothing(fault):
     report = night([record("a", 14), record("b", 14)], [replace(record("a", 20), **fault), record("b", 20)])
-    assert ruled(report) == {"a": GateDecision.INCONCLUSIVE, "b": GateDecision.EXCEEDS}
-    assert told(report).endswith("in fresh epochs: its fresh data are no evidence")
+    assert decided(report) == {"a": GateDecision.INCONCLUSIVE, "b": GateDecision.EXCEEDS}
+    assert sentence_of(report).endswith("in fresh epochs: its fresh data are no evidence")
     # It counts among the flagged ones all the same.
     assert report.cells[1].p_adjusted == pytest.approx(2 * (record("b", 20).p_exceeds or 0))
 
@@ -224,7 +226,7 @@ def test_whether_fresh_data_are_within_is_asked_at_the_screenings_level(percent)
     again = record("a", percent)
     for verdict in ("within", "inconclusive"):
         report = night([record("a", 14)], [replace(again, alpha=0.004, verdict=verdict)])
-        assert (ruled(report)["a"] is GateDecision.WITHIN) == (again.verdict == "within")
+        assert (decided(report)["a"] is GateDecision.WITHIN) == (again.verdict == "within")
 
 
 def test_two_tests_of_a_cell_that_ask_different_margins_are_ruled_each():
@@ -236,15 +238,17 @@ def test_two_tests_of_a_cell_that_ask_different_margins_are_ruled_each():
 def test_rates_and_shares_are_decided_as_times_are():
     screen = [record("a", -14, metric=RATE), record("b", 0.9, metric=LOSS, margin="0.5pp", sd=0.001)]
     report = night(screen, screen)
-    assert set(ruled(report).values()) == {GateDecision.EXCEEDS}
-    assert told(report).startswith("-14.0 % [-15.2, -12.8] in fresh epochs (-14.0 % before) is beyond")
-    assert told(report, "b").startswith("+0.90 pp [+0.83, +1.0] in fresh epochs (+0.90 pp before) is beyond the margin")
+    assert set(decided(report).values()) == {GateDecision.EXCEEDS}
+    assert sentence_of(report).startswith("-14.0 % [-15.2, -12.8] in fresh epochs (-14.0 % before) is beyond")
+    assert sentence_of(report, "b").startswith(
+        "+0.90 pp [+0.83, +1.0] in fresh epochs (+0.90 pp before) is beyond the margin"
+    )
 
 
 def test_a_cell_of_which_nothing_was_asked_decides_nothing():
     report = night([record("a", 14, margin="")])
-    assert (report.gate_status, ruled(report)) == (GateStatus.NOTHING_DECIDED, {"a": GateDecision.INCONCLUSIVE})
-    assert told(report) == "it was measured, and nothing was asked of it"
+    assert (report.gate_status, decided(report)) == (GateStatus.NOTHING_DECIDED, {"a": GateDecision.INCONCLUSIVE})
+    assert sentence_of(report) == "it was measured, and nothing was asked of it"
     assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 without enough evidence"
 
 
@@ -256,21 +260,21 @@ def test_a_design_that_never_judges_rules_nothing_by_the_word_of_all_reports(cha
         high=None, sentence=sentence, **change,
     )  # fmt: skip
     report = night([bare])
-    assert (report.gate_status, ruled(report), told(report)) == (
+    assert (report.gate_status, decided(report), sentence_of(report)) == (
         GateStatus.NOTHING_DECIDED, {"a": GateDecision.UNJUDGED}, sentence,
     )  # fmt: skip
     assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 unjudged"
 
 
 def test_a_large_margin_is_told_in_plain_digits():
-    assert told(night([record("a", 3, margin="1160%")])) == "+3.0 % [+1.5, +4.5] is within the margin of 1160 %"
-    assert told(night([record("a", 3, margin="12.5%")])).endswith("the margin of 12.5 %")
+    assert sentence_of(night([record("a", 3, margin="1160%")])) == "+3.0 % [+1.5, +4.5] is within the margin of 1160 %"
+    assert sentence_of(night([record("a", 3, margin="12.5%")])).endswith("the margin of 12.5 %")
 
 
 def test_an_invalid_cell_is_trouble():
     report = night([replace(record("a", 3), verdict="invalid", reasons=("zero_spread",))])
-    assert (report.gate_status, ruled(report)) == (GateStatus.RED, {"a": GateDecision.TROUBLE})
-    assert told(report).endswith("is no valid measurement")
+    assert (report.gate_status, decided(report)) == (GateStatus.RED, {"a": GateDecision.TROUBLE})
+    assert sentence_of(report).endswith("is no valid measurement")
 
 
 percents = st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(st.floats(-20, 40), st.floats(-20, 40)), min_size=1)
@@ -295,28 +299,28 @@ def test_red_is_what_was_flagged_and_what_fresh_data_show_alone(found):
 
 def test_what_is_worse_and_accepted_is_no_red():
     report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[acceptance()])
-    assert (report.gate_status, ruled(report)) == (GateStatus.GREEN, {"a": GateDecision.ACCEPTED})
-    assert told(report).startswith(
+    assert (report.gate_status, decided(report)) == (GateStatus.GREEN, {"a": GateDecision.ACCEPTED})
+    assert sentence_of(report).startswith(
         "+12.5 % [+10.9, +14.1] in fresh epochs (+12.5 % before) is beyond the margin of 10 %"
     )
-    assert told(report).endswith("; 15 % accepted until 2026-11-22 by ada (new kernel)")
+    assert sentence_of(report).endswith("; 15 % accepted until 2026-11-22 by ada (new kernel)")
     assert report.headline == "green: 0 of 1 cell is within the margin; 1 worse, as is accepted"
 
 
 def test_what_is_worse_than_was_accepted_is_red():
     report = night([record("a", 20)], [record("a", 20)], accepted=[acceptance()])
-    assert (report.gate_status, ruled(report)) == (GateStatus.RED, {"a": GateDecision.EXCEEDS})
+    assert (report.gate_status, decided(report)) == (GateStatus.RED, {"a": GateDecision.EXCEEDS})
     assert (
         "beyond the margin of 10 %, and worse than the 15 % accepted until 2026-11-22 by ada (new kernel): p"
-        in told(report)
+        in sentence_of(report)
     )
 
 
 def test_an_acceptance_that_is_over_accepts_nothing_and_is_told():
     over = acceptance(until=dt.date(2026, 11, 1))
     report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[over])
-    assert ruled(report) == {"a": GateDecision.EXCEEDS}
-    assert told(report).endswith("; accepted until 2026-11-01, which is over")
+    assert decided(report) == {"a": GateDecision.EXCEEDS}
+    assert sentence_of(report).endswith("; accepted until 2026-11-01, which is over")
 
 
 @pytest.mark.parametrize(
@@ -324,14 +328,14 @@ def test_an_acceptance_that_is_over_accepts_nothing_and_is_told():
 )
 def test_an_acceptance_of_another_thing_accepts_nothing(other):
     report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[other])
-    assert ruled(report) == {"a": GateDecision.EXCEEDS}
+    assert decided(report) == {"a": GateDecision.EXCEEDS}
 
 
 def test_an_accepted_cell_that_is_not_confirmed_is_as_others():
     report = night(
         [record("a", 12.5), record("b", 12.5)], [record("a", 3), record("b", 10)], accepted=[acceptance("*")]
     )
-    assert ruled(report) == {"a": GateDecision.WITHIN, "b": GateDecision.INCONCLUSIVE}
+    assert decided(report) == {"a": GateDecision.WITHIN, "b": GateDecision.INCONCLUSIVE}
 
 
 # --- history ----------------------------------------------------------------------------------------------------------
@@ -342,12 +346,12 @@ KEY = HistoryKey("a", TIME, "1")
 
 def test_a_cell_within_its_margin_may_be_worse_than_its_history():
     report = night([record("a", 5, sd=0.01)], histories={KEY: history()})
-    assert (report.gate_status, ruled(report), report.cells[0].nights) == (
+    assert (report.gate_status, decided(report), report.cells[0].nights) == (
         GateStatus.RED,
         {"a": GateDecision.WORSE},
         20,
     )
-    assert told(report) == (
+    assert sentence_of(report) == (
         "it is worse by 5.0 % than the mean of its last 20 nights: p below 0.0001 by Holm over 1 cell, "
         "for a level of 5 %; +5.0 % [+4.3, +5.8] is within the margin of 10 %"
     )
@@ -356,20 +360,20 @@ def test_a_cell_within_its_margin_may_be_worse_than_its_history():
 
 def test_a_cell_as_ever_is_not_worse_whatever_its_level():
     report = night([record("a", 8, sd=0.01)], histories={KEY: history(math.log1p(0.08))})
-    assert ruled(report) == {"a": GateDecision.WITHIN}
-    assert told(report).endswith("; nothing worse is shown against the mean of its last 20 nights")
+    assert decided(report) == {"a": GateDecision.WITHIN}
+    assert sentence_of(report).endswith("; nothing worse is shown against the mean of its last 20 nights")
 
 
 def test_a_rate_is_worse_where_it_is_less():
     key = KEY._replace(metric=RATE)
     for percent, decision in ((-5, GateDecision.WORSE), (5, GateDecision.WITHIN)):
         report = night([record("a", percent, metric=RATE, sd=0.01)], histories={key: history(key=key)})
-        assert ruled(report) == {"a": decision}
+        assert decided(report) == {"a": decision}
 
 
 def test_fewer_nights_than_20_tell_only_how_many_they_are():
     report = night([record("a", 5, sd=0.01)], histories={KEY: history(nights=19)})
-    assert (ruled(report), report.cells[0].nights) == ({"a": GateDecision.WITHIN}, 19)
+    assert (decided(report), report.cells[0].nights) == ({"a": GateDecision.WITHIN}, 19)
     assert report.cells[0].p_history is None
     unsound = night([record("a", 5, sd=0.01)], histories={KEY: [*history(nights=19), past(19, 0.0, sound=False)]})
     assert unsound.cells[0].nights == 19
@@ -380,9 +384,9 @@ def test_the_more_cells_have_a_history_the_more_it_takes():
     keys = [HistoryKey(f"c{number}", TIME, "1") for number in range(199)]
     screen = [record("a", 1.6, sd=0.01), *(record(key.cell, 0, sd=0.01) for key in keys)]
     histories = {KEY: history(), **{key: history(key=key) for key in keys}}
-    assert ruled(night(screen[:1], histories={KEY: histories[KEY]}))["a"] is GateDecision.WORSE
+    assert decided(night(screen[:1], histories={KEY: histories[KEY]}))["a"] is GateDecision.WORSE
     report = night(screen, histories=histories)
-    assert set(ruled(report).values()) == {GateDecision.WITHIN}
+    assert set(decided(report).values()) == {GateDecision.WITHIN}
     assert report.cells[0].p_history_adjusted == pytest.approx(200 * report.cells[0].p_history)
 
 
@@ -392,22 +396,22 @@ def test_what_was_accepted_begins_a_new_level_also_when_it_is_over():
     nights = [*history(), *(past(20 + number, shift + 0.005 * (-1) ** number) for number in range(20))]
     over = acceptance(at=19.5, until=dt.date(2026, 11, 1))
     few = night([record("a", 5, sd=0.01)], histories={KEY: nights[:-1]}, accepted=[over])
-    assert (ruled(few), few.cells[0].nights) == ({"a": GateDecision.WITHIN}, 19)
+    assert (decided(few), few.cells[0].nights) == ({"a": GateDecision.WITHIN}, 19)
     since = night([record("a", 5, sd=0.01)], histories={KEY: nights}, accepted=[over])
-    assert (ruled(since), since.cells[0].nights) == ({"a": GateDecision.WITHIN}, 20)
+    assert (decided(since), since.cells[0].nights) == ({"a": GateDecision.WITHIN}, 20)
     worse = night([record("a", 9.9, sd=0.01)], histories={KEY: nights}, accepted=[over])
-    assert ruled(worse) == {"a": GateDecision.WORSE}
-    assert told(worse).endswith("; accepted until 2026-11-01, which is over")
+    assert decided(worse) == {"a": GateDecision.WORSE}
+    assert sentence_of(worse).endswith("; accepted until 2026-11-01, which is over")
 
 
 def test_while_something_worse_is_accepted_history_is_not_asked():
     report = night([record("a", 5, sd=0.01)], histories={KEY: history()}, accepted=[acceptance(at=-1.0)])
-    assert (ruled(report), report.cells[0].nights) == ({"a": GateDecision.WITHIN}, 20)
+    assert (decided(report), report.cells[0].nights) == ({"a": GateDecision.WITHIN}, 20)
 
 
 def test_what_is_confirmed_and_worse_than_before_is_told_as_beyond_the_margin():
     report = night([record("a", 14, sd=0.01)], [record("a", 14)], histories={KEY: history()})
-    assert ruled(report) == {"a": GateDecision.EXCEEDS}
+    assert decided(report) == {"a": GateDecision.EXCEEDS}
     assert report.cells[0].p_history_adjusted is not None
 
 
@@ -436,7 +440,7 @@ def test_a_cell_that_earlier_nights_measured_is_missed():
         ("a throughput", GateDecision.MISSING),
         ("b response_time", GateDecision.MISSING),
     ]
-    assert told(report, "b") == "earlier nights measured it, and this one did not"
+    assert sentence_of(report, "b") == "earlier nights measured it, and this one did not"
     assert report.headline == (
         "shrunk: 2 of 3 cells are no longer measured: a throughput, b response_time; 1 of 3 cells is within the margin"
     )
@@ -450,22 +454,22 @@ def test_a_regression_is_told_before_what_is_missing():
 
 def test_what_is_accepted_as_worse_is_missed_all_the_same():
     report = night([record("a", 3)], expected=[HistoryKey("b", TIME)], accepted=[acceptance("b", up_to=0.15)])
-    assert (report.gate_status, ruled(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
+    assert (report.gate_status, decided(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
 
 
 def test_what_was_given_up_is_gone():
     report = night([record("a", 3)], expected=[HistoryKey("b", TIME)], accepted=[acceptance("b", up_to=None)])
-    assert (report.gate_status, ruled(report)["b"]) == (GateStatus.GREEN, GateDecision.GONE)
+    assert (report.gate_status, decided(report)["b"]) == (GateStatus.GREEN, GateDecision.GONE)
     words = "earlier nights measured it, and this one did not, as is accepted until 2026-11-22 by ada (new kernel)"
-    assert told(report, "b") == words
+    assert sentence_of(report, "b") == words
     assert report.headline.endswith("; 1 no longer measured, as is accepted")
 
 
 def test_what_was_given_up_for_a_time_that_is_over_is_missed():
     over = acceptance("b", until=dt.date(2026, 11, 1))
     report = night([record("a", 3)], expected=[HistoryKey("b", TIME)], accepted=[over])
-    assert (report.gate_status, ruled(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
-    assert told(report, "b").endswith("; accepted until 2026-11-01, which is over")
+    assert (report.gate_status, decided(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
+    assert sentence_of(report, "b").endswith("; accepted until 2026-11-01, which is over")
 
 
 def test_an_absent_cell_whose_item_was_in_trouble_is_not_missing():
@@ -474,7 +478,7 @@ def test_an_absent_cell_whose_item_was_in_trouble_is_not_missing():
     troubles = {"t.py::test_smtp[lab-smtp-c1-1k-ipv6-tunnel]": "the tunnel is gone"}
     report = night([record("a", 3)], expected=expected, troubles=troubles)
     assert [cell.decision for cell in report.cells[1:]] == [GateDecision.MISSING, GateDecision.TROUBLE]
-    assert told(report, expected[1].cell) == "the tunnel is gone"
+    assert sentence_of(report, expected[1].cell) == "the tunnel is gone"
     assert report.gate_status is GateStatus.RED
     assert "trouble with 1 item" in report.headline
 

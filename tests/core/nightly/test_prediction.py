@@ -28,12 +28,12 @@ def metric_of(name):
 
 
 def past(number: int, change: float | None, **more) -> HistoryEntry:
-    told = HistoryEntry(
+    default = HistoryEntry(
         key=TIME, session=f"night-{number}", began_at=86_400.0 * number, change=change, sd_epoch=0.02, epochs=10,
         test_value=0.011, reference_value=0.01, margin="10%", margin_fraction=0.1, header_cost=0.0, verdict="within",
         fingerprint="f",
     )  # fmt: skip
-    return replace(told, **more)
+    return replace(default, **more)
 
 
 def exact(changes) -> list[NightlyChange]:

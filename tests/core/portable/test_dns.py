@@ -115,8 +115,8 @@ def changed(at, value, record=RIGHT):
     ],
 )
 def test_only_the_zones_answer_counts(said, why):
-    address, told, _ = judged(said)
-    assert (address, told) == ("" if why else "192.0.2.1", why)
+    address, trouble, _ = judged(said)
+    assert (address, trouble) == ("" if why else "192.0.2.1", why)
 
 
 def test_a_name_of_more_than_255_bytes_is_none():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.factor import Factor, levels_of_text, values_of
+from pytest_ipperf.core.portable.factor import Factor, levels_from_text, values_of
 from pytest_ipperf.protocols import PROTOCOLS
 
 NO_DATAGRAM = "is no size of a datagram here; 32 to 65507 are, which both IPv4 and IPv6 can have"
@@ -30,7 +30,7 @@ def test_what_an_id_says_of_all_factors_leads_back_to_them(name, data):
     factors = PROTOCOLS[name].factors
     levels = tuple(factor.level(data.draw(values(factor))) for factor in factors)
     text = "-".join(level.text for level in levels if level.text)
-    assert levels_of_text(factors, text) == levels
+    assert levels_from_text(factors, text) == levels
     assert list(values_of(levels)) == [factor.name for factor in factors]
 
 

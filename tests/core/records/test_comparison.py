@@ -24,12 +24,12 @@ EPOCHS = st.integers(2, 30)
 
 
 def past(change: float | None = 0.0, sd_epoch: float | None = 0.02, epochs: int = 10, **more) -> HistoryEntry:
-    told = HistoryEntry(
+    expected = HistoryEntry(
         key=HistoryKey("lab-smtp-c10-1k-ipv6", "response_time", "1-postfix"), session="20261121T013000Z-aa",
         began_at=0.0, change=change, sd_epoch=sd_epoch, epochs=epochs, test_value=0.011, reference_value=0.01,
         margin="10%", margin_fraction=0.1, header_cost=0.0, verdict="within", fingerprint="f0",
     )  # fmt: skip
-    return dataclasses.replace(told, **more)
+    return dataclasses.replace(expected, **more)
 
 
 def pasts(metric):
@@ -107,7 +107,7 @@ def _interval(change, sd_epoch, epochs):
 
 
 @pytest.mark.parametrize(
-    ("now", "then", "metric", "margin", "told"),
+    ("now", "then", "metric", "margin", "expected"),
     [
         (0.0, 0.0, TIME, "10%", (Verdict.WITHIN, False)),
         (math.log(1.3), 0.0, TIME, "10%", (Verdict.EXCEEDS, False)),
@@ -120,9 +120,9 @@ def _interval(change, sd_epoch, epochs):
         (0.02, 0.10, LOSS, "5pp", (Verdict.WITHIN, True)),
     ],
 )
-def test_worse_is_meant_as_the_metric_means_it(now, then, metric, margin, told):
+def test_worse_is_meant_as_the_metric_means_it(now, then, metric, margin, expected):
     found = compared(past(now, 0.01), past(then, 0.01), metric, margin=Margin.parse(margin))
-    assert (found.verdict, found.better) == told
+    assert (found.verdict, found.better) == expected
 
 
 def test_shares_that_are_exact_differ_exactly():

@@ -20,11 +20,11 @@ spreads = st.floats(0.001, 0.5)
 
 
 def observed_spread(sd_epoch=0.03, sd_block=0.04, blocks=2, **change):
-    told = ObservedSpread(
+    default = ObservedSpread(
         session="20261121T105231Z-61f198", server="postfix 3.7.11", sd_epoch=sd_epoch, sd_block=sd_block, blocks=blocks,
         reference_value=0.01, margin_fraction=0.1,
     )  # fmt: skip
-    return replace(told, **change)
+    return replace(default, **change)
 
 
 @given(st.lists(spreads, min_size=1, max_size=10), st.floats(0, 1))

@@ -51,34 +51,38 @@ def test_a_record_survives_json():
 
 
 def test_the_clients_part_survives_json_too():
-    told = client_load([CLIENT], [0.0001], mean_s=0.01, floor_s=0.002)
-    original = record(test=dataclasses.replace(record().test, instrument=told))
+    found = client_load([CLIENT], [0.0001], mean_s=0.01, baseline_cost_s=0.002)
+    original = record(test=dataclasses.replace(record().test, instrument=found))
     assert Record.from_json(original.to_json()) == original
 
 
 def test_the_pace_survives_json_too():
-    told = LinkRate(rate_bit_s=1e8, ceiling_bit_s=9.4e7, goodput_bit_s=None, path_bit_s=1e8)
-    original = record(test=dataclasses.replace(record().test, pace=told), backend="ebpf", rate_bit_s=1e8)
+    found = LinkRate(rate_bit_s=1e8, ceiling_bit_s=9.4e7, goodput_bit_s=None, path_bit_s=1e8)
+    original = record(test=dataclasses.replace(record().test, pace=found), backend="ebpf", rate_bit_s=1e8)
     assert Record.from_json(original.to_json()) == original
 
 
 def test_a_summary_puts_the_clients_part_together():
     runs = [dataclasses.replace(run(SIX, epoch, 0.01), client=CLIENT) for epoch in range(2)]
-    told = summarise(SIX, "response_time", runs, [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, floor_s=0.004).instrument
-    assert told is not None
-    assert (told.share, told.late_s, told.peak, told.behind_s) == (0.4, 0.0002, 3, 0.003)
+    found = summarise(
+        SIX, "response_time", runs, [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, baseline_cost_s=0.004
+    ).instrument
+    assert found is not None
+    assert (found.share, found.late_s, found.peak, found.behind_s) == (0.4, 0.0002, 3, 0.003)
     assert summarise(SIX, "response_time", [run(SIX, 0, 0.01)], [], PHASES).instrument is None
 
 
 def test_failures_do_not_hide_the_client():
     """They count with the deadline, in which the client had nothing to do."""
     lossy = dataclasses.replace(run(SIX, 0, 3.34), completed_s=0.01, failed={"talk reset": 1}, client=CLIENT)
-    summary = summarise(SIX, "response_time", [lossy], [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, floor_s=0.004)
+    summary = summarise(
+        SIX, "response_time", [lossy], [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, baseline_cost_s=0.004
+    )
     assert summary.instrument is not None
     assert summary.instrument.share == 0.4
     assert summary.completed_mean == 0.01
     failed = dataclasses.replace(run(SIX, 0, 10.0, failed=3), client=CLIENT)
-    nothing = summarise(SIX, "response_time", [failed], [], PHASES, floor_s=0.004)
+    nothing = summarise(SIX, "response_time", [failed], [], PHASES, baseline_cost_s=0.004)
     assert nothing.instrument is not None
     assert nothing.completed_mean == 10.0
 
@@ -136,8 +140,8 @@ def test_an_arm_that_completed_nothing_has_no_phases():
     ],
 )
 def test_its_past_knows_whether_its_figures_are_evidence(change, usable):
-    told = record(**change)
-    assert (told.usable, told.history_entry("A", 1.0).usable) == (usable, usable)
+    found = record(**change)
+    assert (found.usable, found.history_entry("A", 1.0).usable) == (usable, usable)
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))

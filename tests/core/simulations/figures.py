@@ -16,9 +16,9 @@ def held_to_the_page(
 ) -> None:
     """Prints what was found; fails where it is outside of its target, or the row of the page shows other figures."""
     found, wrong = outside
-    told = ", ".join(f"{label} {mean:.2f}" for label, mean in found.items())
+    figures = ", ".join(f"{label} {mean:.2f}" for label, mean in found.items())
     with capsys.disabled():
-        print(f"\n{name} ({target}): {told}", end=" ")  # noqa: T201 - the figures are the point
+        print(f"\n{name} ({target}): {figures}", end=" ")  # noqa: T201 - the figures are the point
     assert not wrong, target
     # The same seed gives the same figures, but for a case in thousands on a machine that rounds otherwise.
     shown = {label: float(row[label].removesuffix(" %")) for label in found}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.portable.errors import InvalidError
-from pytest_ipperf.core.stats.percentile import Repeated, median, percentile, repeated
+from pytest_ipperf.core.stats.percentile import RepetitionSummary, median, percentile, repetition_summary
 
 EXAMPLE = [-2, 7, 7, 4, 18, -5]
 """Of RFC 2330, section 11.3."""
@@ -63,7 +63,7 @@ def test_a_share_is_above_zero_and_at_most_all(share):
         percentile([1.0], share)
 
 
-@pytest.mark.parametrize("of", [lambda none: percentile(none, 0.5), median, repeated])
+@pytest.mark.parametrize("of", [lambda none: percentile(none, 0.5), median, repetition_summary])
 def test_nothing_has_no_percentile(of):
     with pytest.raises(InvalidError, match=r"^0 values have no percentile; there must be at least one$"):
         of([])
@@ -71,5 +71,5 @@ def test_nothing_has_no_percentile(of):
 
 def test_of_twenty_repetitions_the_outer_percentiles_are_the_outermost_values():
     """RFC 8219 asks for at least 20; 1 % of them is less than one."""
-    assert repeated(range(20, 0, -1)) == Repeated(10.5, 1, 20)
-    assert repeated(range(200, 0, -1)) == Repeated(100.5, 2, 198)
+    assert repetition_summary(range(20, 0, -1)) == RepetitionSummary(10.5, 1, 20)
+    assert repetition_summary(range(200, 0, -1)) == RepetitionSummary(100.5, 2, 198)

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.factor import levels_of_text
+from pytest_ipperf.core.portable.factor import levels_from_text
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.limits import beyond, check_rebootable
 from pytest_ipperf.lab.inventory.model import Host, Testbed
@@ -25,7 +25,7 @@ def office_of(*, clients=1, **limits):
 
 
 def workload(protocol="http", connections=1, own=""):
-    levels = levels_of_text(PROTOCOLS[protocol].factors, own)
+    levels = levels_from_text(PROTOCOLS[protocol].factors, own)
     return Workload(testbed="office", protocol=protocol, client="lean", connections=connections, payload_bytes=1024,
                     levels=levels)  # fmt: skip
 

@@ -8,7 +8,7 @@ import pytest
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.portable.errors import LabError, UsageError
-from pytest_ipperf.core.portable.factor import levels_of_text
+from pytest_ipperf.core.portable.factor import levels_from_text
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.inventory.model import Links
@@ -25,7 +25,7 @@ SHORT = Duration(warmup_s=0.1, run_s=0.3)
 
 
 def work(protocol, own="", payload=1400, connections=1):
-    levels = levels_of_text(PROTOCOLS[protocol].factors, own)
+    levels = levels_from_text(PROTOCOLS[protocol].factors, own)
     return Workload(
         testbed="lab.20mbit", protocol=protocol, client=LEAN, connections=connections, payload_bytes=payload,
         levels=levels,

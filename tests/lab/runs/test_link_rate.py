@@ -8,7 +8,7 @@ import os
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm, Workload
-from pytest_ipperf.core.measurement.path_proof import rate_contradictions, rate_misses
+from pytest_ipperf.core.measurement.path_proof import rate_shortfalls, rate_violations
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.netns.namespaces import unusable
@@ -42,7 +42,7 @@ def test_every_path_of_a_lab_has_its_rate_in_both_directions():
             facts = standing.prove(arm, service, WORKLOAD)
             assert facts["contradictions"] == []
             assert sorted(facts["trains"]) == ["client", "server"]
-            assert rate_misses(testbed.links.rate_bit_s, facts["trains"]) == []
+            assert rate_shortfalls(testbed.links.rate_bit_s, facts["trains"]) == []
             receipt = standing.run(arm, service, WORKLOAD, bursts=3, deadline_s=10.0)
             assert receipt.contradictions == ()
 
@@ -52,8 +52,8 @@ def test_links_of_another_rate_than_they_are_thought_to_have_are_found_out():
     testbed, standing_up = shaped("pair.50mbit")
     with standing_up as standing:
         slower, faster = (thought(testbed, rate_bit_s=rate) for rate in (60e6, 5e6))
-        missed = rate_misses(60e6, train_rates(slower, ARMS[1], standing._agents, 1500))
-        exceeded = rate_contradictions(5e6, train_rates(faster, ARMS[1], standing._agents, 1500))
+        missed = rate_shortfalls(60e6, train_rates(slower, ARMS[1], standing._agents, 1500))
+        exceeded = rate_violations(5e6, train_rates(faster, ARMS[1], standing._agents, 1500))
         service = standing.serve(WORKLOAD, "embedded")
         receipt = standing.run(ARMS[1], service, WORKLOAD, bursts=10, deadline_s=10.0)
     assert [sentence.partition(" it has ")[0] for sentence in missed] == ["from the client", "from the server"]

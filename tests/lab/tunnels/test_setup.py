@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ipperf.agent.tunnels.backends import preferred
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
-from pytest_ipperf.core.measurement.path_proof import path_contradictions
+from pytest_ipperf.core.measurement.path_proof import path_violations
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab, with_rate
 from pytest_ipperf.lab.inventory.model import AUTO, Links
@@ -261,7 +261,7 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
     facts = functools.partial(path_facts, testbed, standing._agents, resolver_port=service.resolver_port, name="a.test")
 
     def reported(arm):
-        found = path_contradictions(expected_path(testbed, arm, (3, 2)), facts(arm=arm))
+        found = path_violations(expected_path(testbed, arm, (3, 2)), facts(arm=arm))
         return [sentence.replace("type sit", "type tunnel") for sentence in found]  # by the kernel's own driver
 
     assert [reported(arm) for arm in ARMS] == [[], [], [], []]

@@ -340,7 +340,7 @@ def test_under_xdist_the_reason_of_what_is_measured_anew_comes_from_the_worker(s
     assert [(event["workload"], event["why"]) for event in sessions.events(second, "anew")] == [
         (WORKLOADS[0], found[1])
     ]
-    assert list(read_session(sessions.folder / ".ipperf" / "runs" / second).taken_over) == WORKLOADS[1:2]
+    assert list(read_session(sessions.folder / ".ipperf" / "runs" / second).reused) == WORKLOADS[1:2]
 
 
 def test_hosts_that_have_changed_since_are_told(sessions):

@@ -32,7 +32,7 @@ ANY_TEXT = st.text() | st.text(st.characters(categories=["L", "N", "P", "Cs"]))
 """Also surrogates, which Python makes of bytes that are not UTF-8, and st.text() leaves out."""
 
 
-def story_of(records=(), troubles=(), night=None, **change):
+def summary_of(records=(), troubles=(), night=None, **change):
     session_summary = SessionSummary(
         name="20261122T013000Z-0a1b2c",
         folder=Path(".ipperf/runs/20261122T013000Z-0a1b2c"),
@@ -101,7 +101,7 @@ def session(cell):
         Trouble(nodeid=f"{SUITE}::test_udp[lab-udp-c1-1400-y-ipv6]", kind="infrastructure", sentence="host is gone"),
         Trouble(nodeid=f"{SUITE}::TestMore::test_else", kind="failed", sentence="assert 1 == 2"),
     ]
-    return story_of(records, troubles)
+    return summary_of(records, troubles)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def night(cell):
     twin = dataclasses.replace(records[6], twin=True, cell="lab-udp-twin")
     troubles = {records[5].nodeid: "zero spread", f"{SUITE}::test_else": "assert False"}
     result = [Trouble(nodeid=f"{SUITE}::test_else", kind="failed", sentence="assert False")]
-    return story_of([*records[:6], twin], result, night_of(*ruled, *gone, troubles=troubles))
+    return summary_of([*records[:6], twin], result, night_of(*ruled, *gone, troubles=troubles))
 
 
 # --- the registry -----------------------------------------------------------------------------------------------------
@@ -149,8 +149,8 @@ def test_every_format_says_what_it_is():
 
 @pytest.mark.parametrize("name", OF_MACHINES)
 def test_every_format_writes_every_story_the_same_way_each_time(name, session, night):
-    for story in (session, night, story_of(), story_of(night=night_of(gate_status=GateStatus.UNSTABLE))):
-        assert FORMATS[name].render(story) == FORMATS[name].render(dataclasses.replace(story))
+    for summary in (session, night, summary_of(), summary_of(night=night_of(gate_status=GateStatus.UNSTABLE))):
+        assert FORMATS[name].render(summary) == FORMATS[name].render(dataclasses.replace(summary))
 
 
 @pytest.mark.parametrize("in_night", [False, True])
@@ -162,20 +162,20 @@ def test_no_format_breaks_of_what_is_not_utf_8(cell, name, in_night):
     night = night_of(
         report(result, GateDecision.EXCEEDS, sentence=bad), headline=bad, warnings=(bad,), troubles={bad: bad}
     )
-    story = story_of(
+    summary = summary_of(
         [result], [Trouble(nodeid=bad, kind="failed", sentence=bad)], night if in_night else None, name=bad, saved=bad,
         folder=Path(bad), notes=(bad,), question={"design": bad, "reference": bad, "arguments": [bad], bad: bad},
         hosts=(HostSummary(testbed=bad, role="client", facts={bad: bad}),),
     )  # fmt: skip
-    text = FORMATS[name].render(story).decode()
+    text = FORMATS[name].render(summary).decode()
     assert "caf" in text
     if name == "json":
         (record,) = json.loads(text)["records"]
         assert (record["sentence"], json.loads(text)["question"]["arguments"]) == ("caf?", ["caf?"])
     elif name == "junit":
-        junit(story)
+        junit(summary)
     elif name == "csv":
-        assert rows(story)[0]["sentence"] == "caf?"
+        assert rows(summary)[0]["sentence"] == "caf?"
     else:
         assert "caf?" in text
 
@@ -186,14 +186,14 @@ def test_no_format_breaks_of_what_is_not_utf_8(cell, name, in_night):
 def test_a_test_that_broke_after_its_answer_is_told_once_and_as_broken(cell):
     one = cell()
     trouble = Trouble(nodeid=one.nodeid, kind="failed", sentence="assert 1 == 2")
-    (found,) = findings(story_of([one], [trouble]))
+    (found,) = findings(summary_of([one], [trouble]))
     assert (found.kind, found.code, found.record) == (Kind.RED, "failed", one)
 
 
 def test_a_cell_within_its_margin_does_not_hide_that_its_test_failed(cell):
     one = cell()
     found = findings(
-        story_of([one], night=night_of(report(one, GateDecision.WITHIN), troubles={one.nodeid: "assert 0"}))
+        summary_of([one], night=night_of(report(one, GateDecision.WITHIN), troubles={one.nodeid: "assert 0"}))
     )
     assert [each.code for each in found] == ["within", "infrastructure"]
 
@@ -211,8 +211,8 @@ def test_a_cell_within_its_margin_does_not_hide_that_its_test_failed(cell):
     ],
 )
 def test_the_answer_of_a_session_is_one_sentence(cell, verdicts, expected):
-    story = story_of([cell(number, verdict=verdict) for number, verdict in enumerate(verdicts, start=1)])
-    assert headline(story, findings(story)) == expected
+    summary = summary_of([cell(number, verdict=verdict) for number, verdict in enumerate(verdicts, start=1)])
+    assert headline(summary, findings(summary)) == expected
 
 
 # --- JUnit ------------------------------------------------------------------------------------------------------------
@@ -238,9 +238,9 @@ SHAPE = {
 BESIDES = {"testcase": ({"file"}, {"properties"})}
 
 
-def junit(story):
+def junit(summary):
     """The document, once it has the shape, and its numbers are those of its tests."""
-    root = ET.fromstring(FORMATS["junit"].render(story))
+    root = ET.fromstring(FORMATS["junit"].render(summary))
     assert root.tag == "testsuites"
     for each in root.iter():
         attributes, needed, children = SHAPE[each.tag]
@@ -259,10 +259,10 @@ def junit(story):
     return root
 
 
-def outcomes(story):
+def outcomes(summary):
     """By the end of a test's name what became of it."""
     found = {}
-    for case in junit(story).iter("testcase"):
+    for case in junit(summary).iter("testcase"):
         (output,) = {child.tag for child in case} - {"properties"}
         found[case.attrib["name"]] = output
     return found
@@ -277,12 +277,12 @@ def test_in_junit_red_fails_trouble_is_an_error_and_undecided_is_skipped(session
 def test_a_design_that_never_judges_is_one_state_by_one_name(cell):
     sentence = "unjudged: design smoke never judges"
     result = cell(1, verdict="unjudged", reasons=("never_judges",), judges=False, design="smoke", sentence=sentence)
-    story = story_of([result, cell(2, verdict="inconclusive"), cell(3, verdict="measured")])
-    assert list(outcomes(story).values()) == ["skipped", "skipped", "system-out"]
-    skipped = [*junit(story).iter("skipped")]
+    summary = summary_of([result, cell(2, verdict="inconclusive"), cell(3, verdict="measured")])
+    assert list(outcomes(summary).values()) == ["skipped", "skipped", "system-out"]
+    skipped = [*junit(summary).iter("skipped")]
     assert [each.attrib["type"] for each in skipped] == ["unjudged", "inconclusive"]
     assert skipped[0].attrib["message"] == sentence
-    text, table, _ = shown(story)
+    text, table, _ = shown(summary)
     assert [row[1] for row in table] == ["not enough evidence", "unjudged"]
     assert "1 not enough evidence; 1 unjudged; 1 measured, and nothing asked" in text
     assert "| not enough evidence; or unjudged, as the design never judges | `skipped` |" in PAGE
@@ -302,7 +302,7 @@ def test_in_junit_the_nights_rulings_are_the_outcomes(night):
 
 @pytest.mark.parametrize("gate_status", GateStatus)
 def test_in_junit_a_night_that_says_nothing_is_an_error(gate_status):
-    result = outcomes(story_of(night=night_of(gate_status=gate_status)))
+    result = outcomes(summary_of(night=night_of(gate_status=gate_status)))
     assert result == {
         "the night as a whole": "system-out" if gate_status in (GateStatus.GREEN, GateStatus.RED) else "error"
     }
@@ -337,7 +337,7 @@ def test_in_junit_tests_of_one_name_are_told_apart(cell):
     one = dataclasses.replace(cell(), nodeid="a.py::TestX::test[c::1]")
     names = [
         (case.attrib["classname"], case.attrib["name"])
-        for case in junit(story_of([one, one, dataclasses.replace(one, nodeid="a.py::TestX::test[c::1] (2)")])).iter(
+        for case in junit(summary_of([one, one, dataclasses.replace(one, nodeid="a.py::TestX::test[c::1] (2)")])).iter(
             "testcase"
         )
     ]
@@ -346,8 +346,8 @@ def test_in_junit_tests_of_one_name_are_told_apart(cell):
 
 @given(nodeid=ANY_TEXT, sentence=ANY_TEXT)
 def test_any_text_gives_xml_without_what_xml_forbids(nodeid, sentence):
-    story = story_of(troubles=[Trouble(nodeid=nodeid, kind="failed", sentence=sentence)], saved=sentence)
-    (case,) = junit(story).iter("testcase")
+    summary = summary_of(troubles=[Trouble(nodeid=nodeid, kind="failed", sentence=sentence)], saved=sentence)
+    (case,) = junit(summary).iter("testcase")
     (failure,) = case.iter("failure")
     kept = "".join(each for each in sentence if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
     kept = kept.replace("\ufffe", "").replace("\uffff", "")
@@ -358,13 +358,13 @@ def test_any_text_gives_xml_without_what_xml_forbids(nodeid, sentence):
 # --- CSV --------------------------------------------------------------------------------------------------------------
 
 
-def rows(story):
-    return list(csv.DictReader(io.StringIO(FORMATS["csv"].render(story).decode(), newline="")))
+def rows(summary):
+    return list(csv.DictReader(io.StringIO(FORMATS["csv"].render(summary).decode(), newline="")))
 
 
 def test_csv_has_a_row_for_each_arm_with_all_digits(made):
     records = made.study()
-    found = rows(story_of(records))
+    found = rows(summary_of(records))
     assert len(found) == 2 * len(records)
     for record, test, reference in zip(records, found[::2], found[1::2], strict=True):
         assert (test["cell"], test["metric"], test["role"]) == (record.cell, record.metric, "test")
@@ -395,7 +395,7 @@ def test_csv_tells_the_night_also_of_what_was_not_measured(night):
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n"])
 def test_in_csv_no_text_is_a_formula_and_numbers_are_numbers(cell, first):
     result = dataclasses.replace(cell(1, 0.5), sentence=f"{first}cmd|'/c calc'!A0", cell=f"{first}1+1")
-    row = rows(story_of([result]))[0]
+    row = rows(summary_of([result]))[0]
     assert (row["sentence"], row["cell"]) == (f"'{first}cmd|'/c calc'!A0", f"'{first}1+1")
     assert result.estimate is not None
     assert float(row["change"]) == result.estimate < 0
@@ -403,7 +403,7 @@ def test_in_csv_no_text_is_a_formula_and_numbers_are_numbers(cell, first):
 
 @given(ANY_TEXT)
 def test_csv_is_read_back_whatever_the_text(text):
-    (row,) = rows(story_of(troubles=[Trouble(nodeid="a.py::test", kind="failed", sentence=text)]))
+    (row,) = rows(summary_of(troubles=[Trouble(nodeid="a.py::test", kind="failed", sentence=text)]))
     result = text.encode("utf-8", "replace").decode()
     assert row["sentence"] in {result, f"'{result}"}
     assert not row["sentence"].startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
@@ -418,7 +418,7 @@ def refuse(word):
 
 def test_json_holds_every_record_and_no_number_that_json_lacks(cell):
     endless = dataclasses.replace(cell(1), estimate=math.inf, low=-math.inf, high=math.nan)
-    text = FORMATS["json"].render(story_of([endless, cell(2)])).decode()
+    text = FORMATS["json"].render(summary_of([endless, cell(2)])).decode()
     document = json.loads(text, parse_constant=refuse)
     assert [document["records"][0][name] for name in ("estimate", "low", "high")] == [None, None, None]
     assert document["records"][1]["estimate"] == cell(2).estimate
@@ -493,10 +493,10 @@ def test_a_nights_document_is_what_later_nights_read(night, tmp_path):
 # --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
-def shown(story):
+def shown(summary):
     """The page as its readers see it, so without spaces of no width: every text, and by row the table's cells."""
     markdown_it = pytest.importorskip("markdown_it", reason="what rich brings")
-    text = FORMATS["markdown"].render(story).decode().replace(NO_WIDTH, "")
+    text = FORMATS["markdown"].render(summary).decode().replace(NO_WIDTH, "")
     html = markdown_it.MarkdownIt("commonmark").enable("table").render(text)
     page = ET.fromstring(f"<body>{html}</body>")
     table = [["".join(cell.itertext()) for cell in row] for row in page.iter("tr")]
@@ -529,7 +529,7 @@ def test_markdown_of_a_session_says_what_was_found(session):
 
 
 def test_markdown_of_a_green_session_has_no_table(cell):
-    text, table, _ = shown(story_of([cell(1), cell(2)]))
+    text, table, _ = shown(summary_of([cell(1), cell(2)]))
     assert not table
     assert "2 in all: 2 within margin." in text
 
@@ -543,9 +543,11 @@ def test_markdown_of_ten_thousand_cells_is_short_and_loses_none(cell, decision):
         report(dataclasses.replace(one, cell=f"lab-udp-c{number}-1400-ipv6"), decision, sentence="why " * 500)
         for number in range(10_000)
     ]
-    story = story_of(night=night_of(*cells, report(cell(2), GateDecision.WORSE), warnings=("a warning " * 20,) * 1000))
-    assert len(FORMATS["markdown"].render(story)) <= 60_000
-    text, table, _ = shown(story)
+    summary = summary_of(
+        night=night_of(*cells, report(cell(2), GateDecision.WORSE), warnings=("a warning " * 20,) * 1000)
+    )
+    assert len(FORMATS["markdown"].render(summary)) <= 60_000
+    text, table, _ = shown(summary)
     assert f"10000 {decision.value}" in text
     assert "worse than its history" in text
     left = re.search(rf"And, not shown here: (?:.*; )?(\d+) {decision.value}", text)
@@ -562,7 +564,7 @@ HARMFUL = [
 @pytest.mark.parametrize("text", HARMFUL)
 def test_in_markdown_no_name_and_no_sentence_is_markup(text):
     trouble = Trouble(nodeid=text, kind="failed", sentence=text)
-    read, table, page = shown(story_of(troubles=[trouble], night=night_of(headline=text, warnings=(text,))))
+    read, table, page = shown(summary_of(troubles=[trouble], night=night_of(headline=text, warnings=(text,))))
     assert [table[0][0], table[0][4]] == [text, text]
     assert read.split("\n")[1] == text
     assert not [each.tag for each in page.iter() if each.tag in {"a", "img", "em", "b", "s", "blockquote", "ol", "h1"}]
@@ -579,9 +581,9 @@ LINKING = [
 @pytest.mark.parametrize("text", LINKING)
 def test_in_markdown_nothing_is_a_link_a_mention_or_a_reference(text):
     trouble = Trouble(nodeid=text, kind="failed", sentence=text)
-    story = story_of(troubles=[trouble], night=night_of(headline=text, warnings=(text,)))
-    outside = re.sub(r"`[^`\n]*`", "", FORMATS["markdown"].render(story).decode())
+    summary = summary_of(troubles=[trouble], night=night_of(headline=text, warnings=(text,)))
+    outside = re.sub(r"`[^`\n]*`", "", FORMATS["markdown"].render(summary).decode())
     assert not re.findall(rf"@(?!{NO_WIDTH})|://|www\.|#\d|gh-\d", outside, re.IGNORECASE)
-    read, table, page = shown(story)
+    read, table, page = shown(summary)
     assert [table[0][0], table[0][4], read.split("\n")[1]] == [text] * 3
     assert [each.text for each in page.iter("li")] == [text]

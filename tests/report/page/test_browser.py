@@ -136,7 +136,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def night(factory):
-    return factory.night_story()
+    return factory.night_summary()
 
 
 @pytest.fixture(scope="module")
@@ -249,9 +249,9 @@ def test_nothing_is_wider_than_a_phone_but_what_scrolls_in_its_own_box(browser, 
     )  # fmt: skip
     flows = dataclasses.replace(night, samples={}, histories={}, night=None, records=tuple(made.study()))
     urls = [url]
-    for name, story in (("long", long), ("flows", flows)):
+    for name, summary in (("long", long), ("flows", flows)):
         path = tmp_path / f"{name}.html"
-        path.write_text(page(story), encoding="utf-8")
+        path.write_text(page(summary), encoding="utf-8")
         urls.append(path.as_uri())
     for each in urls:
         browser.open(each, width=360)
@@ -281,8 +281,8 @@ def test_on_a_phone_every_cell_shows_its_change_and_stays_a_table(browser, url, 
 def test_one_figure_alone_is_no_larger_than_one_of_many(browser, factory, tmp_path):
     records = [factory.application("smtp", count, "ipv6", 1.0) for count in (1, 10)]
     path = tmp_path / "one.html"
-    story = dataclasses.replace(factory.night_story(), night=None, records=tuple(records), samples={}, histories={})
-    path.write_text(page(story), encoding="utf-8")
+    summary = dataclasses.replace(factory.night_summary(), night=None, records=tuple(records), samples={}, histories={})
+    path.write_text(page(summary), encoding="utf-8")
     browser.open(path.as_uri())
     assert browser.evaluate(
         "[...document.querySelectorAll('figure')].map(each => each.getBoundingClientRect().width)"

@@ -83,7 +83,7 @@ class Reader(HTMLParser):
         return [attributes[attribute] or "" for _, attributes in self.seen if attribute in attributes]
 
 
-def story_of(records, **change):
+def summary_of(records, **change):
     session_summary = SessionSummary(
         name="20261122T010000Z-5eed00", folder=Path("/r/20261122T010000Z-5eed00"), began_at=1795309200.0, seconds=90.0,
         question={"arguments": ["suites", "-m", "smtp or http"], "pytest_ipperf": "0.1.0"}, records=tuple(records),
@@ -100,7 +100,7 @@ def found(factory, place, figures, verdict, **change):
 
 @pytest.fixture(scope="module")
 def night(factory):
-    return factory.night_story()
+    return factory.night_summary()
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def shown(text):
 
 
 def said(records, **change):
-    return Reader(page(story_of(records, **change))).of("section", class_="arm")
+    return Reader(page(summary_of(records, **change))).of("section", class_="arm")
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_the_question_comes_first_and_its_answer_in_sentences_by_arm(factory):
         found(factory, ("http", 500, "ipv6-isatap"), (14.0, 11.0, 17.0), "exceeds"),
         found(factory, ("http", 500, "ipv6"), (0.5, -0.6, 1.6), "within"),
     ]
-    shown = Reader(page(story_of(records)))
+    shown = Reader(page(summary_of(records)))
     assert shown.of("h1") == ["Is IPv6 (native, through ISATAP) as good as IPv4 for HTTP and SMTP?"]
     headings = [text for (tag, _), text in zip(shown.seen, shown.texts, strict=True) if re.fullmatch("h[1-6]", tag)]
     assert headings[1:4] == ["The answer", "IPv6", "IPv6 through ISATAP"]
@@ -149,7 +149,7 @@ def test_whatever_the_order_of_the_tests_the_page_is_the_same_by_level(factory, 
         *made.study()[:4],
     ]  # fmt: skip
     samples = {(f"lab.100mbit-http-c{count}-1k", "ipv6"): [0.1, 0.2] for count in (1, 10, 100)}
-    pages = [page(story_of(each, samples=samples)) for each in (records, records[::-1], records[1::2] + records[::2])]
+    pages = [page(summary_of(each, samples=samples)) for each in (records, records[::-1], records[1::2] + records[::2])]
     assert pages[0] == pages[1] == pages[2]
     shown = Reader(pages[0])
     assert re.search(r"HTTP exceeds .* at 1 connection: .*; at 10 connections: .*; at 100 ", shown.of("main")[0])
@@ -191,7 +191,7 @@ def test_tests_without_an_answer_are_told_at_once_each_sentence_once(factory):
         *(Trouble(nodeid=f"t.py::t[{at}]", kind="infrastructure", sentence="host beta is gone") for at in range(7)),
         Trouble(nodeid="t.py::u", kind="inconclusive", sentence="of the budget nothing is left"),
     ]
-    shown = Reader(page(story_of([factory.application("smtp", 10, "ipv6", 1.0)], troubles=tuple(lost))))
+    shown = Reader(page(summary_of([factory.application("smtp", 10, "ipv6", 1.0)], troubles=tuple(lost))))
     assert shown.of("p", class_="counts") == ["✓1 within✕7 trouble?1 undecided"]
     (items,) = shown.of("ul", class_="said")[1:]
     assert items.count("host beta is gone") == 1
@@ -202,7 +202,9 @@ def test_tests_without_an_answer_are_told_at_once_each_sentence_once(factory):
 def test_very_many_troubles_and_notes_are_counted(factory):
     lost = tuple(Trouble(nodeid=f"t.py::t[{at}]", kind="failed", sentence=f"boom {at}") for at in range(45))
     records = [factory.application("smtp", 10, "ipv6", 1.0)]
-    (main,) = Reader(page(story_of(records, troubles=lost, notes=tuple(f"note {at}." for at in range(20))))).of("main")
+    (main,) = Reader(page(summary_of(records, troubles=lost, notes=tuple(f"note {at}." for at in range(20))))).of(
+        "main"
+    )
     assert "boom 39" in main
     assert "boom 40" not in main
     assert "and 5 more" in main
@@ -211,7 +213,7 @@ def test_very_many_troubles_and_notes_are_counted(factory):
 
 def test_a_session_without_any_answer_has_a_page(factory):
     lost = Trouble(nodeid="t.py::t", kind="failed", sentence="boom")
-    shown = Reader(page(story_of([], troubles=(lost,), seconds=None)))
+    shown = Reader(page(summary_of([], troubles=(lost,), seconds=None)))
     assert shown.of("h1") == ["Nothing was judged"]
     assert "boom" in shown.of("main")[0]
 
@@ -219,7 +221,7 @@ def test_a_session_without_any_answer_has_a_page(factory):
 def test_a_design_that_never_judges_gives_changes_and_says_so(made):
     records = [made.record("rtt", "rtt", "ipv6", [1.1] * 10, [1.0] * 10, epochs=1, blocks=10, payload_bytes=size)
                for size in (64, 128, 256, 512)]  # fmt: skip
-    shown = Reader(page(story_of(records)))
+    shown = Reader(page(summary_of(records)))
     assert "Design paper never judges: these are changes of the means." in shown.of("main")[0]
     assert (
         "○measured RTT: +10.0 % (payload 64) to +10.0 % (payload 512), over 4 levels."
@@ -234,7 +236,7 @@ def test_the_studies_tables_are_there_in_their_own_shape(factory, made):
         dataclasses.replace(each, design="paper", judges=False, epochs=1, blocks=10, estimate=None, low=None, high=None)
         for each in cells
     ]
-    captions = Reader(page(story_of([*study, *made.study()]))).of("caption")
+    captions = Reader(page(summary_of([*study, *made.study()]))).of("caption")
     assert captions[0] == "Table 3-1: HTTP average response times in milliseconds, by connections at once"
     assert "TCP: throughput at the receiver in Mbit/s, by window" in captions
     assert "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures" in captions
@@ -243,7 +245,7 @@ def test_the_studies_tables_are_there_in_their_own_shape(factory, made):
 def test_a_twin_is_no_arm_but_the_sentinel(factory):
     records = [factory.application("smtp", 10, arm, 1.0) for arm in ("ipv6", "ipv4-twin")]
     assert len(said(records)) == 1
-    assert "A/A check: in 0 of 1 cell the 95 % interval" in page(story_of(records))
+    assert "A/A check: in 0 of 1 cell the 95 % interval" in page(summary_of(records))
 
 
 def test_of_several_questions_about_a_cell_each_has_its_answer(factory):
@@ -253,7 +255,7 @@ def test_of_several_questions_about_a_cell_each_has_its_answer(factory):
     )
     loose = dataclasses.replace(tight, margin="50%", margin_fraction=0.5, nodeid="l", verdict="within")
     for records in ([tight, loose], [loose, tight]):
-        shown = Reader(page(story_of(records)))
+        shown = Reader(page(summary_of(records)))
         assert shown.of("p", class_="counts") == ["▲1 exceeds✓1 within"]
         (arm,) = shown.of("section", class_="arm")
         assert "▲exceeds SMTP exceeds 5 %: +12.0 % [+9.0, +15.0]." in arm
@@ -285,7 +287,7 @@ def test_failures_of_the_reference_count_once_for_all_arms_that_share_it(factory
 
     records = [with_failures("ipv6", 0, 8), with_failures("ipv6-tunnel", 2, 10), with_failures("ipv6-isatap", 0, 8)]
     records.append(dataclasses.replace(records[0], margin="20%", nodeid="another question"))
-    (method,) = Reader(page(story_of(records))).of("section", id="method")
+    (method,) = Reader(page(summary_of(records))).of("section", id="method")
     assert "Failures 7 of 3600 connections; one that fails counts with the deadline of 10 s" in method
 
 
@@ -381,7 +383,7 @@ def test_every_cell_can_be_linked_to(shown, night):
 
 def test_of_several_questions_about_a_cell_the_first_has_the_name(factory):
     one = factory.application("smtp", 10, "ipv6", 1.0)
-    names = Reader(page(story_of([one, dataclasses.replace(one, margin="20%")]))).values("id")
+    names = Reader(page(summary_of([one, dataclasses.replace(one, margin="20%")]))).values("id")
     assert names.count(anchor(one.key)) == 1
 
 
@@ -457,14 +459,14 @@ def test_hosts_are_told_with_names_and_addresses_and_those_of_labs_by_role(made)
         HostSummary(testbed="office", role=role, name=name, addresses=addresses, facts={"kernel": "6.12"})
         for role, (name, addresses) in zip(("client", "server", "client2"), result.items(), strict=True)
     ]
-    shown = Reader(page(story_of(made.study()[:1], hosts=tuple(hosts))))
+    shown = Reader(page(summary_of(made.study()[:1], hosts=tuple(hosts))))
     heads = {"client: alpha (198.18.0.1, 2001:2::1)", "server (198.18.0.2)", "client2"}
     assert heads <= set(shown.of("th", scope="col"))
 
 
 def test_the_method_of_flows_and_of_one_epoch_is_told_as_it_is(made):
     flows = [made.record("udp", "loss", "ipv6", [0.02] * 10, [0.01] * 10, epochs=1, blocks=10, levels={"rate": 1e7})]
-    (method,) = Reader(page(story_of(flows))).of("section", id="method")
+    (method,) = Reader(page(summary_of(flows))).of("section", id="method")
     assert "Change of the means, without an interval" in method
     assert "1 epoch of 10 blocks, so 10 runs of each arm of 1 s after 500 ms" in method
     assert "Failures" not in method
@@ -485,7 +487,7 @@ def everywhere(factory, night, text):
         for count in (1, 10)
     ]  # fmt: skip
     return dataclasses.replace(
-        story_of(records), name=text, saved=text, notes=(text,), folder=Path("/r") / text.replace("/", ""),
+        summary_of(records), name=text, saved=text, notes=(text,), folder=Path("/r") / text.replace("/", ""),
         question={"arguments": [text], "pytest": text}, troubles=(Trouble(nodeid=text, kind=text, sentence=text),),
         hosts=(
             HostSummary(
@@ -534,7 +536,7 @@ def test_a_page_that_cannot_be_written_leaves_the_one_before(factory, tmp_path, 
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
-        write(story_of([factory.application("smtp", 10, "ipv6", 1.0)]), path)
+        write(summary_of([factory.application("smtp", 10, "ipv6", 1.0)]), path)
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"page.html": "before"}
 
 
@@ -585,7 +587,7 @@ def test_failures_of_an_arm_are_told_where_its_curve_ends_below_all(shown):
 
 def test_more_than_can_be_drawn_is_counted_and_where_it_is(factory):
     records = [factory.application("smtp", count, "ipv6", 1.0) for count in range(1, 16)]
-    text = page(story_of(records, samples=factory.samples_of(records)))
+    text = page(summary_of(records, samples=factory.samples_of(records)))
     assert "3 more are not drawn here; the samples lie in /r/20261122T010000Z-5eed00." in text
 
 
@@ -596,7 +598,7 @@ def test_of_many_lines_those_with_the_worst_answers_are_drawn(factory):
         for at, verdict in enumerate(["within"] * 24 + ["inconclusive", "exceeds"])
         for count in (1, 10)
     ]
-    captions = Reader(page(story_of(records))).of("figcaption")
+    captions = Reader(page(summary_of(records))).of("figcaption")
     drawn = [each.partition("server ")[2][:3] for each in captions]
     assert drawn == [f"s{at:02d}" for at in (*range(22), 24, 25)]
 
@@ -615,11 +617,11 @@ def test_of_a_night_it_is_said_which_data_are_shown(shown, night):
 
 def test_the_same_story_gives_the_same_bytes_and_they_can_be_written(factory, tmp_path):
     records = [factory.application("smtp", count, "ipv6", 1.0) for count in (1, 10)]
-    story = story_of(
+    summary = summary_of(
         records, samples=factory.samples_of(records), histories={records[0].key: factory.past_of(records[0], 12)}
     )
-    write(story, tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(story)
+    write(summary, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(summary)
 
 
 @pytest.mark.host

@@ -10,7 +10,7 @@ from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
 from pytest_ipperf.report.tables.findings import Kind, findings, headline, verdict_of
 
 
-def story_of(records, **change):
+def summary_of(records, **change):
     session_summary = SessionSummary(
         name="20261122T010000Z-5eed00", folder=Path("/r"), began_at=1795309200.0, seconds=90.0, question={},
         records=tuple(records),
@@ -30,34 +30,34 @@ def story_of(records, **change):
 def test_a_verdict_has_one_wording(factory, change, name, words):
     record = dataclasses.replace(factory.application("smtp", 10, "ipv6", 1.0), **change)
     assert verdict_of(record) == words
-    assert [(each.code, each.word) for each in findings(story_of([record]))] == [(name, words)]
+    assert [(each.code, each.word) for each in findings(summary_of([record]))] == [(name, words)]
 
 
 def test_a_design_that_never_judges_is_neither_green_nor_undecided(factory):
     record = dataclasses.replace(factory.application("smtp", 10, "ipv6", 1.0), verdict="unjudged", judges=False)
-    story = story_of([record])
-    (found,) = findings(story)
+    summary = summary_of([record])
+    (found,) = findings(summary)
     assert (found.kind, found.code) == (Kind.UNJUDGED, "unjudged")
-    assert headline(story, [found]) == "No cell was decided, of 1 cell; 1 unjudged"
+    assert headline(summary, [found]) == "No cell was decided, of 1 cell; 1 unjudged"
 
 
 @pytest.mark.parametrize("name", ["t.py::t[{}]", "t.py::t[{}-100k]", "t.py::t[quic-{}]"])
 @pytest.mark.parametrize("kind", ["inconclusive", "infrastructure"])
 def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(factory, name, kind):
     """The night tells it already; the cell's text may be any part of what stands between the brackets."""
-    story = factory.night_story()
-    key = story.night.cells[0].key
+    summary = factory.night_summary()
+    key = summary.night.cells[0].key
     cell = dataclasses.replace(
-        story.night.cells[0], decision=GateDecision.TROUBLE, sentence="bind is gone", screen=None
+        summary.night.cells[0], decision=GateDecision.TROUBLE, sentence="bind is gone", screen=None
     )
     trouble = Trouble(nodeid=name.format(key.cell), kind=kind, sentence="bind is gone")
-    night = dataclasses.replace(story.night, cells=(cell,), troubles={trouble.nodeid: trouble.sentence})
-    assert [each.key for each in findings(dataclasses.replace(story, troubles=(trouble,), night=night))] == [key]
+    night = dataclasses.replace(summary.night, cells=(cell,), troubles={trouble.nodeid: trouble.sentence})
+    assert [each.key for each in findings(dataclasses.replace(summary, troubles=(trouble,), night=night))] == [key]
     # That of a longer text is another one.
     longer = dataclasses.replace(trouble, nodeid=f"t.py::t[{key.cell}-twin]")
     other = dataclasses.replace(cell, key=key._replace(cell=f"{key.cell}-twin"), decision=GateDecision.WITHIN)
     night = dataclasses.replace(night, cells=(cell, other), troubles={longer.nodeid: "gone"})
-    found = findings(dataclasses.replace(story, troubles=(), night=night))
+    found = findings(dataclasses.replace(summary, troubles=(), night=night))
     assert [each.name for each in found] == [str(key), str(other.key), longer.nodeid]
 
 
@@ -72,5 +72,5 @@ def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(f
 )
 def test_tests_without_an_answer_are_no_cells(factory, cells, kind, words):
     records = [factory.application("smtp", 10, "ipv6", 1.0)] * cells
-    story = story_of(records, troubles=(Trouble(nodeid="t.py::t", kind=kind, sentence="boom"),))
-    assert headline(story, findings(story)) == words
+    summary = summary_of(records, troubles=(Trouble(nodeid="t.py::t", kind=kind, sentence="boom"),))
+    assert headline(summary, findings(summary)) == words

@@ -38,11 +38,11 @@ def test_without_a_file_nothing_was_accepted(tmp_path):
         )
     )
 )  # fmt: skip
-def test_what_was_accepted_comes_back_in_its_order(tmp_path_factory, told):
+def test_what_was_accepted_comes_back_in_its_order(tmp_path_factory, accepted):
     root = tmp_path_factory.mktemp("accepted") / "new"
-    for each in told:
+    for each in accepted:
         accept(root, each)
-    assert acceptances(root) == told
+    assert acceptances(root) == accepted
 
 
 def test_a_withdrawal_ends_what_was_said_of_that_very_pattern_before(tmp_path):
@@ -81,10 +81,10 @@ def test_a_line_that_is_none_is_told_and_not_skipped(tmp_path, line):
     accept(tmp_path, ONE)
     with (tmp_path / FILE).open("a") as file:
         file.write(f"{line}\n")
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as raised:
         acceptances(tmp_path)
-    assert str(told.value).startswith(f"{tmp_path}/{FILE}:2: {line!r} is no acceptance (")
-    assert str(told.value).endswith("); remove the line")
+    assert str(raised.value).startswith(f"{tmp_path}/{FILE}:2: {line!r} is no acceptance (")
+    assert str(raised.value).endswith("); remove the line")
 
 
 def test_where_it_cannot_be_written_that_is_said(tmp_path):
@@ -94,14 +94,16 @@ def test_where_it_cannot_be_written_that_is_said(tmp_path):
         accept(tmp_path, ONE)
 
 
-WRONG: dict[str, list[Any]] = {
+INVALID_EVENT_ERRORS: dict[str, list[Any]] = {
     "cell": ["", 7, None, "\ud800"], "metric": [None, ["loss"]], "reason": [7], "by": [None],
     "at": ["1", -1, math.nan, math.inf, True, 1e300, 10**400], "until": [None, "soon", 20270131, "2027-02-30"],
     "up_to": ["0.1", 0, -0.1, math.nan, math.inf, True, 10**400], "colour": [7],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in INVALID_EVENT_ERRORS.items() for value in values]
+)
 @pytest.mark.parametrize("withdrawn", [False, True])
 def test_each_value_is_one_that_an_acceptance_can_have(tmp_path, name, value, withdrawn):
     """As a line of before there were checksums, so that nothing but its values is wrong."""

@@ -24,10 +24,10 @@ KEYS = (HistoryKey("a", "loss", "1-10x"), HistoryKey("b", "loss", "1-10x"))
 
 def rule(root, name, began_at, **more):
     """A verdict of the night of that name."""
-    told = {"session": name, "saved": "main", "began_at": began_at, "status": 12, "cells": CELLS} | more
+    verdict = {"session": name, "saved": "main", "began_at": began_at, "status": 12, "cells": CELLS} | more
     folder = root / "nights" / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "verdict.json").write_text(json.dumps(told))
+    (folder / "verdict.json").write_text(json.dumps(verdict))
 
 
 def before(archive, number, saved="main"):

@@ -38,14 +38,14 @@ def counted(year, monkeypatch):
     """The archive, and how many rows and questions were needed since it was opened."""
     archive = Archive(year)
     counts: Counter[str] = Counter()
-    ask = archive._index.ask
+    ask = archive._index.query
 
     def count(question, *values):
         found = ask(question, *values)
         counts.update(questions=1, rows=len(found))
         return found
 
-    monkeypatch.setattr(archive._index, "ask", count)
+    monkeypatch.setattr(archive._index, "query", count)
     yield archive, counts
     archive.close()
 
@@ -104,30 +104,30 @@ def test_only_what_a_journal_has_gained_is_read(tmp_path, monkeypatch):
     read: list[int] = []
     read_line = events._event
 
-    def counted(line, path, place):
-        read.append(place.at)
-        return read_line(line, path, place)
+    def counted(line, path, position):
+        read.append(position.at)
+        return read_line(line, path, position)
 
     monkeypatch.setattr(events, "_event", counted)
-    journal = EventLog(tmp_path / "runs" / name_of(0), "main")
-    journal.append("session", facts(0))
+    event_log = EventLog(tmp_path / "runs" / name_of(0), "main")
+    event_log.append("session", facts(0))
     for number in range(5):
-        journal.append("record", dataclasses.asdict(record(1, cell=f"lab-{number}")))
+        event_log.append("record", dataclasses.asdict(record(1, cell=f"lab-{number}")))
         index = Index(tmp_path)
-        assert index.ask("SELECT count(*) FROM past") == [(number + 1,)]
+        assert index.query("SELECT count(*) FROM past") == [(number + 1,)]
         index.close()
     assert len(read) == len(set(read)) == 6
-    journal.close()
+    event_log.close()
 
 
 def test_workers_of_one_session_are_read_together(tmp_path):
     for writer, cells in (("gw0", ["a"]), ("gw1", ["b", "c"]), ("main", ["a"])):
-        journal = EventLog(tmp_path / "runs" / name_of(0), writer)
-        journal.append("session", facts(0))
+        event_log = EventLog(tmp_path / "runs" / name_of(0), writer)
+        event_log.append("session", facts(0))
         for cell in cells:
-            journal.append("record", dataclasses.asdict(record(1, cell=cell)))
-        journal.append("undecided", {"nodeid": writer, "sentence": "so"})
-        journal.close()
+            event_log.append("record", dataclasses.asdict(record(1, cell=cell)))
+        event_log.append("undecided", {"nodeid": writer, "sentence": "so"})
+        event_log.close()
     archive = Archive(tmp_path)
     (entry,) = archive.sessions()
     assert (entry.verdicts, entry.troubles) == ({"within": 3}, 3)

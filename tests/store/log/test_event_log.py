@@ -16,11 +16,11 @@ def test_a_session_that_measures_nothing_leaves_nothing(tmp_path):
 
 
 def test_events_and_samples_can_be_read_back(tmp_path):
-    journal = EventLog(tmp_path / "one", "main")
+    event_log = EventLog(tmp_path / "one", "main")
     rows = array("d", [0.0, 0.1, 0.2, 0.3, 0.4])
-    offsets = [journal.append_samples(rows.tobytes()) for _ in range(2)]
-    journal.append("run", {"offset": offsets[1], "rows": 1, "odd": {1, 2}, "path": tmp_path})
-    journal.close()
+    offsets = [event_log.append_samples(rows.tobytes()) for _ in range(2)]
+    event_log.append("run", {"offset": offsets[1], "rows": 1, "odd": {1, 2}, "path": tmp_path})
+    event_log.close()
     line = json.loads((tmp_path / "one" / "main.jsonl").read_text())
     assert (line["event"], line["rows"], line["odd"], line["path"]) == ("run", 1, [1, 2], str(tmp_path))
     back = array("d")
@@ -31,21 +31,21 @@ def test_events_and_samples_can_be_read_back(tmp_path):
 
 
 def test_a_file_that_grows_has_its_head_once(tmp_path):
-    journal = EventLog(tmp_path / "one", "main")
+    event_log = EventLog(tmp_path / "one", "main")
     for packets in (b"HEADone", b"HEADtwo"):
-        journal.append_file("captures/a.pcap", packets, head_bytes=4)
+        event_log.append_file("captures/a.pcap", packets, head_bytes=4)
     assert (tmp_path / "one" / "captures" / "a.pcap").read_bytes() == b"HEADonetwo"
     (tmp_path / "one" / "captures" / "b.pcap").mkdir()
     with pytest.raises(LabError, match=r"^records: .* cannot be written \(Is a directory\)"):
-        journal.append_file("captures/b.pcap", b"HEAD", head_bytes=4)
+        event_log.append_file("captures/b.pcap", b"HEAD", head_bytes=4)
 
 
 def test_workers_write_side_by_side(tmp_path):
     for writer in ("gw0", "gw1"):
-        journal = EventLog(tmp_path / "one", writer)
-        journal.append("note", {"text": writer})
-        journal.append_samples(b"")
-        journal.close()
+        event_log = EventLog(tmp_path / "one", writer)
+        event_log.append("note", {"text": writer})
+        event_log.append_samples(b"")
+        event_log.close()
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
         "gw0.f64",
         "gw0.jsonl",
@@ -95,9 +95,9 @@ def test_half_a_line_does_not_spoil_the_next_one(tmp_path):
 def test_a_full_disk_is_said_with_the_folder_and_keeps_what_was_written(tmp_path):
     """/dev/full takes nothing; a link to it stands for the disk on which there is no room any more."""
     folder = tmp_path / "one"
-    journal = EventLog(folder, "main")
-    journal.append("note", {"text": "kept"})
-    journal.close()
+    event_log = EventLog(folder, "main")
+    event_log.append("note", {"text": "kept"})
+    event_log.close()
     (folder / "full.jsonl").symlink_to("/dev/full")
     full = EventLog(folder, "full")
     with pytest.raises(LabError, match=rf"records: {folder} cannot be written \(No space left on device\); .* is kept"):
@@ -112,9 +112,9 @@ def test_whether_a_session_is_being_written_is_known_and_disturbs_no_writer(tmp_
     folder.mkdir()
     (folder / "main.jsonl").touch()
     assert not is_being_written(folder)  # its writer may be about to lock it
-    journal = EventLog(folder, "main")
-    journal.append("session", {})
+    event_log = EventLog(folder, "main")
+    event_log.append("session", {})
     assert is_being_written(folder)
-    journal.append("end", {})
-    journal.close()
+    event_log.append("end", {})
+    event_log.close()
     assert not is_being_written(folder)

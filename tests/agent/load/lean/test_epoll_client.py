@@ -22,7 +22,7 @@ from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.target import Target
-from pytest_ipperf.core.measurement.path_proof import ExpectedPath, run_contradictions
+from pytest_ipperf.core.measurement.path_proof import ExpectedPath, proof_violations
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
@@ -207,7 +207,7 @@ def contradictions(address, receipt):
     expected = ExpectedPath(ipver=6 if ":" in address else 4, client=address, server=address, exclusive=False)
     completed = len(rows_of(receipt["rows"]))
     seen = {**receipt, "completed": completed, "packets": PACKETS, "protocol41": {}, "bare_ipv6": None}
-    return run_contradictions(expected, seen)
+    return proof_violations(expected, seen)
 
 
 def descriptors():

@@ -1,4 +1,4 @@
-"""The kinds of values that JSON may hold in what the store reads: each is a function that says whether a value is one.
+"""Validators of the values that the store reads from JSON: each is a function that says whether a value is valid.
 
 What json.loads accepts is more than JSON: numbers without end, nan and infinities are refused here.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-Kind = Callable[[Any], bool]
+Validator = Callable[[Any], bool]
 
 _MOST = 1 << 62
 _LAST_S = 253402300799
@@ -82,32 +82,32 @@ def share(value: object) -> bool:
     return finite(value) and 0 < value < 1  # type: ignore[operator]
 
 
-def maybe(kind: Kind) -> Kind:
+def maybe(kind: Validator) -> Validator:
     """Accept null beside such values."""
     return lambda value: value is None or kind(value)
 
 
-def listed(kind: Kind) -> Kind:
+def listed(kind: Validator) -> Validator:
     """A list of such values; a tuple is one as well."""
     return lambda value: isinstance(value, (list, tuple)) and all(map(kind, value))
 
 
-def named(kind: Kind) -> Kind:
+def named(kind: Validator) -> Validator:
     """An object whose values are such."""
     return lambda value: isinstance(value, dict) and all(map(kind, value.values()))
 
 
-def one_of(*kinds: Kind) -> Kind:
+def one_of(*validators: Validator) -> Validator:
     """A value of one of these kinds."""
-    return lambda value: any(kind(value) for kind in kinds)
+    return lambda value: any(kind(value) for kind in validators)
 
 
-def among(words: Collection[str]) -> Kind:
+def among(words: Collection[str]) -> Validator:
     """Accept these texts alone."""
     return lambda value: isinstance(value, str) and value in words
 
 
-def wrong(plain: Mapping[str, Any], needed: Mapping[str, Kind], optional: Mapping[str, Kind]) -> str:
+def wrong(plain: Mapping[str, Any], needed: Mapping[str, Validator], optional: Mapping[str, Validator]) -> str:
     """Why an object is not one with these keys, in a few words; empty where it is one. Other keys may be there."""
     for name, kind in needed.items():
         if name not in plain:
