@@ -1,6 +1,6 @@
-"""The project's own engines in the arena: one process for each end, as agents are, and orders over pipes.
+"""The project's own engines in the arena: one process for each end, as agents are, and calls over pipes.
 
-Run by the benchmarks; `python benchmarks/ends.py near` and `far` are the two processes, a line of JSON for each order.
+Run by the benchmarks; `python benchmarks/ends.py near` and `far` are the two processes, a line of JSON for each call.
 To tell what each is worth, they can do without `segments` (of UDP, which the kernel cuts up and puts together), and
 without `batches` as well (sendmmsg and recvmmsg).
 """
@@ -59,7 +59,7 @@ class Flown:
 
 @dataclass(frozen=True)
 class Ends:
-    """Both, ready for orders; `source` and `address` are theirs."""
+    """Both, ready for calls; `source` and `address` are theirs."""
 
     near: subprocess.Popen[str]
     far: subprocess.Popen[str]
@@ -136,14 +136,14 @@ def near_end(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class FarHost:
-    """Listens by the first of two orders, finishes by the second."""
+    """Listens by the first of two calls, finishes by the second."""
 
     def __init__(self) -> None:
         self._far: FarEnd | None = None
         self._before_s = 0.0
 
     def answer(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """What an order is answered with; a first one after a first one is of a trial that is tried again."""
+        """What a call is answered with; a first one after a first one is of a trial that is tried again."""
         if "engine" in spec:
             if self._far:
                 self._far.close()
@@ -176,7 +176,7 @@ WITHOUT: Mapping[str, Sequence[tuple[ModuleType, str, Any]]] = {
 
 
 def main(which: str, *without: str) -> None:
-    """Answers orders until there are no more."""
+    """Answers calls until there are no more."""
     for module, name, value in (each for what in without for each in WITHOUT[what]):
         setattr(module, name, value)
     answer = near_end if which == "near" else FarHost().answer

@@ -118,7 +118,7 @@ def worker(inner: Inner, bed: Bed) -> list[int]:
 
 
 def worker_stopped(inner: Inner, bed: Bed, cell: str) -> None:
-    """It goes on when the leashes of its agents have ended them."""
+    """It goes on when the watchdogs of its agents have ended them."""
     inner.wait(cell, "run")
     pids = worker(inner, bed)
     _signal(pids, STOP)

@@ -72,7 +72,7 @@ HASTE = [
     ("lab/access/*.py", "ConnectTimeout=10", "ConnectTimeout=5"),
 ]
 # Longer than patience with an agent, as it is for a user.
-LEASH_S = {"short": "20.0", "long": "60.0"}
+WATCHDOG_TIMEOUT_S = {"short": "20.0", "long": "60.0"}
 LIED = [("servers/*.py", HONEST, LIES)]
 
 needs_farm = pytest.mark.skipif(bool(no_farm()), reason=no_farm())
@@ -81,11 +81,11 @@ needs_farm = pytest.mark.skipif(bool(no_farm()), reason=no_farm())
 def changed(form, *more):
     """Changes as `site_of` takes them; a pattern stands for the one file that has the text."""
     found = []
-    leash = [
-        ("lab/**/*.py", "LEASH_S = 900.0", f"LEASH_S = {LEASH_S[form]}"),
+    watchdog = [
+        ("lab/**/*.py", "WATCHDOG_TIMEOUT_S = 900.0", f"WATCHDOG_TIMEOUT_S = {WATCHDOG_TIMEOUT_S[form]}"),
         ("lab/**/*.py", "_EVERY_S = 60.0", "_EVERY_S = 1.0"),
     ]
-    for pattern, old, new in [*SMALL, *leash, *(HASTE if form == "short" else []), *more]:
+    for pattern, old, new in [*SMALL, *watchdog, *(HASTE if form == "short" else []), *more]:
         (path,) = (path for path in PACKAGE.glob(pattern) if old in path.read_text())
         found.append((str(path.relative_to(PACKAGE)), old, new))
     return found
@@ -243,7 +243,7 @@ CHAINS = {
             outcome="failed",
         ),
         Trouble(
-            "a worker of xdist is stopped until the leashes have ended its agents",
+            "a worker of xdist is stopped until the watchdogs have ended its agents",
             f"host (?:CLIENT|SERVER): {DIED}",
             worker_stopped,
         ),
@@ -307,7 +307,7 @@ def chain_of(bed):
 KILLED = Trouble("the controller is killed", "", ends=False)
 KILLED_MAIN = Trouble("the controller of xdist's workers is killed", "", ends=False)
 STOPPED = Trouble(
-    "the controller is stopped until the leashes have ended its agents", f"host (?:CLIENT|SERVER): {DIED}"
+    "the controller is stopped until the watchdogs have ended its agents", f"host (?:CLIENT|SERVER): {DIED}"
 )
 WAITS = Trouble("the same, as another session meets it", WAITING, beside=True, outcome="measured")
 FULL = Trouble(

@@ -20,7 +20,7 @@ class LoadSpec:
     With a rate, connections arrive at the instants of a Poisson process, which is the same for the same `pattern`;
     `deadline_s` then holds for each connection, and no session is held but those of a protocol whose sessions stay to
     the end of the run. The connections of each burst are spread over so many `workers`, processes that begin together.
-    Of several hosts that share a run, this one has every `stride`-th connection, from the `place`-th on.
+    Of several hosts that share a run, this one has every `stride`-th connection, from the `offset`-th on.
     """
 
     protocol: str
@@ -42,10 +42,10 @@ class LoadSpec:
     rate_per_s: float = 0.0
     pattern: str = ""
     workers: int = 1
-    place: int = 0
+    offset: int = 0
     stride: int = 1
 
     @property
     def connection_count(self) -> int:
         """Number of connections of each burst that this host opens."""
-        return len(range(self.place, self.connections, self.stride))
+        return len(range(self.offset, self.connections, self.stride))

@@ -32,7 +32,7 @@ class LoadWorker:
 
     def __init__(self, spec: LoadSpec, worker: int = 0, workers: int = 1) -> None:
         self._spec = spec
-        self._places = range(spec.place + spec.stride * worker, spec.connections, spec.stride * workers)
+        self._places = range(spec.offset + spec.stride * worker, spec.connections, spec.stride * workers)
         self._protocol = application(spec.protocol)
         # A name server leads who asks it at an address to the server at that one alone.
         addresses = (spec.resolver or spec.name,)

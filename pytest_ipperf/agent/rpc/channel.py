@@ -16,35 +16,35 @@ from threading import Thread
 from pytest_ipperf.agent.load.silence import ProgressReporter, QuietReporter
 from pytest_ipperf.agent.sockets.control_connection import ControlConnection
 
-PULSE = "pulse"
-"""Sent by a controller that has no call, with the seconds in which the next word comes: `("pulse", 900.0)`.
+HEARTBEAT = "heartbeat"
+"""Message of a controller that has no call, with the seconds until its watchdog expires: `("heartbeat", 900.0)`.
 
-So an agent can tell that nobody will ever ask it again.
+An agent that gets none in that time knows that nobody will ever call it again.
 """
-_CHECKS = 20  # in the length of a leash
+_CHECKS = 20  # in the watchdog time-out
 
 
 class Channel:
-    """Channel to the controller; a pipe, unless `is_far` says that it leads over a network."""
+    """Channel to the controller; a pipe, unless `arm_watchdog` says that it leads over a network."""
 
     def __init__(self, send: Callable[[object], None]) -> None:
         self._send = send
         self._control: ControlConnection | None = None
         self._received_at = time.monotonic()
-        self._leash_s = 0.0
+        self._watchdog_timeout_s = 0.0
         self._busy = False
 
-    def is_far(self, leash_s: float) -> None:
-        """It leads over a network, and who hears nothing by it for so long, and has no call, ends this process."""
-        self._leash_s = leash_s
+    def arm_watchdog(self, timeout_s: float) -> None:
+        """Note that the channel leads over a network; exit after so long without a heartbeat or a call."""
+        self._watchdog_timeout_s = timeout_s
         if self._control is None:
             self._control = ControlConnection.from_environment()
             Thread(target=self._watchdog, daemon=True).start()
 
-    def received(self, leash_s: float | None = None) -> None:
+    def received(self, timeout_s: float | None = None) -> None:
         """Note that something came from the controller, and for how long it may be silent from now on."""
-        if leash_s is not None:
-            self._leash_s = leash_s
+        if timeout_s is not None:
+            self._watchdog_timeout_s = timeout_s
         self._received_at = time.monotonic()
 
     @contextlib.contextmanager
@@ -66,6 +66,6 @@ class Channel:
         return ProgressReporter(self._send) if self._control is None else QuietReporter(self._send, self._control)
 
     def _watchdog(self) -> None:
-        while self._busy or time.monotonic() - self._received_at < self._leash_s:
-            time.sleep(self._leash_s / _CHECKS)
+        while self._busy or time.monotonic() - self._received_at < self._watchdog_timeout_s:
+            time.sleep(self._watchdog_timeout_s / _CHECKS)
         os.kill(os.getpid(), signal.SIGTERM)  # also where an answer to nobody has filled the channel and waits

@@ -20,7 +20,7 @@ from pytest_ipperf.agent.host_state.private_dir import private_folder, remove_st
 from pytest_ipperf.agent.host_state.teardown import teardown
 from pytest_ipperf.agent.packages.installed import Packages
 from pytest_ipperf.agent.paths.packet_counters import RunCounters
-from pytest_ipperf.agent.rpc.channel import PULSE, Channel
+from pytest_ipperf.agent.rpc.channel import HEARTBEAT, Channel
 from pytest_ipperf.agent.rpc.handlers import HANDLERS
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext
 from pytest_ipperf.core.portable.errors import IpperfError
@@ -52,7 +52,7 @@ def serve(gateway_channel: Any, code_fd: int) -> None:
     channel, over = Channel(gateway_channel.send), threading.Event()
 
     def receive(message: Any) -> None:  # in execnet's receiver thread, where nothing may be raised
-        heartbeat = message is not None and message[0] == PULSE
+        heartbeat = message is not None and message[0] == HEARTBEAT
         channel.received(message[1] if heartbeat else None)
         if not heartbeat:
             calls.put(message)

@@ -21,13 +21,13 @@ from execnet.gateway_io import create_io
 
 from pytest_ipperf.agent.kernel.processes import Process, survivors, tree
 from pytest_ipperf.agent.load.silence import PROGRESS
-from pytest_ipperf.agent.rpc.channel import PULSE as PULSE_WORD
+from pytest_ipperf.agent.rpc.channel import HEARTBEAT as HEARTBEAT_MESSAGE
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.printable import printable, printable_values
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.access.base import SUDO, RemoteAccessMethod
 from pytest_ipperf.lab.agents.bootstrap import BOOT, start_agent
-from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT, LEASH_S
+from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT, WATCHDOG_TIMEOUT_S
 from pytest_ipperf.lab.inventory.model import Host
 
 _START_S = 20.0
@@ -40,7 +40,7 @@ _KEPT_RAW = frozenset({"logs"})  # into the journal, which writes them as JSON
 _STOP_S = 5.0  # an agent ends its servers first, politely
 # One that is left alone removes what it has made, perhaps thousands of mailboxes, before it goes; ssh has its time too.
 _GRACE_S, _REAP_S = 60.0, 90.0
-# A pipe of Linux takes so much without anybody who reads (pipe(7)), less some words of the pulse.
+# A pipe of Linux takes so much without anybody who reads (pipe(7)), less some heartbeats.
 _PIPE_BYTES = 32768
 _DIED = "its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
 _SILENT = "its host hangs or is overloaded, the agent is broken, or it was stopped"
@@ -81,7 +81,7 @@ class AgentClient:
             self._channel, hello = self._started(self._entry)
             if ACCESS_METHODS[host.way].far:
                 self._hello = hello
-                self.call("leashed", LEASH_S)
+                self.call("arm_watchdog", WATCHDOG_TIMEOUT_S)
                 HEARTBEAT.add(self._send_heartbeat)
         except BaseException:
             self.close()
@@ -238,9 +238,9 @@ class AgentClient:
             left = patience_s
             HEARTBEAT.allow_one()
 
-    def _send_heartbeat(self, leash_s: float) -> None:
+    def _send_heartbeat(self, timeout_s: float) -> None:
         with contextlib.suppress(OSError):  # the next call reports that the line has ended
-            self._channel.send((PULSE_WORD, leash_s))
+            self._channel.send((HEARTBEAT_MESSAGE, timeout_s))
 
     def close(self) -> None:
         """Ends the agent; one that does not go by itself is killed."""

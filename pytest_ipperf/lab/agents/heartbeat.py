@@ -1,7 +1,7 @@
 """Send heartbeats to the agents on other machines, but none while anything is measured.
 
 What runs on a host when its controller vanishes without a word (its power, or the network to it, fails) ends by itself,
-and gives the host back, when it has heard nothing for the length of its leash. Each word tells how long that is.
+and gives the host back, when it has received nothing for the watchdog time-out. Each heartbeat says how long that is.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-LEASH_S = 900.0
-"""How long a host without a word is nobody else's, beside the silence that was announced."""
+WATCHDOG_TIMEOUT_S = 900.0
+"""Seconds without a heartbeat after which an agent terminates itself, beside the pause that was announced."""
 _EVERY_S = 60.0
 
 Sender = Callable[[float], None]
@@ -49,7 +49,7 @@ class Heartbeat:
     def pause(self, longest_s: float = 0.0) -> Iterator[None]:
         """Send none while something is measured, of which the part between two `allow_one` takes that long at most.
 
-        Of what takes somewhat longer the leash is long enough.
+        Of what takes somewhat longer the watchdog time-out is long enough.
         """
         with self._changed:
             self._pauses.append(longest_s)
@@ -86,9 +86,9 @@ class Heartbeat:
         """Call every sender without the lock: a channel that takes no more makes its own sender wait, and no other."""
         with self._changed:
             self._last_at = time.monotonic()
-            senders, leash_s = list(self._senders), LEASH_S + max(self._pauses, default=0.0)
+            senders, timeout_s = list(self._senders), WATCHDOG_TIMEOUT_S + max(self._pauses, default=0.0)
         for send in senders:
-            send(leash_s)
+            send(timeout_s)
 
 
 HEARTBEAT = Heartbeat()

@@ -61,8 +61,8 @@ def run_load(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], s
 def split_spec(spec: LoadSpec, sources: Mapping[str, str]) -> dict[str, LoadSpec]:
     """By role what each of these clients is to do of a run; those that would have no connection are left out."""
     found = {
-        role: dataclasses.replace(spec, source=source, place=place, stride=len(sources))
-        for place, (role, source) in enumerate(sources.items())
+        role: dataclasses.replace(spec, source=source, offset=offset, stride=len(sources))
+        for offset, (role, source) in enumerate(sources.items())
     }
     return {role: each for role, each in found.items() if each.connection_count}
 

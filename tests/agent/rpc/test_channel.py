@@ -95,9 +95,9 @@ def told_to_end():
     signal.signal(signal.SIGTERM, before)
 
 
-def test_who_hears_nothing_for_the_length_of_the_leash_ends(said, told_to_end):
+def test_who_hears_nothing_for_the_watchdog_timeout_ends(said, told_to_end):
     channel = Channel(said.append)
-    channel.is_far(0.05)
+    channel.arm_watchdog(0.05)
     assert told_to_end.wait(10)
 
 

@@ -112,7 +112,7 @@ def test_an_unknown_order_is_answered_and_survived(agent, name):
 
 
 def test_each_order_is_that_of_one_part():
-    methods = [name for part in HANDLERS for name in vars(HANDLERS[part]) if name[0] != "_"]
+    methods = [name for group in HANDLERS for name in vars(HANDLERS[group]) if name[0] != "_"]
     assert len(methods) == len(set(methods))
 
 

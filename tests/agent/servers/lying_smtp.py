@@ -67,9 +67,9 @@ class LyingKeep(aiosmtpd.Keep):
 LIARS: dict[str, type[LyingPostfix | LyingAiosmtpd]] = {"postfix": LyingPostfix, "aiosmtpd": LyingAiosmtpd}
 
 
-def main(lie: str, order: str) -> None:
+def main(lie: str, config: str) -> None:
     """Serve until SIGTERM."""
-    result = json.loads(order)
+    result = json.loads(config)
     keep = LyingKeep(result["folder"], lie)
     aiosmtpd.Keep = lambda _: keep  # type: ignore[assignment, misc]
     asyncio.run(aiosmtpd._serve(**result))

@@ -22,7 +22,7 @@ from pytest_ipperf.core.portable.errors import LabError
 from tests.support.needs import needs
 
 FACTORS = {"window": "auto", "direction": "up", "congestion": "auto"}
-ORDER = FlowSpec(
+SPEC = FlowSpec(
     engine="tcp", ipver=4, source="", address="127.0.0.1", ports=(20000, 20999), connections=2, payload_bytes=1000,
     factors=FACTORS, warmup_s=0.1, run_s=0.3, deadline_s=10.0, ident=1,
 )  # fmt: skip
@@ -160,7 +160,7 @@ def test_a_host_is_busy_where_its_threads_have_all_that_they_could(monkeypatch, 
 
 
 def test_a_stream_that_moved_nothing_is_a_note_and_a_run_in_which_none_did_an_error(ends):
-    received = StreamReceiver(ends, "the sender", ORDER)
+    received = StreamReceiver(ends, "the sender", SPEC)
     told = received._report([(0.1, [5, 5]), (0.2, [7, 5]), (0.5, [9, 5])])
     assert told.facts == {"seconds": 0.4, "payload_bytes": 4, "receiver_cpu_s": 0}
     rows = array("d", told.samples)

@@ -269,7 +269,7 @@ def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, 
 
 def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, processes, monkeypatch):
     """As when the controller's machine loses its power: nothing comes any more, not even the end of the line."""
-    monkeypatch.setattr(client_module, "LEASH_S", 2.0)
+    monkeypatch.setattr(client_module, "WATCHDOG_TIMEOUT_S", 2.0)
     with AgentClient(sshd.host(folder).server) as agent:
         agent.call("serve", "nameserver", SERVED)
         (agent_pid,) = (pid for pid in processes.below(sshd.pid, itself=False) if pid == agent.call("hello")["pid"])

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pytest_ipperf.lab.agents.heartbeat import LEASH_S, Heartbeat
+from pytest_ipperf.lab.agents.heartbeat import WATCHDOG_TIMEOUT_S, Heartbeat
 
 
 class Agent:
@@ -17,8 +17,8 @@ class Agent:
         self.words = []
         self.word = threading.Event()
 
-    def send(self, leash_s):
-        self.words.append(leash_s)
+    def send(self, timeout_s):
+        self.words.append(timeout_s)
         self.word.set()
 
     def hears(self, within_s=10.0):
@@ -80,7 +80,7 @@ def test_only_one_that_is_due_is_allowed(clock):
         clock[0] += 2000.0
         heartbeat.allow_one()
         heartbeat.allow_one()
-        assert agent.words == [LEASH_S]
+        assert agent.words == [WATCHDOG_TIMEOUT_S]
     heartbeat.remove(agent.send)
 
 
@@ -90,13 +90,13 @@ def test_a_long_pause_is_announced_and_heartbeats_within_it_leave_time_for_the_r
     with heartbeat.pause(999.0):
         assert agent.words == []
     with heartbeat.pause(3600.0):
-        assert agent.words == [LEASH_S + 3600.0]
+        assert agent.words == [WATCHDOG_TIMEOUT_S + 3600.0]
         clock[0] += 2000.0
         heartbeat.allow_one()
-    assert agent.words == [LEASH_S + 3600.0] * 2
+    assert agent.words == [WATCHDOG_TIMEOUT_S + 3600.0] * 2
     clock[0] += 2000.0
     heartbeat.allow_one()
-    assert agent.words[2:] == [LEASH_S]
+    assert agent.words[2:] == [WATCHDOG_TIMEOUT_S]
     heartbeat.remove(agent.send)
 
 

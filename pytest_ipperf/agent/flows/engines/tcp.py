@@ -115,7 +115,7 @@ class TcpFarEnd(FarEnd):
         except OSError as error:
             said = f"the client of the TCP run on port {self.listening['port']} is gone: {failure_kind(error)}"
             self._trouble = LabError(said)
-        except BaseException as error:  # noqa: BLE001 - the thread of orders raises it
+        except BaseException as error:  # noqa: BLE001 - the thread of calls raises it
             self._trouble = error
         finally:
             self._listener.close()

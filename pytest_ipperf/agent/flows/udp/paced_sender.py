@@ -108,7 +108,7 @@ class PacedSender:
         return result
 
     def _sleep_until(self, wake_ns: float) -> None:
-        """Gives signs of life meanwhile, where it lasts."""
+        """Send keep-alives meanwhile, where it lasts."""
         while (rest_s := (wake_ns - time.monotonic_ns()) * 1e-9) > 0:
             time.sleep(min(rest_s, _SLICE_S))
             if rest_s > _SLICE_S:

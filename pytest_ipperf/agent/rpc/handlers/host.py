@@ -26,9 +26,9 @@ class HostHandlers(Handlers):
         who = {"pid": os.getpid(), "started_ticks": mine.started_ticks if mine else 0}
         return {"python": platform.python_version(), "host": socket.gethostname(), **who}
 
-    def leashed(self, leash_s: float) -> None:
-        """The controller is on another machine: silence while something is measured, and none for longer than that."""
-        self._context.channel.is_far(leash_s)
+    def arm_watchdog(self, timeout_s: float) -> None:
+        """Note that the controller is on another machine: be silent during measurements, and arm the watchdog."""
+        self._context.channel.arm_watchdog(timeout_s)
 
     def pin(self, cpus: list[int]) -> list[int]:
         """Binds the agent and all that it starts to these processors, as far as they are allowed; none: left free."""

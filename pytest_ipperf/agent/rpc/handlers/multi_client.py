@@ -12,7 +12,7 @@ from pytest_ipperf.agent.load.runner import LoadRun
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 
-# What has been said over the control connection has passed by then.
+# What was sent over the control connection has passed by then.
 _BEFORE_S = 0.002
 LATE_S = 0.02
 """Who begins later than that does not begin together with the others."""

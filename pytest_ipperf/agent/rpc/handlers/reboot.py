@@ -30,8 +30,8 @@ class RebootHandlers(Handlers):
     def reboot(self, argv: list[str]) -> None:
         """Runs a command that is to end this host, and with it the agent; LabError where it cannot."""
         name, *arguments = argv
-        said = self._context.folder / "reboot"
-        with said.open("wb") as file:
+        output = self._context.folder / "reboot"
+        with output.open("wb") as file:
             try:
                 # It outlives the agent, which ends earlier than what it does.
                 self._command = subprocess.Popen(
@@ -42,7 +42,7 @@ class RebootHandlers(Handlers):
                 raise LabError(f"its reboot command {name!r} cannot be started ({error.strerror})") from None
         with contextlib.suppress(subprocess.TimeoutExpired):
             if status := self._command.wait(_REFUSAL_S):
-                lines = said.read_text(errors="replace").strip().splitlines() or ["no message"]
+                lines = output.read_text(errors="replace").strip().splitlines() or ["no message"]
                 raise LabError(f"its reboot command {name!r} failed: {lines[-1].strip()} (exit status {status})")
 
     def stay(self) -> None:

@@ -16,7 +16,7 @@ from pytest_ipperf.agent.rpc.handlers.base import Handlers
 from pytest_ipperf.core.portable.errors import LabError
 
 _PATIENCE_S = 300.0  # mailboxes by the hundred thousand are gone before
-_HANGS = f"the end of its agent has not come in {_PATIENCE_S:g} s; what that has made may still be there"
+_HANGS_MESSAGE = f"the end of its agent has not come in {_PATIENCE_S:g} s; what that has made may still be there"
 
 
 class TeardownHandlers(Handlers):
@@ -25,18 +25,18 @@ class TeardownHandlers(Handlers):
     def shut_down(self) -> list[str]:
         """Ends and removes all that is here of this agent; a sentence for what stays, with which the host is marked.
 
-        One that hangs is told as that after some minutes.
+        A teardown that hangs is reported as such after some minutes.
         """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end of the line must not cut it short
-        with self._living():
+        with self._keeping_alive():
             return teardown(self._context.stack)
 
     @contextlib.contextmanager
-    def _living(self) -> Iterator[None]:
+    def _keeping_alive(self) -> Iterator[None]:
         """Send keep-alives, as mailboxes by the thousand take their time, but not for ever."""
         over, end = Event(), time.monotonic() + _PATIENCE_S
 
-        def live() -> None:
+        def send_keep_alives() -> None:
             if not over.wait(PROGRESS_S):
                 reporter = self._context.channel.progress_reporter()
                 while not over.wait(PROGRESS_S) and time.monotonic() < end:
@@ -44,7 +44,7 @@ class TeardownHandlers(Handlers):
                 if not over.is_set():
                     self._give_up()
 
-        thread = Thread(target=live, daemon=True)
+        thread = Thread(target=send_keep_alives, daemon=True)
         thread.start()
         try:
             yield
@@ -54,12 +54,12 @@ class TeardownHandlers(Handlers):
 
     def _give_up(self) -> None:
         """Marks the host, says so in place of what hangs, and ends this process; no controller can beyond ssh."""
-        said = [_HANGS]
+        sentences = [_HANGS_MESSAGE]
         try:
-            mark_leftovers([{"said": _HANGS}])
+            mark_leftovers([{"said": _HANGS_MESSAGE}])
         except LabError as error:
-            said.append(str(error))
-        self._context.channel.reply(said)
+            sentences.append(str(error))
+        self._context.channel.reply(sentences)
         os._exit(1)
 
 
