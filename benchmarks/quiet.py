@@ -179,7 +179,7 @@ def one_run(up: LiveTestbed, service: ServerEndpoint, workload: Workload, arm: A
     """The logarithm of its value."""
     bursts = QUICK.bursts(workload.connections)
     receipt = up.run(arm, service, workload, bursts=bursts, deadline_s=DEADLINE_S)
-    assert not receipt.contradictions, receipt.contradictions
+    assert not receipt.violations, receipt.violations
     value = METRIC.value(receipt.outcome(DEADLINE_S))
     assert value is not None
     return math.log(value)

@@ -228,7 +228,7 @@ class _Course:
         self.backends |= standing.tunnels.backends
         for arm, facts in paths.items():
             self.trains[arm, epoch.number] = facts["trains"]
-            self._note_contradictions(arm, facts["contradictions"], f"epoch {epoch.number}")
+            self._note_violations(arm, facts["contradictions"], f"epoch {epoch.number}")
             self._note_misses(arm, facts["trains"], f"epoch {epoch.number}")
         self._count(epoch, "before")
         for number, block in enumerate((epoch.warmups, *epoch.blocks), start=WARMUP):
@@ -308,14 +308,14 @@ class _Course:
                     self.observer.note(f"the client's baseline cost was not found: {error}")
                     return
                 self.baseline_cost_time_s += time.monotonic() - began
-                if not receipt.failed and not receipt.contradictions:
+                if not receipt.failed and not receipt.violations:
                     self.baseline_costs[arm] = statistics.fmean(receipt.outcome(deadline_s).column("total"))
                 self.observer.baseline_cost(arm, self.baseline_costs.get(arm), receipt)
 
     def _check(self, run: Run, receipt: RunResult, service: ServerEndpoint) -> None:
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
         # First, as what was sent elsewhere fails there, and then the server is not to blame.
-        self._note_contradictions(run.arm, receipt.contradictions, where)
+        self._note_violations(run.arm, receipt.violations, where)
         runs, lost = self._lost_in_a_row(run.arm)
         if run.arm != self.conditions.reference:
             return
@@ -372,7 +372,7 @@ class _Course:
                 f"arm {arm}: its path does not have its {rate_text(rate_bit_s)} ({where}): {'; '.join(missed)}"
             )
 
-    def _note_contradictions(self, arm: Arm, contradictions: Sequence[str], where: str) -> None:
+    def _note_violations(self, arm: Arm, contradictions: Sequence[str], where: str) -> None:
         if not contradictions:
             return
         sentence = f"arm {arm} is not what it is called ({where}): {'; '.join(contradictions)}"

@@ -102,7 +102,7 @@ class Script:
         total = 0.02 * self._slow(arm, self.epochs) if self._slow else 0.02 + 0.001 * (len(self.ran) % 3)
         return RunResult(
             attempted=completed + sum(failed.values()), failed=failed, columns=PHASES, samples=rows(total, completed),
-            proof={}, contradictions=tuple(contradictions), unsettled=(),
+            proof={}, violations=tuple(contradictions), unsettled=(),
         )  # fmt: skip
 
     def baseline_cost(self, arm, service, workload, *, bursts, deadline_s):
@@ -111,7 +111,7 @@ class Script:
         failed = {"talk reset": 1} if self.floor_fails else {}
         return RunResult(
             attempted=3 + len(failed), failed=failed, columns=PHASES, samples=rows(0.004, 3), proof={},
-            contradictions=(), unsettled=(),
+            violations=(), unsettled=(),
         )  # fmt: skip
 
 

@@ -35,11 +35,11 @@ def test_of_an_unreachable_host_that_is_told_and_the_others_are_examined(farm):
     hosts.change("client1", python="/nowhere/python3")
     found, status = findings(hosts)
     assert status == 1
-    ((grade, reported),) = found["client1", "way in"]
+    ((grade, reported),) = found["client1", "access"]
     assert grade == "wrong"
     assert "/nowhere/python3" in reported
     assert reported.endswith("install Python 3.10 or later there, or name it in key python")
-    assert found["server1", "way in"][0][0] == "well"
+    assert found["server1", "access"][0][0] == "well"
     assert found["server1", "addresses"][0][0] == "well"
 
 
@@ -49,14 +49,14 @@ def test_of_a_python_that_is_none_or_may_not_be_run_that_is_told(farm):
     hosts.change("server1", python="/bin/ls")
     found, status = findings(hosts)
     assert status == 1
-    ((_, reported),) = found["client1", "way in"]
+    ((_, reported),) = found["client1", "access"]
     assert reported.endswith("(exit status 126): user root may not run it: correct key python, or its rights there")
-    ((_, reported),) = found["server1", "way in"]
+    ((_, reported),) = found["server1", "access"]
     assert "import sys" not in reported
     assert ": correct key python, if that is no Python: ssh " in reported
     assert reported.endswith("/bin/ls --version")
     hosts.change("client1", ssh_config="/nowhere/config")
-    ((_, reported),) = findings(hosts)[0]["client1", "way in"]
+    ((_, reported),) = findings(hosts)[0]["client1", "access"]
     assert "/nowhere/config" in reported
     assert reported.endswith("(exit status 255): correct key ssh_config")
 

@@ -110,7 +110,10 @@ def test_a_host_that_does_not_reboot_is_told(farm):
     assert reboot_hosts(stands, "alone", back_s=0.5)[0] == f"{late}it answers, and was not started anew"
     script.write_text(whole.replace("exec", "true"))
     refused = f"ssh: connect to host {stands.hosts['server1'].control4} port 22: Connection refused (exit status 255)"
-    assert reboot_hosts(stands, "alone", back_s=0.5)[0] == f"{late}no agent could be started by way ssh: {refused}"
+    assert (
+        reboot_hosts(stands, "alone", back_s=0.5)[0]
+        == f"{late}no agent could be started by access method ssh: {refused}"
+    )
 
 
 def test_a_session_starts_its_hosts_anew_before_each_epoch_but_the_first(farm, tmp_path):

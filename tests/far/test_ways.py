@@ -102,7 +102,7 @@ def test_a_host_behind_a_jump_host_with_a_configuration_of_its_own(farm):
         machines.said([*stands.entry, "ip", version, "route", "add", "unreachable", address])
     stands.mark()
     assert reached(stands) == agents_of(stands) | {
-        "client1": "host client1: no agent could be started by way ssh: "
+        "client1": "host client1: no agent could be started by access method ssh: "
         f"ssh: connect to host {client.control4} port 22: No route to host (exit status 255)"
     }
     path = stands.folder / "jump_config"
@@ -170,7 +170,7 @@ def test_a_sudo_that_wants_a_password_is_told(farm):
     stands = farm()
     stands.change("server1", ssh="clerk@server1", sudo="yes")
     assert reached(stands)["server1"] == (
-        "host server1: no agent could be started by way ssh: sudo: a password is required (exit status 1); "
+        "host server1: no agent could be started by access method ssh: sudo: a password is required (exit status 1); "
         "give the user there a rule with NOPASSWD (sudoers), or take sudo = yes away"
     )
 

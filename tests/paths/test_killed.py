@@ -23,7 +23,7 @@ from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import AUTO
 from pytest_ipperf.lab.netns.namespaces import unusable
-from pytest_ipperf.lab.netns.veth import ports
+from pytest_ipperf.lab.netns.veth import veth_pairs
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.servers.base import true_root
 
@@ -37,7 +37,7 @@ PATIENCE_S = 10.0
 FIRST_RUN_S = 60.0
 LAB = BUILTIN["lab"]
 TUNNELS = {device for path in LAB.paths.values() for device in path.devices.values()}
-DEVICES = TUNNELS | {port.device for pair in ports(LAB) for port in pair}
+DEVICES = TUNNELS | {port.device for pair in veth_pairs(LAB) for port in pair}
 SUITE = """
 import pytest
 

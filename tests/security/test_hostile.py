@@ -1,4 +1,4 @@
-"""Hostile values of `hosts.ini` execute nothing, here or there, and open no way in but those that there are."""
+"""Hostile values of `hosts.ini` execute nothing, here or there, and open no access but what there is."""
 
 from __future__ import annotations
 

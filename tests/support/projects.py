@@ -86,7 +86,7 @@ SYNTHETIC = """
         def receipt(self, count, value):
             row = (0.0, value / 8, value / 4, value / 2, value, 0.0, 0.0)
             return RunResult(attempted=count, failed={{}}, columns=PHASES, samples=array("d", row * count), proof={{}},
-                           contradictions=(), unsettled=())
+                           violations=(), unsettled=())
 
         def run(self, arm, service, workload, *, bursts, deadline_s, duration, pattern="", capture=0):
             number = self.blocks[arm] = self.blocks.get(arm, -2) + 1

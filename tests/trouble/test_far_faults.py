@@ -110,7 +110,7 @@ NONE = (
     r"the reference ipv4 completed none of \d+ connections \({}\), so there is nothing to compare with; "
     r"is the {} well\?$"
 )
-UNSTARTED = "host CLIENT: no agent could be started by way ssh: {}$"
+UNSTARTED = "host CLIENT: no agent could be started by access method ssh: {}$"
 CONNECT = r"ssh: connect to host \S+ port 22:"
 REFUSED = r"\(exit status 255\)"
 

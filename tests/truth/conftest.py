@@ -100,7 +100,7 @@ class Bench:
     def null(self, workload: Workload) -> ServerEndpoint:
         """A server that does next to nothing, beside a name server or itself one."""
         addresses = self.standing._testbed.addresses(frozenset())
-        serving = self.standing._serving = EpochServers(self.standing._server, addresses, STATE)
+        serving = self.standing._servers = EpochServers(self.standing._server, addresses, STATE)
         name = application(workload.protocol).null
         resolver = serving._service("nameserver", workload)
         return resolver if name == resolver.name else serving._service(name, workload, resolver.port)
@@ -115,7 +115,7 @@ class Bench:
         """One run, in which nothing may fail: each connection's phases in seconds since its start."""
         receipt = self.standing.run(Arm(ipver, "native"), service, workload, bursts=bursts, deadline_s=60)
         assert not receipt.failed
-        assert not receipt.contradictions
+        assert not receipt.violations
         return [dict(zip(PHASES, row, strict=True)) for row in receipt.outcome(60).rows()]
 
 

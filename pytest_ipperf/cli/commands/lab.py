@@ -31,7 +31,7 @@ from pytest_ipperf.lab.epoch.build import BuiltTestbed, build_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, testbed_of, with_rate
 from pytest_ipperf.lab.inventory.model import AUTO, Testbed
 from pytest_ipperf.lab.netns import namespaces
-from pytest_ipperf.lab.netns.veth import ports
+from pytest_ipperf.lab.netns.veth import veth_pairs
 
 _INTERRUPTED = 2
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -152,7 +152,7 @@ def _guide(testbed: Testbed, lab: BuiltTestbed, took_s: float) -> Iterator[str]:
 
 def _diagram(testbed: Testbed) -> Iterator[str]:
     """Draw the links in one line, and those of further clients in a line each."""
-    pairs = ports(testbed)
+    pairs = veth_pairs(testbed)
     diagram = testbed.client.name
     for one, other in [pairs[0], *(pair[::-1] for pair in pairs[1:2])]:
         diagram += f" {one.device} --- {other.device} {testbed.roles[other.role].name}"

@@ -23,4 +23,4 @@ class Local(AccessMethod):
         return [*entry, *PYTHON, "-c", "pass"]
 
 
-way = Local()
+access_method = Local()

@@ -12,4 +12,4 @@ class Namespace(Local):
     in_inventory = False
 
 
-way = Namespace()
+access_method = Namespace()

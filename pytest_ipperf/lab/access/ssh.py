@@ -179,4 +179,4 @@ def _python(settings: Mapping[str, str], entry: Sequence[str]) -> str:
     return f"{quoted([*entry, settings.get('python', 'python3')])} -I"
 
 
-way = Ssh()
+access_method = Ssh()

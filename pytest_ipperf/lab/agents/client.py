@@ -117,7 +117,7 @@ class AgentClient:
             return found
         silence = f"no answer in {patience_s:g} s"
         why = printable(way.diagnosis(settings, entry)) or (_reason(found) if found else silence)
-        raise AgentError(f"host {self.host.name}: no agent could be started by way {self.host.way}: {why}")
+        raise AgentError(f"host {self.host.name}: no agent could be started by access method {self.host.way}: {why}")
 
     def _gateway(self, attributes: Mapping[str, str | bool]) -> execnet.Gateway:
         """As execnet's `makegateway`, but its process is known, so that it can be ended before it has answered."""

@@ -15,7 +15,7 @@ from pytest_ipperf.lab.inventory.model import Host, Testbed
 _DOWN_S = 300.0
 _BACK_S = 600.0
 _SILENT_S = 10.0
-_LOOK_S = 0.5
+_POLL_S = 0.5
 _AGAIN_S = 1.0
 
 
@@ -54,7 +54,7 @@ def _ended(agent: AgentClient, down_s: float) -> str:
         agent.call("reboot", shlex.split(agent.host.reboot))
         while time.monotonic() < end:
             agent.call("boot_id", patience_s=_SILENT_S)
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         agent.call("stay")
     except AgentError:
         if agent.lost:

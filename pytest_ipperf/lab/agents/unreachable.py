@@ -46,7 +46,7 @@ class UnreachableCache:
         if failed_at is None or self._clock() - failed_at >= _MOMENT_S:
             return
         if why := way.knock(host.settings, entry):
-            raise AgentError(f"host {host.name}: no agent could be started by way {host.way}: {why}")
+            raise AgentError(f"host {host.name}: no agent could be started by access method {host.way}: {why}")
 
 
 UNREACHABLE = UnreachableCache()

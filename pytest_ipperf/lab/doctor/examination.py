@@ -119,7 +119,7 @@ def _start_agent(observed: HostObservation, entries: Mapping[str, Sequence[str]]
         agent = AgentClient(observed.host, entries.get(observed.host.name, ()))
     except LabError as error:
         said = str(error).removeprefix(f"host {observed.host.name}: ")
-        observed.trouble = said.removeprefix(f"no agent could be started by way {observed.host.way}: ")
+        observed.trouble = said.removeprefix(f"no agent could be started by access method {observed.host.way}: ")
         return None
     observed.start_s = time.monotonic() - began
     return agent

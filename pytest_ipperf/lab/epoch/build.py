@@ -18,7 +18,7 @@ from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host, Links, Testbed
 from pytest_ipperf.lab.netns.namespaces import namespaces
 from pytest_ipperf.lab.netns.veth import devices
-from pytest_ipperf.lab.tunnels.setup import Tunnels, tunnels
+from pytest_ipperf.lab.tunnels.setup import Tunnels, set_up_tunnels
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def build_testbed(
                 agent.call("without_rollback")
             elif mark := agent.call("dirty_reason"):
                 raise LabError(f"host {agent.host.name}: {mark}; {remedy(testbed.name)}")
-        made = stack.enter_context(tunnels(testbed, agents, transports, backend))
+        made = stack.enter_context(set_up_tunnels(testbed, agents, transports, backend))
         if testbed.links != Links():  # what they do, they do to packets
             _unmerge(testbed, agents, made)
         if testbed.is_lab:

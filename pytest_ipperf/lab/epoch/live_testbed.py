@@ -45,10 +45,10 @@ from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances, load_sp
 from pytest_ipperf.lab.runs.multi_client import SKEW, run_load, split_spec
 from pytest_ipperf.lab.runs.path_facts import (
     agents_of_client,
+    clients_violations,
     expected_path,
     native_devices,
     path_facts,
-    run_violations,
 )
 from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 from pytest_ipperf.lab.tunnels.setup import Tunnels
@@ -80,7 +80,7 @@ class LiveTestbed:
         self._ident = 0
         self._settled = True
         self._client_text = LEAN
-        self._serving = EpochServers(self._server, [])
+        self._servers = EpochServers(self._server, [])
 
     def serve(
         self,
@@ -95,8 +95,8 @@ class LiveTestbed:
         `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
         """
         addresses = self._testbed.addresses(frozenset(self.tunnels.backends))
-        self._serving = EpochServers(self._server, addresses, state, provisioning)
-        service = self._serving.serve(workload, wanted)
+        self._servers = EpochServers(self._server, addresses, state, provisioning)
+        service = self._servers.serve(workload, wanted)
         check_keeps(workload.protocol, service)
         if workload.client != LEAN:
             protocol = application(workload.protocol)
@@ -108,7 +108,7 @@ class LiveTestbed:
         self, arm: Arm, beside: ServerEndpoint, workload: Workload, *, bursts: int, deadline_s: float
     ) -> RunResult:
         """A run against a null server, which the name server of the service that stands already knows too."""
-        null = self._serving.null(beside, workload)
+        null = self._servers.null(beside, workload)
         return self.run(arm, null, workload, bursts=bursts, deadline_s=deadline_s)
 
     def lacking(self, arm: Arm) -> str:
@@ -208,7 +208,7 @@ class LiveTestbed:
             columns=kind.columns,
             samples=found.samples,
             proof=proof,
-            contradictions=(
+            violations=(
                 *proof_violations(demanded, least),
                 *flow_exceeds_link_rate(self._testbed, arm, workload, facts),
             ),
@@ -278,8 +278,8 @@ class LiveTestbed:
             columns=PHASES,
             samples=samples,
             proof=proof,
-            contradictions=(
-                *run_violations(demanded, proof),
+            violations=(
+                *clients_violations(demanded, proof),
                 *exceeds_link_rate(self._testbed, arm, workload, report),
             ),
             unsettled=tuple(after["busy"]),
@@ -331,7 +331,7 @@ class LiveTestbed:
         To all of them, as far as `rounds` does not find that too much. Empty where there is nothing to verify. LabError
         when an account is not as it should be.
         """
-        state, keeper = self._serving.state, self._serving.provisioning
+        state, keeper = self._servers.state, self._servers.provisioning
         users, held = state.users, (self._server.host, service.name, workload, state)
         if not users or (keeper and keeper.verified(*held)):
             return ""
@@ -352,7 +352,7 @@ class LiveTestbed:
                 raise LabError(f"host {self._server.host.name}: {sentence}")
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(report["failed"], _KINDS).items())
             told_of = f"host {self._server.host.name}: {service}"
-            raise LabError(f"{told_of} does not hold all of its {self._serving.state.users} accounts ({kinds})")
+            raise LabError(f"{told_of} does not hold all of its {self._servers.state.users} accounts ({kinds})")
         # The sessions go by the reference's IP version, would still send in another arm's run, and take room.
         self._settled = not self._server.call("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
 
@@ -360,7 +360,7 @@ class LiveTestbed:
         self, arm: Arm, service: ServerEndpoint, workload: Workload, *, bursts: int, deadline_s: float
     ) -> LoadSpec:
         spec = load_spec(
-            self._testbed.path(arm), arm.ipver, service, workload, self._serving.state,
+            self._testbed.path(arm), arm.ipver, service, workload, self._servers.state,
             bursts=bursts, deadline_s=deadline_s, ident=self._ident,
         )  # fmt: skip
         self._ident += bursts * workload.connections

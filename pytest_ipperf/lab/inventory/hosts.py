@@ -23,7 +23,7 @@ HOST_KEYS = frozenset(
         *TUNNELLED,
     }
 )
-"""Beside those of the ways in."""
+"""Beside those of the access methods."""
 
 
 def read_host(section: Section) -> Host:
@@ -62,7 +62,7 @@ def read_host(section: Section) -> Host:
 
 
 def _check_way(section: Section, way_name: str, choices: list[str]) -> None:
-    """A key of another way in says which one was meant."""
+    """A key of another access method says which one was meant."""
     for key in section.keys:
         meant = [each for each in choices if key in ACCESS_METHODS[each].keys]
         if key in HOST_KEYS or not meant or way_name in meant:

@@ -93,7 +93,7 @@ def _made(transport: str, text: str, roles: Mapping[str, Host]) -> NetworkPath:
         if host.machine in machines:
             raise UsageError(
                 f"{asked} needs machines of their own for hosts {machines[host.machine]} and {host.name}; "
-                "network namespaces of this one are such by way ssh, each with an sshd of its own"
+                "network namespaces of this one are such by access method ssh, each with an sshd of its own"
             )
         machines[host.machine] = host.name
     return kind.path({role: HostAddresses(host.ipv4, host.ipv6) for role, host in hosts.items()}, prefixes)

@@ -74,8 +74,8 @@ class Interface:
     routes: tuple[tuple[str, str], ...] = ()
 
 
-def ports(testbed: Testbed) -> list[tuple[Interface, Interface]]:
-    """The wires, as pairs of ports."""
+def veth_pairs(testbed: Testbed) -> list[tuple[Interface, Interface]]:
+    """Return the veth pairs, each as two interfaces."""
     client = (f"{testbed.client.ipv4}/24", f"{testbed.client.ipv6}/64")
     server = (f"{testbed.server.ipv4}/24", f"{testbed.server.ipv6}/64")
     if testbed.router is None:
@@ -106,7 +106,7 @@ def _beside(testbed: Testbed, role: str, device: int) -> tuple[Interface, Interf
 
 def devices(testbed: Testbed) -> dict[str, list[str]]:
     """By role the devices of its ports."""
-    mine = [port for pair in ports(testbed) for port in pair]
+    mine = [port for pair in veth_pairs(testbed) for port in pair]
     return {role: [port.device for port in mine if port.role == role] for role in testbed.roles}
 
 
@@ -116,7 +116,7 @@ def create_veths(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
         sysctls = {**_SYSCTLS, **(_FORWARDING if role == ROUTER else {})}
         settings = "".join(f"echo {value} > /proc/sys/{name}\n" for name, value in sysctls.items())
         run(role, ["sh", "-e"], settings + "ip link set lo up\n")
-    pairs = ports(testbed)
+    pairs = veth_pairs(testbed)
     for one, other in pairs:
         if testbed.links.delay_s and SERVER in {one.role, other.role}:
             ends = [text for port in (one, other) for text in (str(inside[port.role]), port.device)]

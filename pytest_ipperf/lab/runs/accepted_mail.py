@@ -16,7 +16,7 @@ from pytest_ipperf.protocols.base import CONTENT, PHASES
 from pytest_ipperf.servers import SERVERS
 
 # Patience with a slow disk: at least, and for each message's file.
-_LOOK_S = 60.0
+_CHECK_S = 60.0
 _FILE_S = 0.02
 
 
@@ -37,7 +37,7 @@ def check_keeps(protocol: str, service: ServerEndpoint) -> None:
 
 def make_room(server: AgentClient, service: ServerEndpoint, messages: int) -> None:
     """Prepare the server for a run of so many messages; LabError where its host has no room for them."""
-    patience_s = _LOOK_S + _FILE_S * messages
+    patience_s = _CHECK_S + _FILE_S * messages
     server.call("reserve_space", dataclasses.asdict(ExpectedMail(service.name, messages)), patience_s=patience_s)
 
 
@@ -50,7 +50,7 @@ def accepted(
     row. What was counted is `accepted` then.
     """
     handed = QueuedMail(service.name, protocol, report["indices"])
-    patience_s = _LOOK_S + _FILE_S * report["attempted"]
+    patience_s = _CHECK_S + _FILE_S * report["attempted"]
     found = Acceptance(**server.call("check_accepted", dataclasses.asdict(handed), patience_s=patience_s))
     failed = set(array("Q", found.failed))
     counts = {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}

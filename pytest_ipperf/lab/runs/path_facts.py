@@ -9,7 +9,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.path_proof import ExpectedPath, encapsulation_violations, proof_violations
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.lab.netns.veth import ports
+from pytest_ipperf.lab.netns.veth import veth_pairs
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, NetworkPath
 
 # One is lost now and then, with half a second of waiting, where the links lose some.
@@ -43,7 +43,7 @@ def agents_of_client(agents: Mapping[str, AgentClient], role: str) -> dict[str, 
     return {CLIENT: agents[role], **{each: agents[each] for each in (SERVER, ROUTER) if each in agents}}
 
 
-def run_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping[str, Any]) -> list[str]:
+def clients_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping[str, Any]) -> list[str]:
     """What speaks against a run; of one that several clients made, against the part of each of them, with its name.
 
     `expected` is by the clients' roles. What server and router have met is of all of them together.
@@ -124,7 +124,7 @@ def _rates(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, dic
     """By host and device: what the ports of a lab are shaped to; none where it is to have no rate."""
     if not testbed.is_lab or not testbed.links.rate_bit_s:
         return {}
-    mine = [port for pair in ports(testbed) for port in pair]
+    mine = [port for pair in veth_pairs(testbed) for port in pair]
     return {role: agents[role].call("rates", [port.device for port in mine if port.role == role]) for role in agents}
 
 

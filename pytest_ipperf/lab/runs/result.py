@@ -35,7 +35,7 @@ class RunResult:
     """What one run brought home.
 
     `samples` holds its rows one after another, each with a value for every one of `columns`. `proof` holds the facts of
-    its path, `contradictions` what speaks against them, `client` what the client reported of itself, `facts` what the
+    its path, `violations` what speaks against them, `client` what the client reported of itself, `facts` what the
     engine of a flow counted, and `notes` its sentences about what limits the figures. `captures` are the first packets
     by the hosts' roles, as pcap files.
     """
@@ -45,7 +45,7 @@ class RunResult:
     columns: tuple[str, ...]
     samples: array[float]
     proof: Mapping[str, Any]
-    contradictions: tuple[str, ...]
+    violations: tuple[str, ...]
     unsettled: tuple[str, ...]
     client: ClientFacts | None = None
     facts: Mapping[str, float] = field(default_factory=dict)

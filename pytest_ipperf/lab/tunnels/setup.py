@@ -28,7 +28,7 @@ class Tunnels:
 
 
 @contextlib.contextmanager
-def tunnels(
+def set_up_tunnels(
     testbed: Testbed, agents: Mapping[str, AgentClient], transports: Collection[str], wanted: str
 ) -> Iterator[Tunnels]:
     """Makes the ends for these transports; `wanted` is `auto`, the name of a backend, or empty: the testbed's own.

@@ -74,7 +74,7 @@ class Progress:
             "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "attempted": run.attempted,
             "failed": dict(run.failed), "values": dict(run.values), "facts": dict(run.facts), "notes": run.notes,
             "columns": receipt.columns, "rows": receipt.rows, "offset": offset, "samples_crc32": crc32(packed),
-            "proof": dict(receipt.proof), "contradictions": receipt.contradictions, "unsettled": receipt.unsettled,
+            "proof": dict(receipt.proof), "contradictions": receipt.violations, "unsettled": receipt.unsettled,
             "client": run.client,
         }  # fmt: skip
         self._journal.append("run", facts)
@@ -88,7 +88,7 @@ class Progress:
         facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": receipt.rows}
         offset = self._journal.append_samples(receipt.samples.tobytes())
         counts = {"offset": offset, "attempted": receipt.attempted, "failed": dict(receipt.failed)}
-        proof = {"proof": dict(receipt.proof), "contradictions": receipt.contradictions}
+        proof = {"proof": dict(receipt.proof), "contradictions": receipt.violations}
         self._journal.append("floor", {**facts, **counts, **proof})
 
     def logs(self, number: int, logs: Mapping[str, str]) -> None:

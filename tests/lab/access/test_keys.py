@@ -1,4 +1,4 @@
-"""What the ways in make of a host's keys; that it works is shown over real sshds in tests/far."""
+"""What the access methods make of a host's keys; that it works is shown over real sshds in tests/far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_ipperf.lab.access import local, ssh
 from pytest_ipperf.lab.access.base import SUDO
 from tests.support.needs import needs
 
-SSH, LOCAL = ssh.way, local.way
+SSH, LOCAL = ssh.access_method, local.access_method
 
 
 def started(way, settings, entry=()):

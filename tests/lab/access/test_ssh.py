@@ -120,7 +120,7 @@ def sshd(tmp_path_factory):
         )  # fmt: skip
         if plain.returncode:
             why = " ".join(f"{plain.stderr} {(folder / 'log').read_text()}".split())
-            pytest.skip(f"no way in by ssh for {getpass.getuser()}: {why}")
+            pytest.skip(f"no access by ssh for {getpass.getuser()}: {why}")
         yield found
     finally:
         process.terminate()
@@ -182,7 +182,7 @@ def refused(testbed):
     assert children() <= before
     sentence = str(caught.value)
     assert "\n" not in sentence
-    return sentence.removeprefix("host far: no agent could be started by way ssh: ")
+    return sentence.removeprefix("host far: no agent could be started by access method ssh: ")
 
 
 def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder, processes):
@@ -364,7 +364,7 @@ def test_a_whole_testbed_behind_ssh_stands_and_measures(sshd, folder, processes)
             arm = Arm(ipver, "native")
             assert standing.prove(arm, service, workload)["contradictions"] == []
             receipt = standing.run(arm, service, workload, bursts=2, deadline_s=10.0)
-            assert (receipt.attempted, receipt.failed, receipt.contradictions) == (10, {}, ())
+            assert (receipt.attempted, receipt.failed, receipt.violations) == (10, {}, ())
     assert processes.left() == []
 
 
@@ -528,5 +528,5 @@ def test_clean_goes_on_behind_a_host_that_cannot_be_reached(sshd, folder, kept, 
     assert main(["clean", "--ipperf-hosts", str(inventory)]) == 1
     reported = capsys.readouterr()
     assert reported.out == "far: nothing to remove\n"
-    assert reported.err.startswith("pytest-ipperf: host gone: no agent could be started by way ssh: ")
+    assert reported.err.startswith("pytest-ipperf: host gone: no agent could be started by access method ssh: ")
     assert reported.err.endswith("Connection refused (exit status 255)\n")

@@ -240,7 +240,7 @@ def test_a_pause_of_the_one_who_holds_the_link_is_not_held_against_the_agent(me)
 )
 def test_what_is_no_python_is_told_in_the_hosts_words(entry, words):
     begun = time.monotonic()
-    assert refused(HOST, entry) == f"host server: no agent could be started by way local: {words}"
+    assert refused(HOST, entry) == f"host server: no agent could be started by access method local: {words}"
     assert time.monotonic() - begun < 10
 
 
@@ -285,14 +285,14 @@ def test_what_never_becomes_an_agent_is_told_at_the_deadline_and_does_not_stay(m
     monkeypatch.setattr(ACCESS_METHODS["local"], "diagnosis", seen)
     monkeypatch.setattr(AgentClient, "close", lambda self: (processes.below(pid_of(self)), close(self)))
     sentence = refused(HOST, ["sh", "-c", script])
-    assert sentence.startswith("host server: no agent could be started by way local: ")
+    assert sentence.startswith("host server: no agent could be started by access method local: ")
     assert processes.left() == []
 
 
 def test_an_agent_that_cannot_begin_says_why(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
     assert refused(HOST) == (
-        "host server: no agent could be started by way local: "
+        "host server: no agent could be started by access method local: "
         f"no private folder below {tmp_path}/nowhere: No such file or directory; set TMPDIR to a writable one"
     )
 

@@ -142,7 +142,7 @@ def test_all_that_ends_an_epoch_is_told_once_and_in_order(raised, said, monkeypa
     def ended():
         with contextlib.ExitStack() as stack:
             stack.push(partial(build._shut_down, testbed, [start]))
-            stack.enter_context(setup.tunnels(testbed, {"client": agent}, ["6in4"], "auto"))
+            stack.enter_context(setup.set_up_tunnels(testbed, {"client": agent}, ["6in4"], "auto"))
             if raised:
                 raise raised
 

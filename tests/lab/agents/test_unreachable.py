@@ -14,7 +14,7 @@ from pytest_ipperf.lab.inventory.model import Host
 from tests.support.needs import needs
 
 ALPHA = Host(name="alpha", way="ssh", settings={"ssh": "ssh://alpha.invalid:22"})
-AWAY = "host alpha: no agent could be started by way ssh: "
+AWAY = "host alpha: no agent could be started by access method ssh: "
 
 
 class Away:
@@ -86,5 +86,5 @@ def test_hosts_here_are_never_asked_beforehand(away):
 def test_a_knock_tells_in_the_words_of_ssh():
     """Here of an address at which somebody listens and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        said = ssh.way.knock({"ssh": f"ssh://127.0.0.1:{mute.getsockname()[1]}"}, ())
+        said = ssh.access_method.knock({"ssh": f"ssh://127.0.0.1:{mute.getsockname()[1]}"}, ())
     assert said == "Connection timed out during banner exchange (exit status 255)"

@@ -292,6 +292,6 @@ def test_bare_hosts_serve_and_measure_by_what_they_are_sent(monkeypatch, process
         package = application(protocol).packages[0].partition(">")[0]
         for arm in ARMS:
             receipt = standing.run(arm, service, work, bursts=2, deadline_s=10.0)
-            assert (receipt.attempted, receipt.failed, receipt.contradictions) == (40, {}, ())
+            assert (receipt.attempted, receipt.failed, receipt.violations) == (40, {}, ())
             assert receipt.proof["client"].startswith(f"{package} {version(package)}")
             assert receipt.proof["families"] == [f"AF_INET{arm.ipver if arm.ipver == 6 else ''}"]

@@ -161,23 +161,23 @@ def test_who_answers_by_snmp_is_told_and_why_nobody_does(made):
 def test_facts_that_could_not_be_had_are_told_and_nothing_is_made_of_them(made):
     made.hosts["alpha"].facts = {name: {"trouble": "OSError: no"} for name in FACTS}
     assert reported(made) == [
-        f"doubtful alpha way in: its {name} could not be looked at: OSError: no: see to that, and ask again"
+        f"doubtful alpha access: its {name} could not be looked at: OSError: no: see to that, and ask again"
         for name in FACTS
     ]
-    assert {each.topic for each in found(made) if each.subject == "alpha"} == {"way in"}
+    assert {each.topic for each in found(made) if each.subject == "alpha"} == {"access"}
 
 
 def test_of_a_node_they_are_told_too(made):
     made.hosts["alpha"].node = True
     made.hosts["alpha"].facts["ports"] = {"trouble": "PermissionError: /proc/net/tcp"}
     (said,) = reported(made)
-    assert said.startswith("doubtful alpha way in: its ports could not be looked at: PermissionError: /proc/net/tcp: ")
+    assert said.startswith("doubtful alpha access: its ports could not be looked at: PermissionError: /proc/net/tcp: ")
 
 
 def test_who_measures_is_told_where_the_lease_alone_knows_it(made):
     made.hosts["alpha"].facts["leftovers"] = {"trouble": "OSError: no", "holder": "process 5 of user 0"}
     assert [each.partition(": ")[0] for each in reported(made)] == [
-        "doubtful all reach", "doubtful alpha lease", "doubtful alpha way in"
+        "doubtful all reach", "doubtful alpha lease", "doubtful alpha access"
     ]  # fmt: skip
     assert [each.subject for each in found(made) if each.topic == "left"] == ["beta"]
 
@@ -330,7 +330,7 @@ def test_why_there_is_no_agent_is_told_with_what_fits_it(made, trouble, remedy):
     settings = {"ssh": "ssh://me@alpha:22", "python": "/x/python", "ssh_config": "/etc/lab/config"}
     made.hosts["alpha"].host = dataclasses.replace(made.hosts["alpha"].host, settings=settings)
     made.hosts["alpha"].trouble = trouble
-    assert reported(made) == [f"wrong alpha way in: {trouble}: {remedy}"]
+    assert reported(made) == [f"wrong alpha access: {trouble}: {remedy}"]
 
 
 def test_of_a_user_without_a_name_and_of_a_lab_it_is_told_too(made):
@@ -338,7 +338,7 @@ def test_of_a_user_without_a_name_and_of_a_lab_it_is_told_too(made):
     assert reported(made)[0].endswith(": its user may not run it: correct key python, or its rights there")
     made.hosts["alpha"].host = Host(name="alpha", way="local", settings={})
     made.hosts["alpha"].trouble = "cannot be built here: no rights"
-    assert reported(made) == ["wrong alpha way in: cannot be built here: no rights: try it by hand"]
+    assert reported(made) == ["wrong alpha access: cannot be built here: no rights: try it by hand"]
 
 
 def test_what_sudo_refuses_is_told_with_one_remedy(made):
@@ -346,7 +346,7 @@ def test_what_sudo_refuses_is_told_with_one_remedy(made):
         "sudo: a password is required (exit status 1); give the user there a rule with NOPASSWD (sudoers), or take "
         "sudo = yes away"
     )
-    assert reported(made) == [f"wrong alpha way in: {made.hosts['alpha'].trouble.replace('; ', ': ')}"]
+    assert reported(made) == [f"wrong alpha access: {made.hosts['alpha'].trouble.replace('; ', ': ')}"]
 
 
 def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
@@ -449,7 +449,7 @@ def test_the_page_has_a_row_for_every_check():
 def test_this_machine_is_examined_as_loopback():
     findings = examine(BUILTIN["loopback"], BUILTIN)
     assert {each.subject for each in findings} >= {"this machine", "client", "server"}
-    assert [each for each in findings if each.topic == "way in" and each.grade is Grade.WELL]
+    assert [each for each in findings if each.topic == "access" and each.grade is Grade.WELL]
 
 
 @pytest.fixture
@@ -509,7 +509,7 @@ def midst(monkeypatch):
 def test_an_agent_that_dies_in_the_midst_is_told(midst, tmp):
     midst(lambda agents: os.kill(agents["this machine"]._process.pid, signal.SIGKILL))
     (reported,) = [each for each in examine(BUILTIN["loopback"], BUILTIN) if each.subject == "this machine"]
-    assert (reported.grade, reported.topic) == (Grade.WRONG, "way in")
+    assert (reported.grade, reported.topic) == (Grade.WRONG, "access")
     assert reported.said.startswith(
         "the agent died during call 'examine'; its host went down, the link broke, or it was "
     )

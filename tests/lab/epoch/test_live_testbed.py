@@ -87,7 +87,7 @@ def test_a_testbed_serves_is_proven_and_measures(up, testbed, protocol):
         assert facts["routes"]["client"]["device"] == ("lo" if testbed == "loopback" else "eth0")
         receipt = standing.run(arm, service, work, bursts=3, deadline_s=10.0)
         assert (receipt.attempted, receipt.failed, receipt.rows) == (30, {}, 30)
-        assert receipt.contradictions == ()
+        assert receipt.violations == ()
         assert receipt.proof["peers"] == {standing._server.host.address(arm.ipver): 30}
         assert receipt.proof["sources"] == [standing._client.host.address(arm.ipver)]
         for _, dns, connect, first_byte, total, late, behind in receipt.outcome(10.0).rows():
@@ -105,7 +105,7 @@ def test_the_floor_is_a_run_against_the_null_server(up, protocol):
     for arm in ARMS:
         receipt = standing.baseline_cost(arm, service, work, bursts=3, deadline_s=10.0)
         assert (receipt.attempted, receipt.failed, receipt.rows) == (30, {}, 30)
-        assert receipt.contradictions == ()
+        assert receipt.violations == ()
         assert all(
             row[PHASES.index("dns")] > 0 for row in receipt.outcome(10.0).rows()
         )  # the look-up is part of the baseline cost
@@ -129,7 +129,7 @@ def test_real_servers_stand_in_the_lab(up):
     service = standing.serve(work, "real")
     assert re.fullmatch(r"apache \d[\d.]*", str(service))
     receipt = standing.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
-    assert (receipt.failed, receipt.contradictions) == ({}, ())
+    assert (receipt.failed, receipt.violations) == ({}, ())
 
 
 def test_the_name_server_is_the_one_that_was_wanted_and_is_told(up):
@@ -157,11 +157,11 @@ def test_look_ups_are_measured_and_their_floor_too(up, wanted, client):
         for measure in (standing.run, standing.floor):
             receipt = measure(arm, service, work, bursts=2, deadline_s=10.0)
             assert (receipt.attempted, receipt.failed, receipt.rows) == (100, {}, 100)
-            assert receipt.contradictions == ()
+            assert receipt.violations == ()
             assert receipt.proof["packets"][f"ipv{arm.ipver}"] >= 100
             assert receipt.proof["client"].startswith("asyncio of Python 3." if client == "library" else "lean")
-    assert standing._serving._null is not None
-    assert standing._serving._null.name == "nameserver"
+    assert standing._servers._null is not None
+    assert standing._servers._null.name == "nameserver"
 
 
 def test_the_fingerprint_tells_of_the_hosts_and_the_devices_between_them(up):
@@ -247,7 +247,7 @@ def test_a_name_server_that_sends_the_client_elsewhere_is_found_out(up, arm):
     receipt = standing.run(arm, service, work, bursts=1, deadline_s=5.0)
     assert receipt.failed == {}
     wanted, seen = elsewhere.address(arm.ipver), host.address(arm.ipver)
-    assert receipt.contradictions == (f"expected connections to {wanted}, seen to {seen}",)
+    assert receipt.violations == (f"expected connections to {wanted}, seen to {seen}",)
 
 
 def test_a_client_that_starts_from_another_address_is_found_out(up):
@@ -259,7 +259,7 @@ def test_a_client_that_starts_from_another_address_is_found_out(up):
     expected = dataclasses.replace(standing._expected(ARMS[0], work), client="127.0.0.6")
     standing._expected = lambda *_: expected
     receipt = standing.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)
-    assert receipt.contradictions == ("expected connections from 127.0.0.6, seen from 127.0.0.5",)
+    assert receipt.violations == ("expected connections from 127.0.0.6, seen from 127.0.0.5",)
 
 
 def test_an_address_that_is_not_the_servers_is_told_when_it_is_to_serve(up):

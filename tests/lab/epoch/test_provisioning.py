@@ -94,7 +94,7 @@ def test_all_accounts_are_there_for_all_epochs_and_all_numbers_of_connections(se
             said.append(standing.verify(ARMS[1], service, work, 30.0))
             for arm in ARMS:
                 receipt = standing.run(arm, service, work, bursts=1, deadline_s=30.0)
-                assert (receipt.attempted, receipt.failed, receipt.contradictions) == (connections, {}, ())
+                assert (receipt.attempted, receipt.failed, receipt.violations) == (connections, {}, ())
     assert said[0].startswith(f"{service} holds its {users} accounts, as a log-in to each showed in ")
     assert said[1:] == ["", ""]
     assert {path: path.stat().st_ino for path in Path(held).rglob("*:2,S")} == before

@@ -625,7 +625,7 @@ def test_hosts_that_no_tunnel_can_join_are_told(refused):
     key = "tunnel = 2001:db8:41::/64\n"
     alone = "[testbed office]\nclient = alpha\nserver = alpha\n"
     sentence = "tunnel = '2001:db8:41::/64' needs machines of their own for hosts alpha and alpha; "
-    sentence += "network namespaces of this one are such by way ssh, each with an sshd of its own"
+    sentence += "network namespaces of this one are such by access method ssh, each with an sshd of its own"
     assert refused(f"{THREE}{alone}{key}") == reported(f"{THREE}{alone}{key}", "testbed office", sentence)
     without = "[host delta]\nway = ssh\nssh = delta\n[testbed office]\nclient = alpha\nserver = delta\n"
     sentence = "tunnel = '2001:db8:41::/64' goes through IPv4, which host delta lacks; give it a key ipv4"

@@ -22,7 +22,7 @@ from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
 from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.netns import delay_line
 from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
-from pytest_ipperf.lab.netns.veth import create_veths, ports
+from pytest_ipperf.lab.netns.veth import create_veths, veth_pairs
 from pytest_ipperf.lab.runs.link_rate import train_rates
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from tests.support import uml_guest
@@ -345,7 +345,7 @@ def test_one_wire_is_delayed_the_servers(nodes, delayed):
         testbed, dict.fromkeys(testbed.roles, 7), lambda role, argv, text: ran.append((role, list(argv), text))
     )
     wires = [argv for _, argv, _ in ran if delay_line.__file__ in argv]
-    devices = {(one.role, other.role): (one.device, other.device) for one, other in ports(testbed)}
+    devices = {(one.role, other.role): (one.device, other.device) for one, other in veth_pairs(testbed)}
     assert [wire[-5:] for wire in wires] == [["0.5", "7", devices[each][0], "7", devices[each][1]] for each in delayed]
     pairs = [text for _, argv, text in ran if argv[0] == "ip" and "type veth" in text]
     assert len(pairs) == len(devices) - 1

@@ -46,7 +46,7 @@ def run(standing, arm, workload, duration=SHORT, deadline_s=2.0):
     service = standing.serve(workload, "embedded")
     assert standing.prove(arm, service, workload)["contradictions"] == []
     receipt = standing.run(arm, service, workload, bursts=1, deadline_s=deadline_s, duration=duration)
-    assert receipt.contradictions == ()
+    assert receipt.violations == ()
     return receipt
 
 
@@ -131,7 +131,7 @@ def test_a_tunnel_whose_packets_go_another_way_is_invalid_in_words(up):
         receipt = up.run(ISATAP, service, workload, bursts=1, deadline_s=2.0, duration=SHORT)
     finally:
         up._testbed = testbed
-    assert any("packets of protocol 41 sent by the client, seen 0" in each for each in receipt.contradictions)
+    assert any("packets of protocol 41 sent by the client, seen 0" in each for each in receipt.violations)
 
 
 def test_more_than_the_links_let_through_is_invalid_in_words(up):

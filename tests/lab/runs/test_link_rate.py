@@ -44,7 +44,7 @@ def test_every_path_of_a_lab_has_its_rate_in_both_directions():
             assert sorted(facts["trains"]) == ["client", "server"]
             assert rate_shortfalls(testbed.links.rate_bit_s, facts["trains"]) == []
             receipt = standing.run(arm, service, WORKLOAD, bursts=3, deadline_s=10.0)
-            assert receipt.contradictions == ()
+            assert receipt.violations == ()
 
 
 @pytest.mark.host

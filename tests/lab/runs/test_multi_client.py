@@ -136,7 +136,7 @@ def test_what_several_did_is_told_as_what_one_would_have(up, client):
             assert standing.prove(arm, service, job)["contradictions"] == []
             receipt = standing.run(arm, service, job, bursts=2, deadline_s=10.0)
             assert (receipt.attempted, receipt.failed, receipt.rows) == (2 * connections, {}, 2 * connections)
-            assert receipt.contradictions == ()
+            assert receipt.violations == ()
             assert not [note for note in receipt.notes if "began a burst" not in note]  # as it may on a busy machine
             reported = receipt.proof
             roles = list(standing._testbed.clients)[: len(expected)]
@@ -169,7 +169,7 @@ def test_workers_and_arrivals_are_spread_too(up):
     standing, job = up(2), work(9, rate_per_s=200.0, workers=2)
     service = standing.serve(job, "embedded")
     receipt = standing.run(ARMS[0], service, job, bursts=2, deadline_s=10.0, pattern="5/6/7")
-    assert (receipt.attempted, receipt.failed, receipt.contradictions) == (18, {}, ())
+    assert (receipt.attempted, receipt.failed, receipt.violations) == (18, {}, ())
     assert receipt.proof["processors"] <= 4
     rows = list(receipt.outcome(10.0).rows())
     for number in range(2):
@@ -182,7 +182,7 @@ def test_accounts_are_verified_and_the_floor_is_found(up):
     service = standing.serve(job, "embedded", dataclasses.replace(standing._serving.state, users=11, password="secret"))
     assert " holds its 11 accounts" in standing.verify(ARMS[0], service, job, 10.0)
     receipt = standing.baseline_cost(ARMS[0], service, job, bursts=3, deadline_s=10.0)
-    assert (receipt.attempted, receipt.failed, receipt.contradictions) == (15, {}, ())
+    assert (receipt.attempted, receipt.failed, receipt.violations) == (15, {}, ())
 
 
 def test_one_client_is_given_the_order_of_ever(monkeypatch):
@@ -292,7 +292,7 @@ def test_what_is_told_of_the_start_is_what_the_servers_device_sees(up, monkeypat
 
     monkeypatch.setattr(HostClock, "to_remote", later)
     receipt = standing.run(ARMS[0], service, job, bursts=BURSTS, deadline_s=10.0, capture=1000)
-    assert (receipt.failed, receipt.contradictions) == ({}, ())
+    assert (receipt.failed, receipt.violations) == ({}, ())
     seen = first_packets(receipt.captures["server"], service.resolver_port)
     assert [len(each) for each in seen.values()] == [BURSTS, BURSTS]
     clients = receipt.proof["clients"]
@@ -317,7 +317,7 @@ def test_who_began_late_is_told(up, monkeypatch):
 
     monkeypatch.setattr(HostClock, "to_remote", later)
     receipt = standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
-    assert (receipt.failed, receipt.contradictions) == ({}, ())
+    assert (receipt.failed, receipt.violations) == ({}, ())
     words = [note.split() for note in receipt.notes if note.startswith("host client2 began a burst ")]
     assert [each[6:] for each in words] == [["ms", "after", "the", "first", "host"]]
     assert float(words[0][5]) > 100  # where the other one is held up itself, on a busy machine
@@ -386,7 +386,7 @@ def test_a_server_that_dies_in_a_series_costs_three_deadlines(up, monkeypatch, s
         role: 2 * each for role, each in made.items()
     }
     assert (receipt.attempted, sum(receipt.failed.values())) == (2 * sum(made.values()), 2 * sum(made.values()) - 4)
-    assert (receipt.rows, receipt.contradictions) == (4, ())
+    assert (receipt.rows, receipt.violations) == (4, ())
 
 
 def test_a_client_that_dies_is_named(up):
@@ -429,7 +429,7 @@ def test_who_sent_from_elsewhere_is_named(up, monkeypatch):
 
     monkeypatch.setattr(standing, "_expected", other)
     receipt = standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
-    assert receipt.contradictions == ("host client2: expected connections from 198.18.2.9, seen from 198.18.2.1",)
+    assert receipt.violations == ("host client2: expected connections from 198.18.2.9, seen from 198.18.2.1",)
     assert Counter(receipt.proof["sources"]) == {"198.18.0.1": 1, "198.18.2.1": 1}
 
 
@@ -447,7 +447,7 @@ def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatc
 
     monkeypatch.setattr(multi_client.SynchronisedRun, "_begun", noted)
     receipt = standing.run(ARMS[0], service, job, bursts=60, deadline_s=10.0)
-    assert (receipt.attempted, receipt.failed, receipt.contradictions) == (240, {}, ())
+    assert (receipt.attempted, receipt.failed, receipt.violations) == (240, {}, ())
     assert reported[0] == (0, 1, {"client": 1, "client2": 1})
     assert any(made < count for _, count, each in reported for made in each.values())
     clients = receipt.proof["clients"]

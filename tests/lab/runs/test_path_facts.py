@@ -7,7 +7,7 @@ import pytest
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.lab.inventory.tunnel_paths import paths
-from pytest_ipperf.lab.runs.path_facts import expected_path, run_violations
+from pytest_ipperf.lab.runs.path_facts import clients_violations, expected_path
 from pytest_ipperf.transports.base import CLIENT, SERVER
 
 
@@ -48,7 +48,7 @@ def test_each_client_is_expected_to_use_its_own_device_and_address():
     found = demanded(TUNNEL)
     assert [each.client for each in found.values()] == ["2001:db8:41::1", "2001:db8:41::3"]
     assert [each.devices[CLIENT]["tunnel"] for each in found.values()] == ["sit1", "sit3"]
-    assert run_violations(found, proof()) == []
+    assert clients_violations(found, proof()) == []
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_each_client_is_expected_to_use_its_own_device_and_address():
 def test_what_one_of_them_did_is_not_covered_by_the_others(changed, sentence):
     reported = proof()
     reported["clients"]["client2"] |= changed
-    assert run_violations(demanded(TUNNEL), reported) == [sentence]
+    assert clients_violations(demanded(TUNNEL), reported) == [sentence]
 
 
 def test_the_server_has_to_have_met_all_of_them_together():
     sentence = "expected at least 30 packets of protocol 41 received by the server, seen 18"
-    assert run_violations(demanded(TUNNEL), proof(**{"in": 18})) == [sentence]
+    assert clients_violations(demanded(TUNNEL), proof(**{"in": 18})) == [sentence]

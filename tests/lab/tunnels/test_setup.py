@@ -77,7 +77,7 @@ def inside(standing, role, *lines):
 def measured(standing, arm, service, work):
     assert standing.prove(arm, service, work)["contradictions"] == []
     receipt = standing.run(arm, service, work, bursts=2, deadline_s=10.0)
-    assert (receipt.failed, receipt.contradictions) == ({}, ())
+    assert (receipt.failed, receipt.violations) == ({}, ())
     return receipt.proof
 
 
@@ -125,7 +125,7 @@ def test_a_tunnel_whose_routes_lead_straight_to_the_native_path_is_invalid_in_wo
     receipt = standing.run(ARMS[2], service, work, bursts=2, deadline_s=10.0)
     assert (receipt.failed, receipt.rows) == ({}, 20)
     sent = receipt.proof["packets"]["ipv6"]
-    assert receipt.contradictions == (
+    assert receipt.violations == (
         f"expected no IPv6 packet outside the tunnel at the client, seen {sent} sent and 0 received",
         "expected at least 60 packets of protocol 41 sent by the client, seen 0",
         "expected at least 60 packets of protocol 41 received by the server, seen 0",
@@ -143,7 +143,7 @@ def test_answers_that_come_back_outside_the_tunnel_are_invalid_in_words(up):
     assert (receipt.failed, receipt.rows) == ({}, 20)
     received = receipt.proof["bare_ipv6"]["in"]
     assert received >= 40
-    assert receipt.contradictions == (
+    assert receipt.violations == (
         f"expected no IPv6 packet outside the tunnel at the client, seen 0 sent and {received} received",
         "expected at least 40 packets of protocol 41 received by the client, seen 0",
         "expected at least 40 packets of protocol 41 sent by the server, seen 0",
@@ -159,7 +159,7 @@ def test_a_native_arm_that_goes_through_the_tunnel_is_invalid_in_words(up):
         "expected a native route at the client, seen device ipperf-6in4 of type tunnel"
     ]
     receipt = standing.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
-    reported = [each for each in receipt.contradictions if each.startswith("expected no packet of protocol 41 at the ")]
+    reported = [each for each in receipt.violations if each.startswith("expected no packet of protocol 41 at the ")]
     assert {each.split(",")[0].rsplit(" ", 1)[1] for each in reported} == {"client", "router", "server"}
 
 

@@ -246,7 +246,7 @@ def test_devices_that_the_hosts_have_are_used_and_not_touched(hosts):
             for arm, carriers in CARRIERS.items():
                 assert standing.prove(arm, service, WORK)["contradictions"] == []
                 receipt = standing.run(arm, service, WORK, bursts=2, deadline_s=10.0)
-                assert (receipt.attempted, receipt.failed, receipt.contradictions) == (20, {}, ())
+                assert (receipt.attempted, receipt.failed, receipt.violations) == (20, {}, ())
                 assert carried(receipt.proof) == carriers
             assert hosts.state() == before
         assert hosts.state() == before

@@ -1,4 +1,4 @@
-"""The way in: whether an agent can be started, and how long that and a call take."""
+"""Access: whether an agent can be started, and how long that and a call take."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REMEDIES = {
 class WayIn(Check):
     """Without it nothing else of a host is known."""
 
-    topic = "way in"
+    topic = "access"
     rank = 0
 
     def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
