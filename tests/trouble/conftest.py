@@ -267,7 +267,7 @@ def _namespaces(pid: int) -> set[str]:
 def _copied(folder: Path, changes: Sequence[Change]) -> Path:
     """A copy of the package with the faulty servers in its registry, and these changes."""
     package = folder / "pytest_ipperf"
-    shutil.copytree(Path(pytest_ipperf.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(pytest_ipperf.__file__).parent, package, ignore=shutil.ignore_patterns("*.pyc.*"))
     for fault, protocols in _SHELF.items():
         for protocol in protocols:
             shutil.copy(_FAULTY, package / "servers" / f"{fault}_{protocol}.py")

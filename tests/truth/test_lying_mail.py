@@ -46,7 +46,7 @@ DESIGNS["quick"] = dataclasses.replace(DESIGNS["quick"], blocks=1, run_connectio
 def session(folder, kind, lie):
     """Return the exit status, the events of its journal, and what it printed."""
     package = folder / "site" / "pytest_ipperf"
-    shutil.copytree(Path(pytest_ipperf.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(pytest_ipperf.__file__).parent, package, ignore=shutil.ignore_patterns("*.pyc.*"))
     shutil.copy(LIARS, package / "agent" / "lying.py")
     (package / "servers" / "liar.py").write_text(SERVER.format(kind=kind, lie=lie))
     (folder / "test_mail.py").write_text(SUITE)

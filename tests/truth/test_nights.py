@@ -47,7 +47,7 @@ class Nights:
         self._folder = folder
         self._package = folder / "site" / "pytest_ipperf"
         source = Path(pytest_ipperf.__file__).parent
-        shutil.copytree(source, self._package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, self._package, ignore=shutil.ignore_patterns("*.pyc.*"))
         for name, text in (("test_nights.py", SUITE), ("conftest.py", SHORTER), ("pytest.ini", "[pytest]\n")):
             (folder / name).write_text(text)
 

@@ -98,7 +98,7 @@ def foremost() -> list[str]:
 def run_session(folder: Path, server: str, schedule: Schedule, seed: int, size: Mapping[str, int]) -> list[Found]:
     """A pytest session with that server and design quick, changed to that size; what was found of each cell."""
     package = folder / "site" / "pytest_ipperf"
-    shutil.copytree(Path(pytest_ipperf.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(pytest_ipperf.__file__).parent, package, ignore=shutil.ignore_patterns("*.pyc.*"))
     log_file = folder / "log.jsonl"
     text = SLOWER_SERVER.read_text().replace("@log@", str(log_file)).replace("@schedule@", json.dumps(schedule))
     (package / "servers" / f"{server}.py").write_text(text)

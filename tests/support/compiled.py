@@ -1,0 +1,24 @@
+"""Keep the package's bytecode as pytest wants it, for sessions that may write none: `python -m tests.support.compiled`.
+
+pytest rewrites the assertions of plugins, and keeps what came of it beside Python's own bytecode of the same module.
+"""
+
+import importlib
+import pkgutil
+import sys
+
+import pytest
+
+
+class _All:
+    @staticmethod
+    def pytest_cmdline_main() -> int:
+        package = importlib.import_module("pytest_ipperf")
+        for module in pkgutil.walk_packages(package.__path__, "pytest_ipperf."):
+            importlib.import_module(module.name)
+        return 0
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = False
+    sys.exit(pytest.main([], plugins=[_All()]))
