@@ -15,11 +15,11 @@ _ADMIN, _RAW = 12, 13  # linux/capability.h
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """`user`, whether it is `root`, may have `raw` sockets and may change the network (`admin`)."""
     del request
-    user, held = str(os.geteuid()), 0
+    user, capabilities = str(os.geteuid()), 0
     with suppress(KeyError):  # a user without a name
         user = pwd.getpwuid(os.geteuid()).pw_name
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
-            held = int(line.split()[1], 16)
-    may = {"raw": bool(held >> _RAW & 1), "admin": bool(held >> _ADMIN & 1)}
+            capabilities = int(line.split()[1], 16)
+    may = {"raw": bool(capabilities >> _RAW & 1), "admin": bool(capabilities >> _ADMIN & 1)}
     return {"user": user, "root": os.geteuid() == 0, **may}

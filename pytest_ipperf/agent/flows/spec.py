@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FlowSpec:
-    """The order of one run; plain values, as it travels. The same goes to both ends.
+    """Specification of one run; plain values, as it travels. The same goes to both ends.
 
     `source` and `address` are the arm's literal addresses of client and server; an empty source leaves the choice to
     the kernel. The far end takes a port of `ports`. `factors` are the protocol's own, by name, all of them.

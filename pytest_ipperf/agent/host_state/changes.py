@@ -58,7 +58,7 @@ class Changes:
             yield
         except Exception as error:
             if len(self._notes) > kept and str(error) not in {SILENT, _KILLED}:
-                with contextlib.suppress(LabError):  # what it cannot undo is told at the end
+                with contextlib.suppress(LabError):  # what it cannot undo is reported at the end
                     self._ask({"request": "back", "keep": kept})
                     self._notes[kept:] = [{**note, "undo": []} for note in self._notes[kept:]]
             raise

@@ -2,7 +2,7 @@
 
 It is an abstract Unix socket: its name belongs to the host's network namespace, it is shared by all users, it dies
 with its holder however that ends, and the kernel itself tells who holds it. No file can be left behind. Since when and
-for whom it is held stands in the names of further such sockets, which the kernel lists to everyone: so it is told for
+for whom it is held stands in the names of further such sockets, which the kernel lists to everyone: so it is known for
 a holder that has been stopped, too.
 """
 
@@ -38,12 +38,12 @@ class Lease:
     """Held from a successful `acquire` until `release`.
 
     `owner` names the job: where two hosts of its testbed are one machine, the second finds the lease in its own hands.
-    What comes after its first line is told to those who ask: from where it was ordered, and by which command.
+    What comes after its first line is shown to those who ask: from where it was started, and by which command.
     """
 
     def __init__(self, owner: str, name: str = _NAME) -> None:
         self._name = name
-        ident, _, self._ordered = owner.partition("\n")
+        ident, _, self._purpose = owner.partition("\n")
         self._mark = f"{name}.{ident}"
         self._socks: list[socket.socket] = []
 
@@ -64,8 +64,8 @@ class Lease:
                 raise
             return bool(_peer(self._mark))
         self._bind(self._mark)
-        with contextlib.suppress(OSError):  # what is not told is no reason not to measure
-            for piece in _pieces(self._name, f"{_awake_s():.0f}\n{self._ordered}"):
+        with contextlib.suppress(OSError):  # what is not shown is no reason not to measure
+            for piece in _pieces(self._name, f"{_awake_s():.0f}\n{self._purpose}"):
                 self._bind(piece)
         return True
 
@@ -136,22 +136,22 @@ def _advertised(name: str, holder: tuple[int, int]) -> tuple[float | None, str]:
     for (_, count), parts in found.items():
         with contextlib.suppress(ValueError):
             text = base64.urlsafe_b64decode("".join(parts[number] for number in sorted(parts)))
-            since, _, ordered = text.decode(errors="ignore").partition("\n")
+            since, _, purpose = text.decode(errors="ignore").partition("\n")
             if len(parts) == count and 0 <= float(since) <= _awake_s() + _ROUNDED_S:
-                return float(since), ordered
+                return float(since), purpose
     return None, ""
 
 
-def _described(peer: tuple[int, int], since_s: float | None, ordered: str) -> str:
+def _described(peer: tuple[int, int], since_s: float | None, purpose: str) -> str:
     pid, uid = peer
     text = f"process {pid} of user {uid}" if pid > 0 else "a process that cannot be seen from here"
     if since_s is not None:
         text += f" since {_clock(since_s)}"
     with contextlib.suppress(OSError, ValueError):
-        ordered = ordered or Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        purpose = purpose or Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         if since_s is None and (found := process_of(pid)):  # a holder of another version: what the kernel knows
             text += f", running since {_clock(found.started_ticks / os.sysconf('SC_CLK_TCK'))}"
-    shown = "".join(each if each.isprintable() else " " for each in ordered.strip())
+    shown = "".join(each if each.isprintable() else " " for each in purpose.strip())
     shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
     return f"{text} ({shown})" if shown else text
 

@@ -16,13 +16,17 @@ from pytest_ipperf.core.portable.errors import LabError
 _GOES_S, _POLL_S = 1.0, 0.02
 
 
-def repair(swept: int, *, everything: bool) -> list[str]:
+def repair(removed_folders: int, *, everything: bool) -> list[str]:
     """Remove and end what is beyond doubt left of this user's, then clear marks; say what was done.
 
-    `swept`: the number of private folders already removed. With `everything` marks are cleared also of what only a
-    person can tell to be in order.
+    `removed_folders`: how many private folders were removed before. With `everything` marks are cleared also of what
+    only a person can judge.
     """
-    done = [f"removed {swept} private folder{'s' if swept > 1 else ''}, left by agents that are gone"] if swept else []
+    done = (
+        [f"removed {removed_folders} private folder{'s' if removed_folders > 1 else ''}, left by agents that are gone"]
+        if removed_folders
+        else []
+    )
     return [*done, *(said for mark in all_marks() for said in _mark(mark, everything=everything))]
 
 
@@ -32,7 +36,7 @@ def _mark(mark: DirtyMark, *, everything: bool) -> list[str]:
         for note in mark.notes:
             if "process" in note and _killed(*note["process"]):
                 done.append(f"killed process {note['process'][0]}, a server that had been left")
-            with contextlib.suppress(LabError):  # what stays is told with the facts
+            with contextlib.suppress(LabError):  # what stays is among the facts
                 if "folder" in note and remove_abandoned(Path(note["folder"])):
                     done.append(f"removed {note['folder']}")
     try:

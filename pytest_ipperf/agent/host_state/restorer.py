@@ -241,14 +241,14 @@ def _answer(helper: RollbackHelper, request: dict[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = getattr(helper, request.pop("request"))(request)
     except LabError as error:
         answer = {"error": str(error)}
-    except Exception as error:  # noqa: BLE001 - what broke here is told there, and what was done is still undone
+    except Exception as error:  # noqa: BLE001 - what broke here is reported there, and what was done is still undone
         place = traceback.extract_tb(error.__traceback__)[-1]
         answer = {"error": f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"}
     return {**answer, "number": number}
 
 
 def main() -> None:
-    """Takes orders from standard input, a line of JSON each, until it ends; then undoes what is left."""
+    """Serve requests from standard input, a line of JSON each, until it ends; then undoes what is left."""
     if os.fork():
         os._exit(0)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):

@@ -28,16 +28,16 @@ _HALF = re.compile(r"new-[0-9a-f]{16}")
 
 
 class Cache:
-    """One user's alone. `folder` is where it is or would be, empty where it can be nowhere; `room` is a part of it.
+    """One user's alone. `folder` is where it is or would be, empty where it can be nowhere; `section` is a part of it.
 
     `note` says why one that is there is not used, in a sentence that follows the host's name; else it is empty. Entries
     are verified each time that they are taken, and appear under their names complete or not at all.
     """
 
-    def __init__(self, room: str = "") -> None:
+    def __init__(self, section: str = "") -> None:
         place = next(_places(), "")
-        self._parents = [place, f"{place}/{NAME}"] if room else [place]
-        self.folder = "/".join(filter(None, (place, NAME, room))) if place else ""
+        self._parents = [place, f"{place}/{NAME}"] if section else [place]
+        self.folder = "/".join(filter(None, (place, NAME, section))) if place else ""
         self.note = ""
         with contextlib.suppress(OSError), self._opened():
             pass  # for the note
@@ -154,11 +154,11 @@ def _places() -> Iterator[str]:
     with contextlib.suppress(KeyError):  # a user without a name
         homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
     for place in (os.environ.get("XDG_CACHE_HOME", ""), *(f"{home}/.cache" for home in homes)):
-        if place.startswith("/") and _own(Path(place)):
+        if place.startswith("/") and _is_users_own(Path(place)):
             yield place
 
 
-def _own(place: Path) -> bool:
+def _is_users_own(place: Path) -> bool:
     """Whether it is this user's, or would be if it were made."""
     for path in (place, place.parent):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):

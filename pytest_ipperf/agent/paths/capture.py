@@ -46,7 +46,7 @@ class Capture:
             attach(sock, self._filter())
             if _hardware(device) == _LOOPBACK:  # else all would be there twice, sent and received
                 sock.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
-            self._ring = stack.enter_context(self._laid(sock))
+            self._ring = stack.enter_context(self._map_ring(sock))
             sock.bind((device, _ETH_P_ALL))
             self._stack = stack.pop_all()
 
@@ -61,7 +61,7 @@ class Capture:
             (RETURN, 0, 0, 0),
         ]
 
-    def _laid(self, sock: socket.socket) -> mmap.mmap:
+    def _map_ring(self, sock: socket.socket) -> mmap.mmap:
         self._frame_bytes = 1 << (_HEADERS_BYTES + self._snap_bytes - 1).bit_length()
         block_bytes = max(mmap.PAGESIZE, self._frame_bytes)
         blocks = -(-self._packets * self._frame_bytes // block_bytes)

@@ -29,8 +29,8 @@ _STAMP = struct.Struct("ll")
 _LEAST = 30  # datagrams after the first bucketful
 _LASTS_S = 0.02
 _QUEUE_S = 0.015  # less than a shaped queue may hold
-_KEPT_BYTES = 4096  # at most, of kernel memory for a datagram of an Ethernet's size that waits to be read
-_SENT_BYTES = 2304  # for one that waits to be sent
+_RECEIVE_BYTES = 4096  # at most, of kernel memory for a datagram of an Ethernet's size that waits to be read
+_SEND_BYTES = 2304  # for one that waits to be sent
 _WARM_S = 0.02
 _SILENCE_S = 0.5
 _BUSY_S = 10.0
@@ -38,8 +38,8 @@ _BUSY_S = 10.0
 
 def length(rate: float, wire_bytes: int) -> tuple[int, int]:
     """How many datagrams make a train on a path of that rate in bit/s, and how many of them may wait at the sender."""
-    held = int((rate * _QUEUE_S / 8 + BUCKET_BYTES / 2) / wire_bytes)
-    return min(2000, max(60, int(rate * _LASTS_S / 8 / wire_bytes))), min(180, max(4, held))
+    backlog = int((rate * _QUEUE_S / 8 + BUCKET_BYTES / 2) / wire_bytes)
+    return min(2000, max(60, int(rate * _LASTS_S / 8 / wire_bytes))), min(180, max(4, backlog))
 
 
 def rate_bit_s(stamps_ns: list[int], wire_bytes: int) -> float | None:
@@ -77,7 +77,7 @@ class TrainReceiver:
             self._sock.close()
             raise LabError(f"no train can be received on {address}: {error.strerror}") from error
         self._sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        set_buffer_size(self._sock, socket.SO_RCVBUF, datagrams * _KEPT_BYTES // 2)
+        set_buffer_size(self._sock, socket.SO_RCVBUF, datagrams * _RECEIVE_BYTES // 2)
         self.port: int = self._sock.getsockname()[1]
 
     def stamps_ns(self, ident: int, datagrams: int) -> list[int]:
@@ -117,7 +117,7 @@ def send_train(
     """
     six = ":" in destination[0]
     with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, backlog * _SENT_BYTES // 2)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, backlog * _SEND_BYTES // 2)
         sock.setsockopt(*((socket.IPPROTO_IPV6, 23, 2) if six else (socket.IPPROTO_IP, 10, 2)))  # never in fragments
         sock.settimeout(_BUSY_S)
         try:

@@ -141,7 +141,7 @@ def route(destination: str, source: str = "", arrives: str = "") -> dict[str, An
         "gateway": socket.inet_ntop(family, found[_RTA_GATEWAY]) if _RTA_GATEWAY in found else "",
         "source": socket.inet_ntop(family, found[_RTA_PREFSRC]) if _RTA_PREFSRC in found else "",
         "mtu": _mtu(device, family),
-        "type": _about(device, _SIOCGIFHWADDR, "H"),
+        "type": _device_ioctl(device, _SIOCGIFHWADDR, "H"),
         "path_mtu": struct.unpack("=I", metrics.get(_RTAX_MTU, bytes(4)))[0],
         "mss": struct.unpack("=I", metrics.get(_RTAX_ADVMSS, bytes(4)))[0],
     }
@@ -149,12 +149,12 @@ def route(destination: str, source: str = "", arrives: str = "") -> dict[str, An
 
 def _mtu(device: str, family: int) -> int:
     """That of a device, which may have a smaller one for IPv6 (RFC 4861, section 4.6.4)."""
-    mtu = _about(device, _SIOCGIFMTU, "i")
+    mtu = _device_ioctl(device, _SIOCGIFMTU, "i")
     own = Path(f"/proc/sys/net/ipv6/conf/{device}/mtu")
     return min(mtu, int(own.read_text())) if family == socket.AF_INET6 and own.exists() else mtu
 
 
-def _about(device: str, request: int, form: str) -> int:
+def _device_ioctl(device: str, request: int, form: str) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         answer = fcntl.ioctl(sock, request, struct.pack("16s", device.encode()) + bytes(24))
     value: int = struct.unpack_from(form, answer, 16)[0]
@@ -181,13 +181,13 @@ def fits(resolver: str, port: int, name: str, packet_bytes: int) -> str:
     if not six and packet_bytes > 65535:
         return "too big"
     rtype = dns.record_type(6 if six else 4)
-    found = _probed(resolver, port, dns.query(name, rtype, 1, size=packet_bytes - headers))
-    if found == "no answer" and _probed(resolver, port, dns.query(name, rtype, 2)) == "no answer":
+    found = _probe(resolver, port, dns.query(name, rtype, 1, size=packet_bytes - headers))
+    if found == "no answer" and _probe(resolver, port, dns.query(name, rtype, 2)) == "no answer":
         return "silence"
     return found
 
 
-def _probed(resolver: str, port: int, query: bytes) -> str:
+def _probe(resolver: str, port: int, query: bytes) -> str:
     six = ":" in resolver
     with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM) as sock:
         if six:
@@ -205,7 +205,7 @@ def _probed(resolver: str, port: int, query: bytes) -> str:
             except OSError as error:
                 if error.errno == errno.EMSGSIZE:
                     return "too big"
-                if error.errno in _NO_ANSWER:  # told at once, unlike silence, which has been waited for
+                if error.errno in _NO_ANSWER:  # known at once, unlike silence, which has been waited for
                     time.sleep(_PROBE_WAIT_S)
                 elif not isinstance(error, TimeoutError):
                     raise

@@ -30,10 +30,10 @@ class Agent:
     """Map the name of each RPC method to its handler, from the classes in `agent/rpc/handlers/`."""
 
     def __init__(self, stack: contextlib.ExitStack, code_fd: int, channel: Channel) -> None:
-        swept = remove_stale()  # what earlier agents left that were killed
+        removed_folders = remove_stale()  # what earlier agents left that were killed
         folder = stack.enter_context(private_folder())
         counters = stack.enter_context(contextlib.closing(RunCounters()))
-        context = AgentContext(stack, code_fd, channel, folder, Packages(folder), counters, swept)
+        context = AgentContext(stack, code_fd, channel, folder, Packages(folder), counters, removed_folders)
         groups = [HANDLERS[name](context) for name in HANDLERS]
         self._handlers = {
             name: getattr(group, name) for group in groups for name in vars(type(group)) if name[0] != "_"

@@ -92,7 +92,7 @@ class Assembler:
         """Calls one of the kernel's helpers (bpf-helpers(7)) by its number."""
         self._emit(_CALL, imm=helper)
 
-    def leave(self) -> None:
+    def exit(self) -> None:
         """Ends with R0 as the verdict."""
         self._emit(_EXIT)
 

@@ -75,7 +75,7 @@ def encap(rules: EncapsulationRules, underlay: int) -> bytes:
     for register in (R2, R3, R4):
         a.compute(register, "=", 0)
     a.call(_REDIRECT_NEIGH)  # by the kernel's own IPv4 route and neighbour
-    a.leave()
+    a.exit()
     _end(a, "drop", _DROP)
     return a.code()
 
@@ -185,7 +185,7 @@ def decap(rules: EncapsulationRules, carrier: int) -> bytes:
     a.compute32(R1, "=", carrier)
     a.compute(R2, "=", _INGRESS)
     a.call(_REDIRECT)
-    a.leave()
+    a.exit()
     _end(a, "drop", _DROP)
     _end(a, "next", _NEXT)
     return a.code()
@@ -291,7 +291,7 @@ def _bytes(a: Assembler, offset: int, length: int, at: int) -> None:
 def _end(a: Assembler, label: str, verdict: int) -> None:
     a.label(label)
     a.compute(R0, "=", verdict)
-    a.leave()
+    a.exit()
 
 
 def _number(packed: bytes) -> int:

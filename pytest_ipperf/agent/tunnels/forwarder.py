@@ -56,24 +56,24 @@ class Forwarder:
             self._outside.connect((end.remote, 0))  # the kernel gives it nothing of others
         self._inside.bind((device, _ETH_P_IPV6))
 
-    def leave(self, peers: str) -> None:
-        """Leaves what comes from these addresses to the configured tunnels that they are the peers of."""
+    def exclude(self, peers: str) -> None:
+        """Exclude packets from these addresses, which are for the configured tunnels with these peers."""
         self._others |= {socket.inet_aton(peer) for peer in peers.split()}
         _spare(self._outside, self._others)  # they come in copies
 
-    def serve(self, orders: int) -> None:
-        """Forwards until `orders` is at its end; what is read there is given to `leave`."""
+    def serve(self, control: int) -> None:
+        """Forward until `control` is at its end; what is read there is given to `exclude`."""
         steps = {self._inside.fileno(): self._outwards(), self._outside.fileno(): self._inwards()}
         poll = select.poll()
-        for descriptor in (orders, *steps):
+        for descriptor in (control, *steps):
             poll.register(descriptor, select.POLLIN)
         while True:
             for descriptor, _ in poll.poll():
-                if descriptor != orders:
+                if descriptor != control:
                     with contextlib.suppress(BlockingIOError):
                         steps[descriptor]()
-                elif said := os.read(orders, _READ_BYTES):
-                    self.leave(said.decode())
+                elif said := os.read(control, _READ_BYTES):
+                    self.exclude(said.decode())
                 else:
                     return
 
@@ -120,7 +120,7 @@ def _spare(sock: socket.socket, sources: Collection[bytes]) -> None:
 
 
 def main() -> None:
-    """Its order stands in its arguments: the process that it belongs to, then `Forwarder`'s."""
+    """Run the forwarder; its last argument has the process that it belongs to, then `Forwarder`'s."""
     parent, end, device, mac = json.loads(sys.argv[-1])
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the signal was set

@@ -67,7 +67,7 @@ def _way(prefix: str, hop: str, device: str) -> list[str]:
 
 
 def _forward(changes: Changes) -> None:
-    """Makes the host forward IPv6, on every device, and keeps the routes that routers have told it.
+    """Makes the host forward IPv6, on every device, and keeps the routes that routers have advertised.
 
     A host that forwards drops them, and hears no routers any more, except on devices with `accept_ra` 2 (Linux,
     Documentation/networking/ip-sysctl.rst).

@@ -262,7 +262,7 @@ class AgentClient:
             self._reap()
 
     def _reap(self) -> None:
-        """Sees that an agent on another machine is gone which did not answer; on one out of reach its leash does it."""
+        """Make sure that a remote agent is gone which did not answer; out of reach its watchdog ends it."""
         way = ACCESS_METHODS[self.host.way]
         if isinstance(way, RemoteAccessMethod):
             _run(way.asking(self.host.settings, self._entry, _REAP.format(**self._hello, grace_s=_GRACE_S)))

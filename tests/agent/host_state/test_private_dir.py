@@ -1,4 +1,4 @@
-"""Private folders: made, locked, removed, swept."""
+"""Private folders: made, locked, removed, and removed once stale."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ def test_is_gone_after_an_error(tmp_path):
 
 def test_is_held_until_it_is_gone(tmp_path, monkeypatch):
     """Another remover at the same time would make its owner fail."""
-    swept = []
+    removed_stale = []
     removed = shutil.rmtree
 
     def slowly(path, **settings):
         _age(path.parent, 60)
-        swept.append(remove_stale())
+        removed_stale.append(remove_stale())
         removed(path, **settings)
 
     with private_folder() as folder:
         (folder / "data").mkdir()
         monkeypatch.setattr(shutil, "rmtree", slowly)
-    assert swept == [0]
+    assert removed_stale == [0]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""What a doctor puts in order by himself."""
+"""Repair of what earlier measurements have left."""
 
 from __future__ import annotations
 

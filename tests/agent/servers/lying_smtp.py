@@ -69,10 +69,10 @@ LIARS: dict[str, type[LyingPostfix | LyingAiosmtpd]] = {"postfix": LyingPostfix,
 
 def main(lie: str, config: str) -> None:
     """Serve until SIGTERM."""
-    result = json.loads(config)
-    keep = LyingKeep(result["folder"], lie)
+    settings = json.loads(config)
+    keep = LyingKeep(settings["folder"], lie)
     aiosmtpd.Keep = lambda _: keep  # type: ignore[assignment, misc]
-    asyncio.run(aiosmtpd._serve(**result))
+    asyncio.run(aiosmtpd._serve(**settings))
 
 
 if __name__ == "__main__":

@@ -196,7 +196,7 @@ def test_what_the_ethernet_frame_meant_for_another_is_left(programs):
 def test_a_program_that_the_kernel_refuses_is_an_error_with_its_words():
     wrong = bpf_assembler.Assembler()
     wrong.combine(bpf_assembler.R0, "=", bpf_assembler.R9)
-    wrong.leave()
+    wrong.exit()
     with pytest.raises(OSError, match="R9 !read_ok"):
         bpf_assembler.load(wrong.code(), "wrong")
 
@@ -207,7 +207,7 @@ def test_instructions_are_those_of_the_standard():
     made.jump("end", bpf_assembler.R1, "!=", 0xFFFF0000)
     made.load(bpf_assembler.HALF, bpf_assembler.R2, bpf_assembler.STACK, -8)
     made.label("end")
-    made.leave()
+    made.exit()
     assert made.code().hex(" ", 8) == "b7010000ffffffff 560101000000ffff 69a2f8ff00000000 9500000000000000"
 
 

@@ -91,7 +91,7 @@ class UnpacedSender:
                 elif error.errno in _NO_ROOM:
                     refused += 1
                 elif error.errno == errno.EMSGSIZE and sent > too_large_at:
-                    too_large_at = sent  # the kernel tells once what a router has told it, and then sends fragments
+                    too_large_at = sent  # the kernel reports once what a router has reported, and then sends fragments
                 else:
                     raise
             now = time.monotonic_ns()

@@ -16,7 +16,7 @@ class AgentContext:
     """Resources of an agent from its start on.
 
     `stack` is undone when it ends. `code_fd` is an open file with its packed code. `folder` is its private one, and
-    `swept` how many of agents that were killed it has removed.
+    `removed_folders` how many of agents that were killed it has removed.
     """
 
     stack: contextlib.ExitStack
@@ -25,7 +25,7 @@ class AgentContext:
     folder: Path
     packages: Packages
     counters: RunCounters
-    swept: int
+    removed_folders: int
 
 
 class Handlers:

@@ -25,7 +25,7 @@ class FactHandlers(Handlers):
 
     def repair(self, everything: bool) -> list[str]:  # noqa: FBT001 - RPC methods have positional arguments only
         """Puts in order what earlier measurements have left; what was done, in sentences."""
-        return repair(self._context.swept, everything=everything)
+        return repair(self._context.removed_folders, everything=everything)
 
     def reachability_listen(self, address: str, ports: tuple[int, int]) -> int:
         """Answer reachability probes from now on, on a free port; return the port."""

@@ -38,7 +38,7 @@ class PackageHandlers(Handlers):
 
         These are private folders whose agents are gone. `note` as of `cache`.
         """
-        return {**self._context.packages.forget(), "folders": self._context.swept}
+        return {**self._context.packages.forget(), "folders": self._context.removed_folders}
 
 
 handlers = PackageHandlers

@@ -75,13 +75,13 @@ class ServerHandlers(Handlers):
         return {"busy": busy, "dead": dead, **counters.packets(), **since}
 
     def reserve_space(self, handing: dict[str, Any]) -> None:
-        """Prepare a server for a run of `HandingOver`; see `accepting.make_room`."""
+        """Prepare a server for a run of `ExpectedMail`; see `accepted_mail.reserve_space`."""
         spec = ExpectedMail(**handing)
         instance = self._instances[spec.server]
         reserve_space(instance.recipe, instance.site, spec)
 
     def check_accepted(self, handed: dict[str, Any]) -> dict[str, Any]:
-        """Return the `Acceptance` of a run of `HandedOver`; see `accepting.look`."""
+        """Return the `Acceptance` of a run of `QueuedMail`; see `accepted_mail.check_accepted`."""
         spec = QueuedMail(**handed)
         instance = self._instances[spec.server]
         return dataclasses.asdict(check_accepted(instance.recipe, instance.site, spec))

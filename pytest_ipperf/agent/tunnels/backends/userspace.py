@@ -88,10 +88,10 @@ def _started(end: TunnelEndpoint, far: str) -> subprocess.Popen[bytes]:
     # Where the code has travelled, it lies in an open file of this process.
     code = Path(pytest_ipperf.__file__).parents[1]
     travelled = (int(code.name),) if code.parent == Path("/proc/self/fd") else ()
-    order = json.dumps([os.getpid(), asdict(end), far, _MAC.hex()])
+    argument = json.dumps([os.getpid(), asdict(end), far, _MAC.hex()])
     try:
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _START, str(code), "pytest-ipperf-forwarder", order],
+            [sys.executable, "-I", "-S", "-c", _START, str(code), "pytest-ipperf-forwarder", argument],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
