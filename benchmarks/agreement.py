@@ -4,7 +4,7 @@
 
 The path goes through a router with a token bucket of 100 Mbit/s on its egress, a burst of 32 kB and a queue of 150 kB.
 Each round of a case (IP version, size, offered Mbit/s of payload) lasts a few seconds, in which every tool sends once,
-in random order, into an empty queue. tcpdump sees both ends, puts fragments together, and tells the `wire` figures of
+in random order, into an empty queue. tcpdump sees both ends, puts fragments together, and gives the `wire` figures of
 each tool's own stream: payload between its first arrival and its last, datagrams that left and never were whole at the
 other end, and jitter between the kernel's stamps. All are medians of the rounds. A tool agrees where in each round its
 throughput is within 2 % of its wire's, and its loss within 0.2 points. `foreign` is how many processors others had.
@@ -123,10 +123,10 @@ class Bench:
             argv = ["iperf3", "-u", "-c", ROUTED[case.ipver], "-p", str(port), "-t", str(self.seconds), "-l"]
             rate = ["-b", f"{case.offered_bit_s:.0f}", "--pacing-timer", "100", "-w", "2M"]
             self.place.near.run(*argv, str(case.size), *rate)
-            told = json.loads(server.ended().said)["end"]["sum"]
-        received = told["packets"] - told["lost_packets"]
-        bit_s = 8 * case.size * received / told["seconds"]
-        return Said(bit_s, told["lost_percent"] / 100, told["jitter_ms"] / 1e3, [port])
+            summed = json.loads(server.ended().said)["end"]["sum"]
+        received = summed["packets"] - summed["lost_packets"]
+        bit_s = 8 * case.size * received / summed["seconds"]
+        return Said(bit_s, summed["lost_percent"] / 100, summed["jitter_ms"] / 1e3, [port])
 
     def ditg(self, case: Case) -> Said:
         """What its decoder makes of its receiver's log."""
@@ -136,9 +136,9 @@ class Bench:
             argv = ["ITGSend", "-a", ROUTED[case.ipver], "-Sdp", str(control), "-rp", str(port), "-T", "UDP", "-poll"]
             argv += ["-c", str(case.size), "-C", f"{packets_s:.3f}", "-t", str(1000 * self.seconds)]
             self.place.near.run(*argv, "-x", log, "-l", f"{self.folder}/sender.log")
-        told = self.place.near.run("ITGDec", log, fails=True)
-        bit_s, loss = told.number(r"Average bitrate += +([\d.]+)"), told.number(r"dropped += +\d+ \(([\d.]+) %")
-        return Said(1e3 * bit_s, loss / 100, told.number(r"Average jitter += +([\d.]+)"), [port], mean=True)
+        output = self.place.near.run("ITGDec", log, fails=True)
+        bit_s, loss = output.number(r"Average bitrate += +([\d.]+)"), output.number(r"dropped += +\d+ \(([\d.]+) %")
+        return Said(1e3 * bit_s, loss / 100, output.number(r"Average jitter += +([\d.]+)"), [port], mean=True)
 
 
 def wire(case: Case, said: Said, left: Capture, came: Capture) -> Wire:
@@ -175,8 +175,8 @@ class Found:
     def cells(self) -> Iterator[str]:
         """A row's."""
         for one, other in (("throughput_bit_s", 1e6), ("loss", 1e-2), ("jitter_s", 1e-6)):
-            for told in (self.said, self.wire):
-                yield f"{statistics.median(getattr(each, one) for each in told) / other:.2f}"
+            for measured in (self.said, self.wire):
+                yield f"{statistics.median(getattr(each, one) for each in measured) / other:.2f}"
 
     def agrees(self) -> Iterator[str]:
         """What does not."""
@@ -198,7 +198,10 @@ def one_round(bench: Bench, case: Case, tools: Mapping[str, Callable[[Case], Sai
         for name in interleaved(list(tools), 1, seed):
             place.settle()
             said[name] = foreign(partial(tools[name], case))
-    return {name: Found([told], [wire(case, told, left, came)], [others]) for name, (told, others) in said.items()}
+    return {
+        name: Found([reported], [wire(case, reported, left, came)], [others])
+        for name, (reported, others) in said.items()
+    }
 
 
 def show_case(case: Case, found: Mapping[str, Found], seconds: float) -> None:
@@ -280,7 +283,7 @@ def main() -> None:
     enter()
     tools = have("iperf3", "D-ITG")
     machine(*tools, "tcpdump")
-    offered, sizes = ([int(each) for each in told.split(",")] for told in (asked.offered, asked.size))
+    offered, sizes = ([int(each) for each in listed.split(",")] for listed in (asked.offered, asked.size))
     cases = [Case(ipver, size, rate * 1e6) for size in sizes for rate in offered for ipver in (4, 6)]
     with arena() as place, ends(place.near, place.far) as both, tempfile.TemporaryDirectory() as folder:
         place.shape()

@@ -98,12 +98,12 @@ class Host:
     @contextlib.contextmanager
     def running(self, *argv: str, port: int = 0) -> Iterator[Running]:
         """A command while it runs, from the moment at which it listens on a port; it is killed if it does not end."""
-        with tempfile.TemporaryFile("w+", errors="replace") as told:
+        with tempfile.TemporaryFile("w+", errors="replace") as output:
             process = subprocess.Popen(
                 [*self.words(), *argv],
-                stdin=subprocess.DEVNULL, stdout=told, stderr=told, env={**os.environ, "PATH": SEARCH},
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, "PATH": SEARCH},
             )  # fmt: skip
-            running = Running(process, told)
+            running = Running(process, output)
             try:
                 if port:
                     running.listens(port)
@@ -133,10 +133,10 @@ class Done:
 class Running:
     """A program that runs and speaks into a file, so that nobody has to listen."""
 
-    def __init__(self, process: subprocess.Popen[bytes], told: IO[str]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], output: IO[str]) -> None:
         self.status: int | None = None
         self._process = process
-        self._told = told
+        self._output = output
         self._cpu_s = 0.0
 
     def listens(self, port: int) -> None:
@@ -169,7 +169,7 @@ class Running:
         return Done(self._all(), self._cpu_s)
 
     def stop(self, signal: int = 15) -> Done:
-        """What there is when it has been told to end."""
+        """End the process, and return its output."""
         if not self._gone():
             self._process.send_signal(signal)
             until = time.monotonic() + READY_S
@@ -189,8 +189,8 @@ class Running:
         return self.status is not None
 
     def _all(self) -> str:
-        self._told.seek(0)
-        return self._told.read()
+        self._output.seek(0)
+        return self._output.read()
 
 
 # --- the arena --------------------------------------------------------------------------------------------------------
@@ -215,8 +215,8 @@ class Arena:
         """Waits until the far host holds no fragment of an earlier trial."""
         until = time.monotonic() + READY_S
         while time.monotonic() < until:
-            told = "".join(Path(f"/proc/{self.far.pid}/net/sockstat{six}").read_text("ascii") for six in ("", "6"))
-            if all(int(held) == 0 for held in re.findall(r"^FRAG6?: inuse (\d+)", told, re.MULTILINE)):
+            output = "".join(Path(f"/proc/{self.far.pid}/net/sockstat{six}").read_text("ascii") for six in ("", "6"))
+            if all(int(held) == 0 for held in re.findall(r"^FRAG6?: inuse (\d+)", output, re.MULTILINE)):
                 return
             time.sleep(0.05)
 

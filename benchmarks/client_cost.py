@@ -54,9 +54,9 @@ from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 spec = LoadSpec(**ast.literal_eval(sys.argv[1]))
 load(spec)  # as in an epoch: a warm-up first
-told = load(spec)
-assert not told["failed"], told["failed"]
-print(told["cpu_s"] / told["attempted"])
+result = load(spec)
+assert not result["failed"], result["failed"]
+print(result["cpu_s"] / result["attempted"])
 """
 INSIDE = "IPPERF_CLIENT_COST_INSIDE"
 PREPARE = """
@@ -212,8 +212,8 @@ def compare(task: Task, rounds: int) -> None:
 
 
 def _spread(values: Sequence[float], digits: int) -> str:
-    told = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
-    return "{} [{} .. {}]".format(*told)
+    texts = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
+    return "{} [{} .. {}]".format(*texts)
 
 
 def measure(protocol: str, levels: Sequence[int], rounds: int, cpus: Sequence[int]) -> None:

@@ -38,7 +38,7 @@ DEADLINE_S = 1.0
 
 @dataclass(frozen=True)
 class Flown:
-    """One run of ours: its outcome, and each end's processor time from the order's arrival to the answer's leaving."""
+    """One run of ours: its outcome, and each end's processor time from a call's arrival to its result's departure."""
 
     outcome: RunData
     notes: tuple[str, ...]
@@ -79,8 +79,8 @@ class Ends:
         )  # fmt: skip
         listening = _asked(self.far, asdict(spec))
         near = _asked(self.near, {**asdict(spec), "far": listening})
-        far = _asked(self.far, near["told"])
-        one, other = _report(near["told"]), _report(far["told"])
+        far = _asked(self.far, near["report"])
+        one, other = _report(near["report"]), _report(far["report"])
         outcome = RunData(
             attempted=one.attempted + other.attempted,
             failed=one.failed | other.failed,
@@ -132,7 +132,7 @@ def near_end(spec: Mapping[str, Any]) -> dict[str, Any]:
     """One run."""
     flow, before_s = FlowSpec(**spec), _cpu_s()
     report = ENGINES[flow.engine].near(flow, lambda: None)
-    return {"told": _plain(report), "cpu_s": _cpu_s() - before_s}
+    return {"report": _plain(report), "cpu_s": _cpu_s() - before_s}
 
 
 class FarHost:
@@ -153,7 +153,7 @@ class FarHost:
         assert self._far, "it does not listen"
         try:
             report = self._far.finish(_report(spec))
-            return {"told": _plain(report), "cpu_s": _cpu_s() - self._before_s}
+            return {"report": _plain(report), "cpu_s": _cpu_s() - self._before_s}
         finally:
             self._far.close()
             self._far = None

@@ -53,10 +53,10 @@ class Bench:
         with self.place.far.running("iperf3", "-s", "-1", "-p", str(port), port=port) as server:
             argv = ["iperf3", "-u", "-b", "0", "-c", ADDRESS, "-p", str(port), "-t", str(self.seconds), "-J"]
             done, other = self.place.near.run(*argv, "-l", str(self.size)), server.ended()
-        told = json.loads(done.said)
-        sent = sum(each["sum"]["packets"] for each in told["intervals"])
-        seconds = sum(each["sum"]["seconds"] for each in told["intervals"])
-        summed = told["end"]["sum"]
+        document = json.loads(done.said)
+        sent = sum(each["sum"]["packets"] for each in document["intervals"])
+        seconds = sum(each["sum"]["seconds"] for each in document["intervals"])
+        summed = document["end"]["sum"]
         return _figures(sent, summed["packets"] - summed["lost_packets"], seconds, (done.cpu_s, other.cpu_s))
 
     def netperf(self) -> Sequence[float]:

@@ -2,7 +2,7 @@
 
     python benchmarks/paths.py [--rate 100mbit] [--rounds 7] [--seconds 1] [--testbed lab,pair] [--backend auto]
 
-IPv4, IPv6, 6in4 and ISATAP stand at once. In each round iperf3 sends once on every path, in random order, and ping asks
+IPv4, IPv6, 6in4 and ISATAP are up at once. In each round iperf3 sends once on every path, in random order, and ping
 thirty times on an idle path; ratios are taken within a round. All figures are medians, with the least and the greatest.
 Theory is what Ethernet and the headers leave of the rate; a median that is off by more than 1 % is marked. Without a
 rate what limits is this machine's processors, so those figures rank paths and are no network's.
@@ -125,8 +125,8 @@ def measured(bench: Bench, rounds: int, seconds: int) -> dict[Arm, Figures]:
 
 
 def _spread(values: Sequence[float], digits: int) -> str:
-    told = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
-    return "{} [{} .. {}]".format(*told)
+    texts = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
+    return "{} [{} .. {}]".format(*texts)
 
 
 def _ratios(each: Figures, other: Figures) -> str:

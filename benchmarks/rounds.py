@@ -70,8 +70,8 @@ def _warn(foreign_each: Iterable[float]) -> None:
 
 def spread(values: Sequence[float], digits: int) -> str:
     """Median, with the least and the greatest."""
-    told = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
-    return "{} ({} .. {})".format(*told)
+    texts = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
+    return "{} ({} .. {})".format(*texts)
 
 
 def paired(mine: Sequence[float], theirs: Sequence[float]) -> list[float]:

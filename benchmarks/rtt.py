@@ -4,7 +4,7 @@
 
 One probe after the other from the first processor, answered by the last one, over a veth pair between two namespaces,
 a probe each millisecond, as ours has them; sockperf is asked for that too, and once for as many as go. netperf cannot
-be asked. `look` is who waits by looking all the time, `sleep` who sleeps until a packet comes. A trial lasts a second;
+be asked. `poll` is who waits by busy polling, `sleep` who sleeps until a packet comes. A trial lasts a second;
 in each round every tool runs once, in random order, and ratios are taken within a round. Shown are medians of the
 rounds, with the least and the greatest. `foreign` is how many processors others had meanwhile.
 
@@ -93,12 +93,12 @@ class Bench:
         port = next(PORT)
         argv = ["--ip", ADDRESS, "--port", str(port), *options]
         with self.place.far.running("sockperf", "sr", *argv, port=port) as server:
-            told = self.place.near.run(
+            output = self.place.near.run(
                 "sockperf", "pp", *argv, "--full-rtt", "-t", "1", "--mps", per_s, "-m", str(payload_bytes)
             )
             server.stop()
-        least = told.number(r"<MIN> observation = +([\d.]+)")
-        return least, *(told.number(rf"percentile {share} = +([\d.]+)") for share in ("50.000", "99.000"))
+        least = output.number(r"<MIN> observation = +([\d.]+)")
+        return least, *(output.number(rf"percentile {share} = +([\d.]+)") for share in ("50.000", "99.000"))
 
     def netperf(self, test: str) -> Sequence[float]:
         """Its TCP_RR and UDP_RR."""
@@ -106,9 +106,9 @@ class Bench:
         with self.place.far.running("netserver", "-D", "-f", "-L", ADDRESS, "-p", str(port), port=port):
             argv = ["netperf", "-H", ADDRESS, "-p", str(port), "-t", test, "-l", "1", "--"]
             wanted = "MIN_LATENCY,P50_LATENCY,P99_LATENCY"
-            told = self.place.near.run(*argv, "-r", f"{PAYLOAD_BYTES},{PAYLOAD_BYTES}", "-k", wanted)
+            output = self.place.near.run(*argv, "-r", f"{PAYLOAD_BYTES},{PAYLOAD_BYTES}", "-k", wanted)
         which = ("MIN", "P50", "P99")
-        found = [told.number(rf"{each}_LATENCY=([\d.]+)") for each in which]
+        found = [output.number(rf"{each}_LATENCY=([\d.]+)") for each in which]
         return tuple(found)
 
     def openings(self) -> Sequence[float]:
@@ -154,7 +154,7 @@ def show_part(title: str, found: Figures, against: Mapping[str, Mapping[str, flo
 def messages(proto: str, limit: float, bench: Bench, rounds: int, tools: Sequence[str]) -> list[Goal]:
     """UDP and TCP."""
     found: dict[str, Tool] = {
-        "ours, look": partial(bench.ours, proto, "path"),
+        "ours, poll": partial(bench.ours, proto, "path"),
         "ours, sleep": partial(bench.ours, proto, "application"),
     }
     if proto == "udp":
@@ -162,15 +162,15 @@ def messages(proto: str, limit: float, bench: Bench, rounds: int, tools: Sequenc
     if "sockperf" in tools:
         option = ("--tcp",) if proto == "tcp" else ()
         found |= {
-            "sockperf, look": partial(bench.sockperf, "--nonblocked", *option),
-            "sockperf, look, no pause": partial(bench.sockperf, "--nonblocked", *option, per_s="max"),
+            "sockperf, poll": partial(bench.sockperf, "--nonblocked", *option),
+            "sockperf, poll, no pause": partial(bench.sockperf, "--nonblocked", *option, per_s="max"),
             "sockperf, sleep": partial(bench.sockperf, *option),
             "sockperf, sleep, no pause": partial(bench.sockperf, *option, per_s="max"),
         }
     if "netperf" in tools:
         found["netperf, sleep, no pause"] = partial(bench.netperf, f"{proto.upper()}_RR")
     against = {
-        "ours, look": {"sockperf, look": limit},
+        "ours, poll": {"sockperf, poll": limit},
         "ours, sleep": {"sockperf, sleep": 1.15, "netperf, sleep, no pause": 1.15},
     }
     times = measured(found, rounds, proto)
@@ -201,8 +201,8 @@ def connect(bench: Bench, rounds: int, _: Sequence[str]) -> list[Goal]:
 def icmp(bench: Bench, rounds: int, tools: Sequence[str]) -> list[Goal]:
     """Echo requests."""
     found: dict[str, Tool] = {
-        f"ours, {told}": partial(bench.ours, "icmp", waiting, PING_BYTES)
-        for told, waiting in (("look", "path"), ("sleep", "application"), ("wire", "wire"))
+        f"ours, {name}": partial(bench.ours, "icmp", waiting, PING_BYTES)
+        for name, waiting in (("poll", "path"), ("sleep", "application"), ("wire", "wire"))
     }
     every = {"ping": bench.ping, "fping": bench.fping}
     found |= {name: run for name, run in every.items() if name in tools}
@@ -212,14 +212,14 @@ def icmp(bench: Bench, rounds: int, tools: Sequence[str]) -> list[Goal]:
 
 
 def size(bench: Bench, rounds: int, tools: Sequence[str]) -> list[Goal]:
-    """Payloads from small to large; both look."""
+    """Payloads from small to large; both poll."""
     found: dict[str, Tool] = {}
     for each in SIZES:
         found[f"ours {each}"] = partial(bench.ours, "udp", "path", each)
         if "sockperf" in tools:
             found[f"sockperf {each}"] = partial(bench.sockperf, "--nonblocked", payload_bytes=each)
     times = measured(found, rounds, "size")
-    head("UDP, look, bytes", "ours: median, us", "99 %", "sockperf: median", "99 %", "ours / sockperf, median")
+    head("UDP, poll, bytes", "ours: median, us", "99 %", "sockperf: median", "99 %", "ours / sockperf, median")
     goals = []
     for each in SIZES:
         cells = [
@@ -233,7 +233,7 @@ def size(bench: Bench, rounds: int, tools: Sequence[str]) -> list[Goal]:
             continue
         ratios = paired(*([trial[MEDIAN] for trial in times[f"{whose} {each}"]] for whose in ("ours", "sockperf")))
         row(str(each), *cells, spread(ratios, 2))
-        goals.append(Goal(f"UDP, look, {each} bytes: ours / sockperf, median", ratios, 1.15))
+        goals.append(Goal(f"UDP, poll, {each} bytes: ours / sockperf, median", ratios, 1.15))
     return goals
 
 
