@@ -121,7 +121,7 @@ def _resumed(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, sess
             found.setdefault(record.taken_from, set()).add(record.cell)
     for name, taken in sorted(found.items()):
         cells = f"{len(taken)} cell{'s' * (len(taken) > 1)}"
-        reporter.write_line(f"taken over from session {name}, which measured them: {cells} (tables tell which)")
+        reporter.write_line(f"reused from session {name}, which measured them: {cells} (tables tell which)")
     for workload, why in session.resumed.not_reused.items():
         reporter.write_line(f"measured anew: {workload}: {why}")
     if found and session.folder.exists():

@@ -196,7 +196,7 @@ class Archive:
 
         The oldest first, of each cell the last `most` that are sound and usable, and beside them what the very last
         night found, sound or not. Nights have a verdict: what was broken off, or was none, is not among them. What was
-        taken over from another session counts once, and never for the session that has it too.
+        reused from another session counts once, and never for the session that has it too.
         """
         own = self._index.query(_ORIGINS, session)
         wanted = {number: HistoryKey(*key) for number, *key, _ in own}

@@ -103,7 +103,7 @@ def _unmeasured(known: Completeness) -> Iterator[Trouble]:
 class Samples(Mapping[tuple[str, str], Sequence[float]]):
     """The times of all runs that count, by workload and arm, read when they are asked for: there may be millions.
 
-    What was taken over from an earlier session lies there.
+    What was reused from an earlier session lies there.
     """
 
     def __init__(self, measured: Iterable[tuple[str, StoredWorkload]]) -> None:

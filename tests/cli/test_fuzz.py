@@ -1,7 +1,7 @@
 """A fuzz of whole archives: whatever is damaged in one, there is no traceback, no wrong green, and nothing that hangs.
 
 What must hold is judged by what was written before the damage: a red session or night is red, or its reading fails in a
-sentence, or it is reported as broken off; a cell that is no longer measured is missed; what is taken over by a resumed
+sentence, or it is reported as broken off; a cell that is no longer measured is missed; what is reused by a resumed
 session is what was measured. Without seals, as before schema 7, a changed number may be another right one, and without
 ends, as before schema 6, a journal that lacks whole lines another right journal.
 """
@@ -70,7 +70,7 @@ def ask(*argv: object) -> tuple[int, str, str]:
 
 
 def resumed(root: Path, number: int) -> Any:
-    """The runs that a session would take over from that one; nothing where it would measure them."""
+    """The runs that a session would reuse from that one; nothing where it would measure them."""
     try:
         earlier = ResumedSession(read_session(root / "runs" / name_of(number), damage=[]))
     except IpperfError:

@@ -35,13 +35,13 @@ def forecast_lines(session: Session, *, each: bool) -> list[str]:
 
 
 def _resumed_lines(session: Session) -> list[str]:
-    """What is taken over, and why not more: before anything is measured, as that may take hours."""
+    """What is reused, and why not more: before anything is measured, as that may take hours."""
     resumed = session.resumed
     if resumed is None or not session.plans:
         return []
     origins = Counter(filter(None, map(session.reused_from, session.plans))) or {resumed.kept.name: 0}
     lines = [
-        f"{count} of {len(session.plans)} workloads are taken over from session {name}"
+        f"{count} of {len(session.plans)} workloads are reused from session {name}"
         for name, count in sorted(origins.items())
     ]
     lines += [f"measured anew: {workload}: {why}" for workload, why in resumed.not_reused.items()]

@@ -111,7 +111,7 @@ class WorkerHandoff:
 
     @pytest.hookimpl
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Hand over which arms were left out, and what could not be taken over."""
+        """Hand over which arms were left out, and what could not be reused."""
         config: Any = session.config  # xdist has put the attribute there
         known = config.stash.get(SESSION, None)
         if known is not None:

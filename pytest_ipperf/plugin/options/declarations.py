@@ -36,7 +36,7 @@ FACTORS = {factor.name: (name, factor) for name in PROTOCOLS for factor in PROTO
 """The protocols' own, by name: whose they are, and what they are; each has an option of its name for its levels."""
 
 ONCE = (
-    ("--ipperf-resume", "last|FOLDER", ("take over what an earlier session has measured whole, and measure the rest; "
+    ("--ipperf-resume", "last|FOLDER", ("reuse what an earlier session has measured whole, and measure the rest; "
      "the session is the last one, or that of a folder of records")),
     ("--ipperf-only", "FILE", "measure only the items whose node ids are the lines of this file"),
     ("--ipperf-exceeds", "fail|flag", ("whether a cell beyond its margin fails (default), or is flagged for another "

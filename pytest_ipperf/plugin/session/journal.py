@@ -62,7 +62,7 @@ def _session_facts(session: Session) -> dict[str, Any]:
 
 
 def log_not_resumed(session: Session, workload: Workload) -> None:
-    """Log why a workload is not taken over: other processes of the session may have logged that it is."""
+    """Log why a workload is not reused: other processes of the session may have logged that it is."""
     if session.resumed and (why := session.resumed.not_reused.get(workload)):
         journal_of(session).append("anew", {"workload": str(workload), "why": why})
 

@@ -64,7 +64,7 @@ def _last(settings: Settings) -> Path:
 
 
 def _check_question(kept: StoredSession, settings: Settings) -> None:
-    """What holds for all workloads of a session must be the same: else nothing of it could be taken over."""
+    """What holds for all workloads of a session must be the same: else nothing of it could be reused."""
     version = kept.facts.get("pytest_ipperf")
     if version != __version__:
         raise UsageError(f"session {kept.name} was measured by pytest-ipperf {version}, and this is {__version__}")
@@ -101,10 +101,10 @@ def _journalled(value: Any) -> Any:
 
 
 class ResumedSession:
-    """The session that is resumed, and what this one takes over from it.
+    """The session that is resumed, and what this one reuses of it.
 
     `not_reused` holds for each workload that was begun there why it is measured anew, `damage` what of its journals
-    cannot be read; the workloads that are complete before that can be taken over.
+    cannot be read; the workloads that are complete before that can be reused.
     """
 
     def __init__(self, kept: StoredSession, damage: Sequence[str] = ()) -> None:
@@ -169,7 +169,7 @@ class ResumedSession:
         return {str(workload): why for workload, why in self.not_reused.items()}
 
     def mark_not_reused(self, reasons: Mapping[str, str]) -> None:
-        """Note the workloads that a worker could not take over, with its reasons."""
+        """Note the workloads that a worker could not reuse, with its reasons."""
         for workload in [each for each in self._reused if str(each) in reasons]:
             self.not_reused[workload] = reasons[str(workload)]
             del self._reused[workload]

@@ -127,12 +127,12 @@ class Session:
             self.resumed.select(self.plans.values(), asked, self.settings)
 
     def reused_from(self, workload: Workload) -> str:
-        """The earlier session from which a workload is taken over; empty where this one measures it."""
+        """The earlier session from which a workload is reused; empty where this one measures it."""
         return self.resumed.source_of(workload) if self.resumed else ""
 
     @property
     def to_measure(self) -> list[Plan]:
-        """The plans of what is not taken over."""
+        """The plans of what is not reused."""
         return [plan for workload, plan in self.plans.items() if not self.reused_from(workload)]
 
     def check_client(self) -> None:

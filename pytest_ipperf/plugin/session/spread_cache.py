@@ -35,7 +35,7 @@ class SpreadCache:
     def pytest_ipperf_measured(self, record: Record) -> None:
         """An answer; a second one of the same cell and session takes the place of the first.
 
-        What was taken over has been seen already, by the session that measured it.
+        What was reused has been seen already, by the session that measured it.
         """
         cache, here = self._session.cache, self._session.folder.name
         seen = ObservedSpread.of(record, here)

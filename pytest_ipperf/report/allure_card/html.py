@@ -14,7 +14,7 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.report.flow.notes import notes as flow_notes
 from pytest_ipperf.report.flow.tables import tables_of
-from pytest_ipperf.report.tables.findings import UNJUDGED, verdict_of
+from pytest_ipperf.report.tables.cell_results import UNJUDGED, verdict_of
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.paragraphs import capital, paragraphs
 from pytest_ipperf.report.terminal import application_tables

@@ -15,7 +15,7 @@ from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
 from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, STYLES, settings
-from pytest_ipperf.report.tables.findings import margin_change
+from pytest_ipperf.report.tables.cell_results import margin_change
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

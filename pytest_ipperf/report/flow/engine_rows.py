@@ -32,8 +32,8 @@ def engine_rows(protocol: str, metric: str, sides: Mapping[int, ArmSummary], col
         texts = {at: text(figures) for at, figures in found.items()}
         if any(texts.values()) and needs != {metric}:
             rows.append(layout.row(f"  {name}", texts, columns, str))
-    paces = {at: side.pace for at, side in sides.items() if side.pace is not None}
-    return rows + failure_rows(sides, columns) + missed_rows(paces, columns)
+    rates = {at: side.pace for at, side in sides.items() if side.pace is not None}
+    return rows + failure_rows(sides, columns) + missed_rows(rates, columns)
 
 
 def _of_metric(name: str, called: str) -> tuple[str, frozenset[str], Text]:

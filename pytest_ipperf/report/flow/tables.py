@@ -21,7 +21,7 @@ from pytest_ipperf.report.flow.quantity import Unit, unit_of
 from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.tables import layout
 from pytest_ipperf.report.tables.arm_rows import arm_rank
-from pytest_ipperf.report.tables.findings import worst_first
+from pytest_ipperf.report.tables.cell_results import worst_first
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.verdict_rows import answer_rows, is_uneven
@@ -105,7 +105,7 @@ def _table(sweep: Sweep, *, shown_above: bool) -> Table:
         about=(
             testbed_text(sweep.records),
             *([sweep.held] if sweep.held else []),
-            *_taken(sweep),
+            *_reused(sweep),
             *(["the engines' figures of the same runs are in a table above"] if shown_above else []),
         ),
         rows=tuple(_rows(sweep, unit, shown_above=shown_above)),
@@ -159,7 +159,7 @@ def _value_rows(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], 
     return [mean, layout.row("  median [1st, 99th percentile]", sides, columns, of_repetitions)]
 
 
-def _taken(sweep: Sweep) -> list[str]:
+def _reused(sweep: Sweep) -> list[str]:
     """Which columns were measured by an earlier session."""
     found: dict[str, set[int]] = defaultdict(set)
     for record in sweep.records:
@@ -167,6 +167,6 @@ def _taken(sweep: Sweep) -> list[str]:
             found[record.taken_from].add(sweep.column(record))
     name, texts = sweep.dimension.title, sweep.texts
     return [
-        f"taken over from session {session}: {name} {', '.join(texts[at] for at in sorted(columns))}"
+        f"reused from session {session}: {name} {', '.join(texts[at] for at in sorted(columns))}"
         for session, columns in sorted(found.items())
     ]

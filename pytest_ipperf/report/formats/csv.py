@@ -20,7 +20,7 @@ from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.tables import columns
-from pytest_ipperf.report.tables.findings import Finding, Kind, findings, unruled
+from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, cell_results, unruled
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NIGHT = ("flagged", "p_fresh", "p_adjusted", "p_history", "p_history_adjusted", "nights")
@@ -48,27 +48,33 @@ report = Csv()
 
 def _rows(summary: SessionSummary) -> Iterator[dict[str, Any]]:
     """All with the same columns, in the same order."""
-    entries = (*findings(summary), *map(_unruled, unruled(summary)))
-    found = [finding.record for finding in entries if finding.record]
+    results = (*cell_results(summary), *map(_unruled, unruled(summary)))
+    found = [result.record for result in results if result.record]
     levels = list(dict.fromkeys(name for record in found for name in record.levels))
     means = sorted({name for record in found for side in (record.test, record.reference) for name in side.figures})
     empty = dict.fromkeys(name for record in found[:1] for name in _columns(record, record.test, levels, means))
-    for finding in entries:
-        first, last = {**_session(summary), **_which(finding)}, _decision(finding)
-        if finding.record is None:
+    for result in results:
+        first, last = {**_session(summary), **_which(result)}, _decision(result)
+        if result.record is None:
             yield {**first, "role": None, **empty, **last}
             continue
         for role in ("test", "reference"):
-            own = _columns(finding.record, getattr(finding.record, role), levels, means)
+            own = _columns(result.record, getattr(result.record, role), levels, means)
             # The answer is the arm's; the reference comes with every arm, whose epochs it shares.
-            own |= dict.fromkeys(columns.answer(finding.record)) if role == "reference" else {}
+            own |= dict.fromkeys(columns.answer(result.record)) if role == "reference" else {}
             yield {**first, "role": role, **own, **(last if role == "test" else dict.fromkeys(last))}
 
 
-def _unruled(record: Record) -> Finding:
+def _unruled(record: Record) -> CellResult:
     """A twin of the reference, by which the night itself is judged, has figures and no ruling."""
-    return Finding(
-        kind=Kind.GREEN, code="", word="", sentence=record.sentence, nodeid=record.nodeid, key=record.key, record=record
+    return CellResult(
+        kind=ResultKind.GREEN,
+        code="",
+        word="",
+        sentence=record.sentence,
+        nodeid=record.nodeid,
+        key=record.key,
+        record=record,
     )
 
 
@@ -82,13 +88,13 @@ def _session(summary: SessionSummary) -> dict[str, Any]:
     }
 
 
-def _which(finding: Finding) -> dict[str, Any]:
-    key = finding.key
+def _which(result: CellResult) -> dict[str, Any]:
+    key = result.key
     return {
         "cell": key.cell if key else None,
         "metric": key.metric if key else None,
         "workload_version": key.version if key else None,
-        "nodeid": finding.nodeid,
+        "nodeid": result.nodeid,
     }
 
 
@@ -132,26 +138,26 @@ def _side(record: Record, side: ArmSummary) -> dict[str, Any]:
     }
 
 
-def _decision(finding: Finding) -> dict[str, Any]:
+def _decision(result: CellResult) -> dict[str, Any]:
     """The night's decision; without one, or of a test without an answer, its verdict or trouble again."""
-    cell, record = finding.cell, finding.record
+    cell, record = result.cell, result.record
     night: Mapping[str, Any] = {name: getattr(cell, name) if cell else None for name in _NIGHT}
     return {
         "margin": record.margin if record else None,
         "alpha": record.alpha if record else None,
         "p_exceeds": record.p_exceeds if record else None,
-        "ruling": finding.code,
-        "data": _data(finding),
+        "ruling": result.code,
+        "data": _data(result),
         **night,
-        "sentence": finding.sentence,
+        "sentence": result.sentence,
     }
 
 
-def _data(finding: Finding) -> str:
+def _data(result: CellResult) -> str:
     """Of which measurement of the night the row is."""
-    if finding.cell is None or finding.record is None:
+    if result.cell is None or result.record is None:
         return ""
-    return "fresh" if finding.cell.fresh else "screen"
+    return "fresh" if result.cell.fresh else "screen"
 
 
 def _safe(value: object) -> object:

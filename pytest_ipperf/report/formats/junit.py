@@ -20,14 +20,14 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.formats.base import Report
-from pytest_ipperf.report.tables.findings import Finding, Kind, asked, change_text, findings, headline
+from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, asked, cell_results, change_text, headline
 
 _TAGS = {
-    Kind.RED: "failure",
-    Kind.BROKEN: "error",
-    Kind.UNDECIDED: "skipped",
-    Kind.UNJUDGED: "skipped",
-    Kind.UNMEASURED: "skipped",
+    ResultKind.RED: "failure",
+    ResultKind.BROKEN: "error",
+    ResultKind.UNDECIDED: "skipped",
+    ResultKind.UNJUDGED: "skipped",
+    ResultKind.UNMEASURED: "skipped",
 }
 # Of a finding whose test is not known, and of the night as a whole.
 _CLASS = "ipperf"
@@ -47,7 +47,7 @@ class JUnit(Report):
     suffix: str = ".xml"
 
     def render(self, summary: SessionSummary) -> bytes:
-        cases = [*_session(summary), *_night(summary.night), *_cases(findings(summary))]
+        cases = [*_session(summary), *_night(summary.night), *_cases(cell_results(summary))]
         counted = Counter(each.tag for case in cases for each in case)
         counts = {
             "tests": f"{len(cases)}",
@@ -91,7 +91,7 @@ def _session(summary: SessionSummary) -> Iterator[Element]:
     if banner := summary.completeness.banner:
         case = Element("testcase", {"classname": _CLASS, "name": "the session as a whole"})
         about = {"message": _clean(banner), "type": summary.completeness.state.value}
-        SubElement(case, "error", about).text = _clean(f"{banner}\n{headline(summary, findings(summary))}")
+        SubElement(case, "error", about).text = _clean(f"{banner}\n{headline(summary, cell_results(summary))}")
         yield case
 
 
@@ -109,39 +109,39 @@ def _night(night: NightReport | None) -> Iterator[Element]:
     yield case
 
 
-def _cases(found: Iterable[Finding]) -> Iterator[Element]:
+def _cases(found: Iterable[CellResult]) -> Iterator[Element]:
     taken, counts = set[tuple[str, str]](), Counter[tuple[str, str]]()
-    for finding in found:
-        classname, base_name, file = _place(finding)
+    for result in found:
+        classname, base_name, file = _place(result)
         name = base_name
         while (classname, name) in taken:
             counts[classname, base_name] += 1
             name = f"{base_name} ({counts[classname, base_name] + 1})"
         taken.add((classname, name))
         case = Element("testcase", {"classname": classname, "name": name, **({"file": file} if file else {})})
-        _properties(case, _figures(finding))
-        text = _clean("\n".join((finding.sentence, *_lines(finding))))
-        if tag := _TAGS.get(finding.kind):
-            SubElement(case, tag, {"message": _clean(finding.sentence), "type": finding.code}).text = text
+        _properties(case, _figures(result))
+        text = _clean("\n".join((result.sentence, *_lines(result))))
+        if tag := _TAGS.get(result.kind):
+            SubElement(case, tag, {"message": _clean(result.sentence), "type": result.code}).text = text
         else:
             SubElement(case, "system-out").text = text
         yield case
 
 
-def _place(finding: Finding) -> tuple[str, str, str]:
+def _place(result: CellResult) -> tuple[str, str, str]:
     """Class and name of the test as pytest's own JUnit file has them, and its file."""
-    address, bracket, parameters = _clean(finding.nodeid).partition("[")
+    address, bracket, parameters = _clean(result.nodeid).partition("[")
     file, *names = address.split("::")
     if not file.endswith(".py"):
-        return _CLASS, _clean(finding.name), ""
+        return _CLASS, _clean(result.name), ""
     classes = [file.removesuffix(".py").replace("/", "."), *names[:-1]]
     return ".".join(classes), f"{names[-1] if names else file}{bracket}{parameters}", file
 
 
-def _figures(finding: Finding) -> dict[str, str]:
+def _figures(result: CellResult) -> dict[str, str]:
     """The properties of a test; those that it lacks are left out."""
-    cell, record = finding.cell, finding.record
-    properties: dict[str, str] = {"verdict": finding.code, "version": finding.key.version if finding.key else ""}
+    cell, record = result.cell, result.record
+    properties: dict[str, str] = {"verdict": result.code, "version": result.key.version if result.key else ""}
     if record:
         change, _, interval = change_text(record).partition(" [")
         properties |= {
@@ -157,9 +157,9 @@ def _figures(finding: Finding) -> dict[str, str]:
     return properties
 
 
-def _lines(finding: Finding) -> Iterator[str]:
+def _lines(result: CellResult) -> Iterator[str]:
     """The figures below the sentence."""
-    record, cell = finding.record, finding.cell
+    record, cell = result.record, result.cell
     if record is None:
         return
     yield ""
@@ -171,7 +171,7 @@ def _lines(finding: Finding) -> Iterator[str]:
     yield f"epochs      {record.epochs} of {record.blocks} blocks (design {record.design})"
     sides = (record.test, record.reference)
     yield f"completed   {', '.join(f'{side.completed} of {side.attempted} by {side.arm}' for side in sides)}"
-    if cell and (p_values := [*_p_values(finding)]):
+    if cell and (p_values := [*_p_values(result)]):
         yield f"p           {'; '.join(p_values)}"
 
 
@@ -181,8 +181,8 @@ def _means(record: Record) -> str:
     return ", ".join(f"{side.arm} {unit.text(side.mean)} {unit.name}".rstrip() for side in sides)
 
 
-def _p_values(finding: Finding) -> Iterator[str]:
-    cell = finding.cell
+def _p_values(result: CellResult) -> Iterator[str]:
+    cell = result.cell
     if cell and cell.p_fresh is not None:
         yield f"fresh data {_digits(cell.p_fresh)}, by Holm {_digits(cell.p_adjusted)}"
     if cell and cell.p_history is not None:

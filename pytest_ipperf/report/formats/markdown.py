@@ -16,7 +16,15 @@ from pytest_ipperf.core.nightly.report import GateStatus, NightReport
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.report.formats.base import Report
-from pytest_ipperf.report.tables.findings import Finding, Kind, asked, change_text, counts_text, findings, headline
+from pytest_ipperf.report.tables.cell_results import (
+    CellResult,
+    ResultKind,
+    asked,
+    cell_results,
+    change_text,
+    counts_text,
+    headline,
+)
 
 _MOST_BYTES = 60_000
 # Of cells that are not red; more of them are counted.
@@ -48,16 +56,16 @@ class Markdown(Report):
     suffix: str = ".md"
 
     def render(self, summary: SessionSummary) -> bytes:
-        entries = findings(summary)
-        first, last = _first(summary, entries), _last(summary)
+        results = cell_results(summary)
+        first, last = _first(summary, results), _last(summary)
         room = _MOST_BYTES - _size(first) - _size(last)
-        return ("\n".join([*first, *_table(entries, room), *last]) + "\n").encode("utf-8", "replace")
+        return ("\n".join([*first, *_table(results, room), *last]) + "\n").encode("utf-8", "replace")
 
 
 report = Markdown()
 
 
-def _first(summary: SessionSummary, entries: Sequence[Finding]) -> list[str]:
+def _first(summary: SessionSummary, results: Sequence[CellResult]) -> list[str]:
     night = summary.night
     title = (
         f"Night: {_STATUSES[night.gate_status]} (exit status {night.gate_status.value})" if night else "Measurements"
@@ -65,9 +73,9 @@ def _first(summary: SessionSummary, entries: Sequence[Finding]) -> list[str]:
     lines = [f"### {title}", ""]
     if banner := summary.completeness.banner:
         lines += [f"**{_text(banner)}**", ""]
-    lines += [f"**{_text(_cut(headline(summary, entries), _LONGEST_HEADLINE))}**", ""]
-    if counts := counts_text(entries):
-        lines += [f"{len(entries)} in all: {_text(counts)}.", ""]
+    lines += [f"**{_text(_cut(headline(summary, results), _LONGEST_HEADLINE))}**", ""]
+    if counts := counts_text(results):
+        lines += [f"{len(results)} in all: {_text(counts)}.", ""]
     return lines + (_warnings(night) if night else [])
 
 
@@ -79,18 +87,18 @@ def _warnings(night: NightReport) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _table(entries: Sequence[Finding], room: int) -> list[str]:
+def _table(results: Sequence[CellResult], room: int) -> list[str]:
     """The rows that fit into so many bytes, and what is left out by its number."""
     rows, left = list[str](), Counter[str]()
-    shown: Counter[Kind] = Counter()
-    room -= _size(_HEAD) + _LONGEST * len(Kind)  # the line about the others
-    for kind in Kind:
-        for finding in entries if kind is not Kind.GREEN else ():
-            if finding.kind is not kind:
+    shown: Counter[ResultKind] = Counter()
+    room -= _size(_HEAD) + _LONGEST * len(ResultKind)  # the line about the others
+    for kind in ResultKind:
+        for result in results if kind is not ResultKind.GREEN else ():
+            if result.kind is not kind:
                 continue
-            row = _row(finding)
-            if (kind is not Kind.RED and shown[kind] == _NAMED) or _size([row]) > room:
-                left[finding.word] += 1
+            row = _row(result)
+            if (kind is not ResultKind.RED and shown[kind] == _NAMED) or _size([row]) > room:
+                left[result.word] += 1
                 continue
             room -= _size([row])
             shown[kind] += 1
@@ -99,11 +107,11 @@ def _table(entries: Sequence[Finding], room: int) -> list[str]:
     return [*([*_HEAD, *rows, ""] if rows else []), *([f"And, not shown here: {_text(more)}.", ""] if more else [])]
 
 
-def _row(finding: Finding) -> str:
-    record = finding.record
+def _row(result: CellResult) -> str:
+    record = result.record
     change = change_text(record) if record else ""
     margin = record.margin if record and record.judges else ""
-    cells = (_code(finding.name), finding.word, _text(change), _text(margin), _text(_cut(finding.sentence)))
+    cells = (_code(result.name), result.word, _text(change), _text(margin), _text(_cut(result.sentence)))
     return f"| {' | '.join(cells)} |"
 
 

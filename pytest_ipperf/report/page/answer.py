@@ -25,7 +25,7 @@ from pytest_ipperf.report.page.words import (
     unbroken,
 )
 from pytest_ipperf.report.tables.arm_rows import arm_rank
-from pytest_ipperf.report.tables.findings import MEASURED, UNJUDGED, VERDICTS, change_text
+from pytest_ipperf.report.tables.cell_results import MEASURED, UNJUDGED, VERDICTS, change_text
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _NAMED = 5

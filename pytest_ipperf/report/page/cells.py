@@ -15,7 +15,7 @@ from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, decision_class, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element
 from pytest_ipperf.report.page.words import subject
-from pytest_ipperf.report.tables.findings import change_text, margin_change
+from pytest_ipperf.report.tables.cell_results import change_text, margin_change
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _BETTER, _WORSE = -1.5, 2.5

@@ -26,7 +26,7 @@ from pytest_ipperf.report.page.method import environment, method
 from pytest_ipperf.report.page.night import aa_check_line, night_part
 from pytest_ipperf.report.page.tables import tables
 from pytest_ipperf.report.page.words import day_text, listed
-from pytest_ipperf.report.tables.findings import VERDICTS, findings, headline, worst_first
+from pytest_ipperf.report.tables.cell_results import VERDICTS, cell_results, headline, worst_first
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
 
@@ -83,7 +83,7 @@ def _head(summary: SessionSummary) -> Iterator[Markup]:
     if banner := summary.completeness.banner:
         word, _, rest = banner.partition(": ")
         light = element("span", shape(BROKEN), word, class_="light")
-        so_far = element("p", f"{headline(summary, findings(summary))}.")
+        so_far = element("p", f"{headline(summary, cell_results(summary))}.")
         yield element("div", element("p", element("strong", light, ": ", rest)), so_far, class_=f"banner {BROKEN}")
     if summary.night:
         yield night_part(summary.night)

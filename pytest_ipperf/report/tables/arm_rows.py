@@ -12,7 +12,7 @@ from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.portable.units import milliseconds_text
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.report.tables.layout import Row, row
-from pytest_ipperf.report.tables.network_notes import pace_rows
+from pytest_ipperf.report.tables.network_notes import link_rate_rows
 from pytest_ipperf.transports import TRANSPORTS
 
 # A shorter absence from the processor is everyday life of a busy machine, and one response in hundreds.
@@ -36,8 +36,8 @@ def rows_of_arm(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
     rows = [row(name, sides, columns, partial(_phases, phases))]
     loads = {count: side.instrument for count, side in sides.items() if side.instrument is not None}
     client = [(name, [texts.get(count, "") for count in columns]) for name, texts in _client_rows(loads, sides)]
-    paces = {count: side.pace for count, side in sides.items() if side.pace is not None}
-    return rows + failure_rows(sides, columns) + pace_rows(paces, columns) + client
+    rates = {count: side.pace for count, side in sides.items() if side.pace is not None}
+    return rows + failure_rows(sides, columns) + link_rate_rows(rates, columns) + client
 
 
 def failure_rows(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
@@ -47,14 +47,14 @@ def failure_rows(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
     return rows + [row(f"  failed: {kind}", sides, columns, partial(_failed, kind)) for kind in kinds]
 
 
-def taken_lines(records: Iterable[Record]) -> list[str]:
+def reused_lines(records: Iterable[Record]) -> list[str]:
     """Which columns were measured by an earlier session."""
     found: dict[str, set[int]] = {}
     for record in records:
         if record.taken_from:
             found.setdefault(record.taken_from, set()).add(record.connections)
     return [
-        f"taken over from session {name}: {', '.join(map(str, sorted(columns)))} connections"
+        f"reused from session {name}: {', '.join(map(str, sorted(columns)))} connections"
         for name, columns in sorted(found.items())
     ]
 

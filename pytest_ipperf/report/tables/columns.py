@@ -22,13 +22,13 @@ def failed_text(side: ArmSummary) -> str:
 
 def parts(side: ArmSummary) -> dict[str, Any]:
     """Of connections the medians of their phases, the client's share and the pace of the links; None what has none."""
-    client_load, pace = side.instrument, side.pace
+    client_load, rate = side.instrument, side.pace
     return {
         **{f"{name}_s": side.phases.get(name) for name in _PHASES},
         "client_share": client_load.share if client_load else None,
-        "goodput_bit_s": pace.goodput_bit_s if pace else None,
-        "ceiling_bit_s": pace.ceiling_bit_s if pace else None,
-        "path_bit_s": pace.path_bit_s if pace else None,
+        "goodput_bit_s": rate.goodput_bit_s if rate else None,
+        "ceiling_bit_s": rate.ceiling_bit_s if rate else None,
+        "path_bit_s": rate.path_bit_s if rate else None,
     }
 
 

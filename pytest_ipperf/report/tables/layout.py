@@ -12,7 +12,7 @@ Row = tuple[str, list[str]]
 """What a row is called, and its cells; a row without cells is a heading."""
 
 _GAP = "  "
-Thing = TypeVar("Thing")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,7 @@ class Table:
         return [self.title, *self.about, "", *aligned(self.rows, width)]
 
 
-def row(
-    name: str, found: Mapping[int, Thing], columns: Sequence[int], text: Callable[[Thing], str], nothing: str = ""
-) -> Row:
+def row(name: str, found: Mapping[int, T], columns: Sequence[int], text: Callable[[T], str], nothing: str = "") -> Row:
     """A row of what was found by connections at once; `nothing` stands where there is none."""
     return name, [text(found[count]) if count in found else nothing for count in columns]
 

@@ -25,7 +25,7 @@ def testbed_text(records: Iterable[Record]) -> str:
     return f"testbed {all_records[0].testbed}{do}" + (f", tunnels by {by}" if by else "")
 
 
-def begun_lines(records: Sequence[Record]) -> list[str]:
+def client_lines(records: Sequence[Record]) -> list[str]:
     """Which hosts made the connections together, and by how much their beginnings lay apart at worst, and mostly."""
     hosts = records[0].client_hosts
     if not hosts:
@@ -47,7 +47,7 @@ def run_notes(records: Iterable[Record]) -> list[str]:
     return [f"{note[:1].upper()}{note[1:]}." for note in kinds.values()]
 
 
-def pace_notes(records: Sequence[Record]) -> list[str]:
+def link_rate_notes(records: Sequence[Record]) -> list[str]:
     """What bounds the figures: a rate, or a machine; and whether paths had their rate."""
     if not records[0].rate_bit_s:
         return machine_notes(records)
@@ -74,31 +74,31 @@ def bucket_notes(records: Iterable[Record]) -> list[str]:
 
 def missed_notes(records: Sequence[Record]) -> list[str]:
     """Said where a path did not have its rate."""
-    paces = [side.pace for each in records for side in (each.test, each.reference) if side.pace]
-    if not any(pace.too_slow for pace in paces):
+    rates = [side.pace for each in records for side in (each.test, each.reference) if side.pace]
+    if not any(rate.too_slow for rate in rates):
         return []
     return [f"A path that misses its rate by more than {100 * TOLERANCE:.0f} % is not the one that was asked for."]
 
 
-def pace_rows(paces: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row]:
+def link_rate_rows(rates: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row]:
     """The goodput against its ceiling where there is one, and the paths that were slower than their rate."""
-    moved = {count: pace for count, pace in paces.items() if pace.goodput_bit_s is not None}
+    moved = {count: rate for count, rate in rates.items() if rate.goodput_bit_s is not None}
     rows = [row("  goodput, of at most", moved, columns, _goodput)] if moved else []
-    return rows + missed_rows(paces, columns)
+    return rows + missed_rows(rates, columns)
 
 
-def missed_rows(paces: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row]:
+def missed_rows(rates: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row]:
     """The paths that were slower than their rate, where any was."""
-    missed = {count: pace for count, pace in paces.items() if pace.too_slow}
+    missed = {count: rate for count, rate in rates.items() if rate.too_slow}
     return [row("  path misses its rate", missed, columns, _missed)] if missed else []
 
 
-def _goodput(pace: LinkRate) -> str:
-    return rate_of(pace.goodput_bit_s or 0.0, pace.ceiling_bit_s)
+def _goodput(rate: LinkRate) -> str:
+    return rate_of(rate.goodput_bit_s or 0.0, rate.ceiling_bit_s)
 
 
-def _missed(pace: LinkRate) -> str:
-    return rate_of(pace.path_bit_s or 0.0, pace.rate_bit_s)
+def _missed(rate: LinkRate) -> str:
+    return rate_of(rate.path_bit_s or 0.0, rate.rate_bit_s)
 
 
 def rate_of(part_bit_s: float, whole_bit_s: float, text: Callable[[float], str] = "{:.3g}".format) -> str:

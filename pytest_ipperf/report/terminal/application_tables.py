@@ -20,9 +20,9 @@ from pytest_ipperf.report.flow import tables as flow_tables
 from pytest_ipperf.report.studies.response_time import study_notes, study_tables
 from pytest_ipperf.report.studies.router import tables as router_tables
 from pytest_ipperf.report.tables import layout
-from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, rows_of_arm, taken_lines
+from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, reused_lines, rows_of_arm
 from pytest_ipperf.report.tables.layout import Row, Table
-from pytest_ipperf.report.tables.network_notes import begun_lines, pace_notes, run_notes, testbed_text
+from pytest_ipperf.report.tables.network_notes import client_lines, link_rate_notes, run_notes, testbed_text
 from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, is_uneven, verdict_notes
 
 
@@ -77,8 +77,8 @@ def table(records: Sequence[Record]) -> Table:
                 f"{testbed_text(records)}, server {first.server}, client {client}, "
                 f"payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
             ),
-            *begun_lines(records),
-            *taken_lines(records),
+            *client_lines(records),
+            *reused_lines(records),
         ),
         rows=tuple(rows),
         answers=answers,
@@ -108,7 +108,7 @@ def notes(records: Sequence[Record]) -> list[str]:
         f"Timed from the first socket, DNS included; a failed connection counts as {seconds_text(record.deadline_s)}.",
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",
         *client_notes(records),
-        *pace_notes(records),
+        *link_rate_notes(records),
         *run_notes(records),
     ]
     epochs = "as many as the row tells" if uneven else f"{record.epochs}"

@@ -232,7 +232,7 @@ def test_a_session_is_resumed_by_the_same_backend_alone(project):
     assert {run["arm"] for run in events(project, "run")} == {"ipv4", "ipv6-tunnel"}
     result = project.run(*only, "--ipperf-resume=last", testbed=testbed)
     assert result.ret == NOTHING_DECIDED
-    result.stdout.fnmatch_lines(["ipperf: 1 of 1 workloads are taken over from session *", "IPv6 tunnel *"])
+    result.stdout.fnmatch_lines(["ipperf: 1 of 1 workloads are reused from session *", "IPv6 tunnel *"])
     assert len(events(project, "complete")) == 1
     facts = {(record["backend"], record["rate_bit_s"], record["one_machine"]) for record in events(project, "record")}
     assert facts == {(carrier("pair.1gbit"), 1e9 if NEEDS_RATE else 0.0, True)}

@@ -155,7 +155,7 @@ def sessions(measured_once, pytester):
 def the_tables(said):
     """What the tables hold, without the word of where it comes from."""
     text = said.partition("= measurements =")[2].partition("\nmean: ")[0]
-    return [line for line in text.splitlines() if line.strip("= ") and "taken over" not in line]
+    return [line for line in text.splitlines() if line.strip("= ") and "reused" not in line]
 
 
 def test_what_is_complete_is_not_measured_again_and_gives_the_same_tables(measured_once, sessions):
@@ -168,9 +168,9 @@ def test_what_is_complete_is_not_measured_again_and_gives_the_same_tables(measur
     seed = sessions.events(first, "session")[0]["seed"]
     assert f"ipperf: resuming session {sessions.journal(first).parent}, from which order and seed are taken" in said
     assert f"; seed {seed}\n" in said
-    assert f"ipperf: 3 of 3 workloads are taken over from session {first}\n" in said
-    assert f"taken over from session {first}, which measured them: 3 cells (tables tell which)\n" in said
-    assert f"taken over from session {first}: 1, 2, 3 connections\n" in said
+    assert f"ipperf: 3 of 3 workloads are reused from session {first}\n" in said
+    assert f"reused from session {first}, which measured them: 3 cells (tables tell which)\n" in said
+    assert f"reused from session {first}: 1, 2, 3 connections\n" in said
     assert "the hosts are not" not in said
     assert the_tables(said) == the_tables(measured_once[1])
     records = [
@@ -192,11 +192,11 @@ def test_a_session_that_was_killed_loses_the_workload_in_flight_alone(sessions):
     assert status == NOTHING_DECIDED, said
     second = sessions.names[-1]
     assert sessions.measured(second) == WORKLOADS[1:]
-    assert f"ipperf: 1 of 3 workloads are taken over from session {first}\n" in said
+    assert f"ipperf: 1 of 3 workloads are reused from session {first}\n" in said
     assert re.search(
         rf"ipperf: measured anew: {WORKLOADS[1]}: broken off there: it ended after \d+ of {RUNS} runs", said
     )
-    assert f"taken over from session {first}: 1 connections\n" in said
+    assert f"reused from session {first}: 1 connections\n" in said
     assert f"plan: 2 workloads, 1 epochs x 10 blocks (design paper), {2 * RUNS} runs, " in said
     assert [record["taken_from"] for record in sessions.events(second, "record")] == [first, "", ""]
     # What was measured after all has the order that it would have had.
@@ -223,7 +223,7 @@ def test_a_resumed_session_can_itself_be_broken_off_and_resumed(sessions):
     shutil.rmtree(sessions.journal(first).parent)
     _, said = sessions.ask(f"--ipperf-resume=.ipperf/runs/{third}", "--collect-only")
     for name in (second, third):
-        assert f"ipperf: 1 of 3 workloads are taken over from session {name}\n" in said
+        assert f"ipperf: 1 of 3 workloads are reused from session {name}\n" in said
     assert f"measured anew: {WORKLOADS[0]}: session {sessions.journal(first).parent} is not there\n" in said
 
 
@@ -295,7 +295,7 @@ def test_a_workload_that_answers_another_question_is_measured_anew_and_says_why(
     old, new, words = change
     sessions.change(sessions.names[0], old, new)
     _, said = sessions.ask("--ipperf-resume=last", "--collect-only")
-    assert "ipperf: 0 of 3 workloads are taken over" in said
+    assert "ipperf: 0 of 3 workloads are reused" in said
     for workload in WORKLOADS:
         assert f"ipperf: measured anew: {workload}: {words}\n" in said
 
@@ -355,7 +355,7 @@ def test_hosts_that_have_changed_since_are_told(sessions):
         ) in said
 
 
-def test_a_design_that_judges_judges_what_it_has_taken_over(sessions):
+def test_a_design_that_judges_judges_what_it_has_reused(sessions):
     """With another margin than before too, on which its one look does not depend."""
     (sessions.folder / "conftest.py").write_text(TINY)
     arguments = ("--design=tiny", "--connections=20")
@@ -395,7 +395,7 @@ def test_under_xdist_a_worker_takes_over_what_another_process_measured(sessions)
     assert status == NOTHING_DECIDED, said
     second = sessions.names[-1]
     assert sessions.measured(second) == ["loopback-http-c4-1k"]
-    assert f"ipperf: 2 of 3 workloads are taken over from session {first}\n" in said
+    assert f"ipperf: 2 of 3 workloads are reused from session {first}\n" in said
     assert sorted(record["taken_from"] for record in sessions.events(second, "record")) == ["", first, first]
     status, said = sessions.run("--ipperf-resume=last", "--connections=1,2,4")
     assert status == NOTHING_DECIDED, said

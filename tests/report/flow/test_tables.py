@@ -206,11 +206,11 @@ def test_a_path_that_misses_its_rate_is_told(windows):
     assert "A path that misses its rate by more than 1 % is not the one that was asked for." in shown
 
 
-def test_columns_taken_over_from_an_earlier_session_are_told(windows):
+def test_columns_reused_from_an_earlier_session_are_named(windows):
     records = [
         dataclasses.replace(each, taken_from="20261121T1" if "16k" in each.levels_text else "") for each in windows
     ]
-    assert "taken over from session 20261121T1: window 16k" in printed(records)
+    assert "reused from session 20261121T1: window 16k" in printed(records)
 
 
 def test_epochs_have_a_row_where_cells_were_decided_after_different_numbers_of_them(windows):

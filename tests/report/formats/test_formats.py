@@ -20,7 +20,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.json_document import night_document, plain, session_document
-from pytest_ipperf.report.tables.findings import Kind, findings, headline
+from pytest_ipperf.report.tables.cell_results import ResultKind, cell_results, headline
 from pytest_ipperf.store.history.nights import VERDICT, nights_in
 
 TOP = Path(__file__).parents[3]
@@ -186,13 +186,13 @@ def test_no_format_breaks_of_what_is_not_utf_8(cell, name, in_night):
 def test_a_test_that_broke_after_its_answer_is_told_once_and_as_broken(cell):
     one = cell()
     trouble = Trouble(nodeid=one.nodeid, kind="failed", sentence="assert 1 == 2")
-    (found,) = findings(summary_of([one], [trouble]))
-    assert (found.kind, found.code, found.record) == (Kind.RED, "failed", one)
+    (found,) = cell_results(summary_of([one], [trouble]))
+    assert (found.kind, found.code, found.record) == (ResultKind.RED, "failed", one)
 
 
 def test_a_cell_within_its_margin_does_not_hide_that_its_test_failed(cell):
     one = cell()
-    found = findings(
+    found = cell_results(
         summary_of([one], night=night_of(report(one, GateDecision.WITHIN), troubles={one.nodeid: "assert 0"}))
     )
     assert [each.code for each in found] == ["within", "infrastructure"]
@@ -212,7 +212,7 @@ def test_a_cell_within_its_margin_does_not_hide_that_its_test_failed(cell):
 )
 def test_the_answer_of_a_session_is_one_sentence(cell, verdicts, expected):
     summary = summary_of([cell(number, verdict=verdict) for number, verdict in enumerate(verdicts, start=1)])
-    assert headline(summary, findings(summary)) == expected
+    assert headline(summary, cell_results(summary)) == expected
 
 
 # --- JUnit ------------------------------------------------------------------------------------------------------------

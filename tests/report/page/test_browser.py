@@ -21,7 +21,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_ipperf.report.page import anchor, page
-from pytest_ipperf.report.tables.findings import change_text
+from pytest_ipperf.report.tables.cell_results import change_text
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium here (Debian: apt-get install chromium)")

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.report.studies.response_time.table import conditions
-from pytest_ipperf.report.tables.network_notes import begun_lines, run_notes
+from pytest_ipperf.report.tables.network_notes import client_lines, run_notes
 from pytest_ipperf.report.terminal.application_tables import tables
 
 SIDE = ArmSummary(arm="ipv4", values=(0.01,), attempted=1, completed=1, failed={}, phases={})
@@ -43,14 +43,14 @@ def test_several_clients_are_named_with_the_start_of_the_worst_run(starts, expec
         )
         for skew_s, error_s in starts
     ]
-    assert begun_lines(found) == [f"2 clients (alpha, gamma){expected}"]
-    assert conditions(found)[2:] == begun_lines(found) == tables(found)[2:3]
+    assert client_lines(found) == [f"2 clients (alpha, gamma){expected}"]
+    assert conditions(found)[2:] == client_lines(found) == tables(found)[2:3]
     again = [Record.from_json(each.to_json()) for each in found]
     assert again == found
 
 
 def test_of_one_client_nothing_is_said():
-    assert begun_lines([record()]) == []
+    assert client_lines([record()]) == []
     assert run_notes([record()]) == []
 
 

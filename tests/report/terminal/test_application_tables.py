@@ -163,9 +163,9 @@ def test_design_paper_prints_the_studys_tables():
     assert [line.split(":")[0] for line in lines if line.startswith("Table")] == ["Table 3-5", "Table 3-6", "Table 6-1"]
 
 
-def test_columns_taken_over_from_an_earlier_session_are_told():
+def test_columns_reused_from_an_earlier_session_are_named():
     lines = tables([record(1, taken_from="20261121T1"), record(10), record(100, taken_from="20261121T1")])
-    assert "taken over from session 20261121T1: 1, 100 connections" in lines
+    assert "reused from session 20261121T1: 1, 100 connections" in lines
 
 
 def test_a_table_that_is_too_wide_goes_on_below():

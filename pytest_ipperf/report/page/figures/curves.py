@@ -30,7 +30,7 @@ class Scale(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
+class CurvePoint:
     """An arm at the level of that number: its mean in base units, its interval where there is one.
 
     `record` has its change; of the reference there is none.
@@ -53,7 +53,7 @@ class Curve:
     """An arm's dots in the order of the levels."""
 
     arm: Arm
-    dots: tuple[Dot, ...]
+    points: tuple[CurvePoint, ...]
 
     @property
     def style(self) -> Style:
@@ -63,7 +63,7 @@ class Curve:
     @property
     def judged(self) -> list[tuple[int, Record]]:
         """The levels whose change has an interval against a margin."""
-        compared = [(dot.at, dot.record) for dot in self.dots if dot.record]
+        compared = [(point.at, point.record) for point in self.points if point.record]
         return [(at, record) for at, record in compared if record.judges and all(map(math.isfinite, change_of(record)))]
 
 
@@ -75,12 +75,12 @@ def curves_of(sweep: Sweep) -> list[Curve]:
     longest = references(sweep.records, sweep)
     reference = Curve(
         arm=Arm.parse(sweep.records[0].reference.arm),
-        dots=tuple(_dot(at, longest[at].reference, longest[at]) for at in sorted(longest)),
+        points=tuple(_point(at, longest[at].reference, longest[at]) for at in sorted(longest)),
     )
     others = [
         Curve(
             arm=arm,
-            dots=tuple(_dot(at, by_arm[arm][at].test, by_arm[arm][at], tested=True) for at in sorted(by_arm[arm])),
+            points=tuple(_point(at, by_arm[arm][at].test, by_arm[arm][at], tested=True) for at in sorted(by_arm[arm])),
         )
         for arm in sorted(by_arm, key=arm_rank)
     ]
@@ -95,7 +95,7 @@ def change_of(record: Record) -> tuple[float, float, float]:
 
 def values_of(curves: Sequence[Curve]) -> list[float]:
     """All means."""
-    return [dot.side.mean for curve in curves for dot in curve.dots]
+    return [point.side.mean for curve in curves for point in curve.points]
 
 
 def scale_of(curves: Sequence[Curve]) -> Scale:
@@ -106,8 +106,8 @@ def scale_of(curves: Sequence[Curve]) -> Scale:
     return Scale.FROM_ZERO if min(means) < max(means) / 2 or not max(means) else Scale.CUT
 
 
-def _dot(at: int, side: ArmSummary, record: Record, *, tested: bool = False) -> Dot:
-    return Dot(at=at, side=side, interval=_interval(side, record), record=record if tested else None)
+def _point(at: int, side: ArmSummary, record: Record, *, tested: bool = False) -> CurvePoint:
+    return CurvePoint(at=at, side=side, interval=_interval(side, record), record=record if tested else None)
 
 
 def _interval(side: ArmSummary, record: Record) -> Interval | None:

@@ -13,7 +13,7 @@ from pytest_ipperf.report.flow.sweeps import Sweep
 from pytest_ipperf.report.page.figures.curves import Curve, Scale, change_of, scale_of, values_of
 from pytest_ipperf.report.page.words import short_title
 from pytest_ipperf.report.plot_style import INK, PAPER, axis, places, settings, shifts, svg_of, ticks
-from pytest_ipperf.report.tables.findings import margin_change
+from pytest_ipperf.report.tables.cell_results import margin_change
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,9 +86,9 @@ def plain_log(axis_: Axis) -> None:
 
 def _means(axes: Axes, curves: Sequence[Curve], unit: Unit, at: Sequence[float], aside: Mapping[Arm, float]) -> None:
     for curve in curves:
-        x = [at[dot.at] + aside[curve.arm] for dot in curve.dots]
-        bars = zip(*([reach / unit.size for reach in dot.bars] for dot in curve.dots), strict=True)
-        _draw(axes, curve, x, [dot.side.mean / unit.size for dot in curve.dots], list(bars))
+        x = [at[point.at] + aside[curve.arm] for point in curve.points]
+        bars = zip(*([reach / unit.size for reach in point.bars] for point in curve.points), strict=True)
+        _draw(axes, curve, x, [point.side.mean / unit.size for point in curve.points], list(bars))
     scale = scale_of(curves)
     if scale is Scale.LOGARITHMIC:
         axes.set_yscale("log")

@@ -16,7 +16,7 @@ from pytest_ipperf.report.flow.dimensions import Dimension
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
 from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.flow.tables import in_order, latest
-from pytest_ipperf.report.page.figures.curves import Curve, Dot, Scale, curves_of, scale_of, values_of
+from pytest_ipperf.report.page.figures.curves import Curve, CurvePoint, Scale, curves_of, scale_of, values_of
 from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.sweep_plot import by_size, level_svg, margins_differ
 from pytest_ipperf.report.page.words import short_title
@@ -93,7 +93,7 @@ def _sweep(records: Sequence[Record], dimension: Dimension) -> Sweep:
 
 def _caption(sweep: Sweep, curves: Sequence[Curve]) -> str:
     first = sweep.records[0]
-    counts = sorted({len(dot.side.values) for curve in curves for dot in curve.dots})
+    counts = sorted({len(point.side.values) for curve in curves for point in curve.points})
     runs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     over = "the epochs' means" if first.epochs > 1 else "the runs of one epoch"
     bars = "without intervals" if not first.judges else f"with 95 % t intervals over {over}"
@@ -111,19 +111,19 @@ def _caption(sweep: Sweep, curves: Sequence[Curve]) -> str:
 
 def _head(curve: Curve, unit: Unit, first: Record) -> str:
     scale = f" ({unit.name})" if unit.name else ""
-    changes = any(dot.record and dot.record.estimate is not None for dot in curve.dots)
+    changes = any(point.record and point.record.estimate is not None for point in curve.points)
     return f"{curve.arm.title}{scale}" + (f"; change ({first.change_unit})" if changes else "")
 
 
 def _numbers(curve: Curve, at: int, unit: Unit) -> str:
     """The mean and the change of a level, each with its interval."""
-    dot = next((dot for dot in curve.dots if dot.at == at), None)
-    return _dot_text(dot, unit) if dot else ""
+    point = next((point for point in curve.points if point.at == at), None)
+    return _point_text(point, unit) if point else ""
 
 
-def _dot_text(dot: Dot, unit: Unit) -> str:
-    found, record = dot.interval, dot.record
-    text = unit.text(dot.side.mean) + (f" [{unit.text(found.low)}, {unit.text(found.high)}]" if found else "")
+def _point_text(point: CurvePoint, unit: Unit) -> str:
+    found, record = point.interval, point.record
+    text = unit.text(point.side.mean) + (f" [{unit.text(found.low)}, {unit.text(found.high)}]" if found else "")
     if record is None or record.estimate is None:
         return text
     with_change = f"{text}; {percent_text(record.estimate)}"

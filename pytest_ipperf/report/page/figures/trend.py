@@ -16,7 +16,7 @@ from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.sweep_plot import DOTTED, FONT_PT, grid
 from pytest_ipperf.report.page.words import at_levels, subject
 from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, STYLES, Style, settings, svg_of
-from pytest_ipperf.report.tables.findings import margin_change
+from pytest_ipperf.report.tables.cell_results import margin_change
 from pytest_ipperf.report.terminal.trend import BEGINS, UNSOUND, TrendStep, trend_steps
 
 _SIZE_IN = (5.8, 2.6)

@@ -17,7 +17,7 @@ from pytest_ipperf.report.studies.response_time.differences import differences
 from pytest_ipperf.report.studies.response_time.increases import increases
 from pytest_ipperf.report.studies.response_time.table import StudyTable, nothing_failed, rank
 from pytest_ipperf.report.tables.arm_rows import client_notes
-from pytest_ipperf.report.tables.network_notes import pace_notes
+from pytest_ipperf.report.tables.network_notes import link_rate_notes
 
 __all__ = ["StudyTable", "study_notes", "study_tables"]
 
@@ -47,5 +47,5 @@ def study_notes(records: Sequence[Record]) -> list[str]:
         "relate, not milliseconds. An asterisk marks what contradicts other figures of the study.",
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",
         *client_notes(records),
-        *pace_notes(records),
+        *link_rate_notes(records),
     ]

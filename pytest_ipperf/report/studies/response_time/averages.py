@@ -17,7 +17,7 @@ from pytest_ipperf.report.studies.response_time.printed import MEANS
 from pytest_ipperf.report.studies.response_time.table import (
     FORMULA,
     NONE,
-    Marks,
+    DoubtMarks,
     StudyTable,
     by_arm,
     by_connections,
@@ -41,7 +41,7 @@ def averages(records: Sequence[Record]) -> StudyTable:
     name, known = name_of(protocol, 0, "averages")
     rows: list[Row] = [("", [str(count) for count in columns])]
     figures: list[dict[str, Any]] = []
-    marks = Marks(name)
+    marks = DoubtMarks(name)
     for arm, sides in _sides(records).items():
         rows += [(Arm.parse(arm).title, []), *_mean_rows(sides, columns, whole=nothing_failed(records))]
         rows += _printed_means(protocol, arm, columns, marks)
@@ -82,7 +82,7 @@ def _interval(side: ArmSummary) -> Interval | None:
         return None
 
 
-def _printed_means(protocol: str, arm: str, columns: Sequence[int], marks: Marks) -> list[Row]:
+def _printed_means(protocol: str, arm: str, columns: Sequence[int], marks: DoubtMarks) -> list[Row]:
     found = {count: MEANS[protocol, arm, count] for count in columns if (protocol, arm, count) in MEANS}
     if not found:
         return []

@@ -14,7 +14,7 @@ from pytest_ipperf.report.studies.response_time.formulas import StudyIncrease
 from pytest_ipperf.report.studies.response_time.printed import DIFFERENCES
 from pytest_ipperf.report.studies.response_time.table import (
     FORMULA,
-    Marks,
+    DoubtMarks,
     StudyTable,
     by_arm,
     by_connections,
@@ -29,7 +29,7 @@ from pytest_ipperf.report.studies.response_time.table import (
     row,
     signed,
 )
-from pytest_ipperf.report.tables.arm_rows import failure_rows, taken_lines
+from pytest_ipperf.report.tables.arm_rows import failure_rows, reused_lines
 from pytest_ipperf.report.tables.layout import Row
 from pytest_ipperf.report.tables.network_notes import testbed_text
 
@@ -40,14 +40,14 @@ def differences(records: Sequence[Record]) -> StudyTable:
     rows: list[Row] = [("", [str(count) for count in columns])]
     figures: list[dict[str, Any]] = []
     taken: dict[str, None] = {}
-    marks = Marks(DIFFERENCES)
+    marks = DoubtMarks(DIFFERENCES)
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
         groups[rank(record), record.payload_bytes, record.server].append(record)
     several = len(groups) > len({record.protocol for record in records})
     for key in sorted(groups):
         own = groups[key]
-        taken |= dict.fromkeys(f"{PROTOCOLS[own[0].protocol].title} {line}" for line in taken_lines(own))
+        taken |= dict.fromkeys(f"{PROTOCOLS[own[0].protocol].title} {line}" for line in reused_lines(own))
         rows += _difference_rows(own, columns, several=several, marks=marks)
         figures += [
             _difference_figures(found[count], arm)
@@ -70,7 +70,9 @@ def differences(records: Sequence[Record]) -> StudyTable:
     )
 
 
-def _difference_rows(records: Sequence[Record], columns: Sequence[int], *, several: bool, marks: Marks) -> list[Row]:
+def _difference_rows(
+    records: Sequence[Record], columns: Sequence[int], *, several: bool, marks: DoubtMarks
+) -> list[Row]:
     first = records[0]
     title = PROTOCOLS[first.protocol].title
     if several:

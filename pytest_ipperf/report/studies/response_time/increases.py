@@ -10,7 +10,7 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.studies.response_time.table import (
     FORMULA,
-    Marks,
+    DoubtMarks,
     StudyTable,
     by_arm,
     by_connections,
@@ -38,7 +38,7 @@ def increases(records: Sequence[Record]) -> StudyTable:
     rows: list[Row] = [("", [str(count) for count in columns])]
     rows += [(reference.title, []), *failure_rows({each.connections: each.reference for each in records}, columns)]
     figures: list[dict[str, Any]] = []
-    marks = Marks(name)
+    marks = DoubtMarks(name)
     for arm, found in by_arm(records).items():
         rows += [(f"{Arm.parse(arm).title} against {reference.title}", []), *_increase_rows(found, columns)]
         rows += _printed_rows(found, columns, marks)
@@ -74,7 +74,7 @@ def _percent(record: Record) -> float:
     return 100 * (record.test.mean / record.reference.mean - 1)
 
 
-def _printed_rows(found: Mapping[int, Record], columns: Sequence[int], marks: Marks) -> list[Row]:
+def _printed_rows(found: Mapping[int, Record], columns: Sequence[int], marks: DoubtMarks) -> list[Row]:
     known = {count: each for count, record in found.items() if (each := printed_increase(record)) is not None}
     if not known:
         return []

@@ -24,9 +24,9 @@ from pytest_ipperf.report.studies.response_time.printed import (
     PrintedIncrease,
 )
 from pytest_ipperf.report.tables import layout
-from pytest_ipperf.report.tables.arm_rows import taken_lines
-from pytest_ipperf.report.tables.layout import Row, Thing, aligned
-from pytest_ipperf.report.tables.network_notes import begun_lines, testbed_text
+from pytest_ipperf.report.tables.arm_rows import reused_lines
+from pytest_ipperf.report.tables.layout import Row, T, aligned
+from pytest_ipperf.report.tables.network_notes import client_lines, testbed_text
 from pytest_ipperf.transports import TRANSPORTS
 
 NONE = "-"
@@ -77,7 +77,7 @@ def by_arm(records: Iterable[Record]) -> dict[str, dict[int, Record]]:
     return found
 
 
-def row(name: str, found: Mapping[int, Thing], columns: Sequence[int], text: Callable[[Thing], str]) -> Row:
+def row(name: str, found: Mapping[int, T], columns: Sequence[int], text: Callable[[T], str]) -> Row:
     """A row of what was found by connections; the study's tables have no empty cells."""
     return layout.row(name, found, columns, text, NONE)
 
@@ -98,7 +98,7 @@ def conditions(records: Sequence[Record]) -> list[str]:
     protocol, metric = application(first.protocol), METRICS[first.metric].metric
     where = f"{testbed_text(records)}, server {first.server}, client {client_of(first)}"
     what = f"{metric.title}, payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
-    return [what, where, *begun_lines(records), *taken_lines(records)]
+    return [what, where, *client_lines(records), *reused_lines(records)]
 
 
 def missing(records: Sequence[Record], *, known: bool) -> list[str]:
@@ -113,7 +113,7 @@ def missing(records: Sequence[Record], *, known: bool) -> list[str]:
     return [f"Of the study's table not measured: {'; '.join(parts)}."] if parts else []
 
 
-class Marks:
+class DoubtMarks:
     """Puts an asterisk to the printed figures that contradict others, and collects the reasons in `doubts`."""
 
     def __init__(self, table: str) -> None:

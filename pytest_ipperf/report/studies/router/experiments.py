@@ -60,7 +60,7 @@ EXPERIMENTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
+class StudyFigure:
     """A figure of the study: an experiment along one dimension of its cells."""
 
     number: int
@@ -70,11 +70,11 @@ class Plot:
 
 
 PLOTS = (
-    Plot(4, "TCP throughput by window size", "tcp_throughput", "window"),
-    Plot(5, "TCP throughput by parallel streams", "tcp_throughput", "connections"),
-    Plot(6, "Round-trip time by packet size", "rtt", "payload"),
-    Plot(7, "UDP throughput by offered rate", "udp_throughput", "rate"),
-    Plot(8, "Jitter by offered rate", "jitter", "rate"),
-    Plot(9, "Packet loss by offered rate", "loss", "rate"),
+    StudyFigure(4, "TCP throughput by window size", "tcp_throughput", "window"),
+    StudyFigure(5, "TCP throughput by parallel streams", "tcp_throughput", "connections"),
+    StudyFigure(6, "Round-trip time by packet size", "rtt", "payload"),
+    StudyFigure(7, "UDP throughput by offered rate", "udp_throughput", "rate"),
+    StudyFigure(8, "Jitter by offered rate", "jitter", "rate"),
+    StudyFigure(9, "Packet loss by offered rate", "loss", "rate"),
 )
 """Figs 4 to 9."""

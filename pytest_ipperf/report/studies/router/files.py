@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.studies.router.page import page
-from pytest_ipperf.report.studies.router.plots import Drawn, draw
+from pytest_ipperf.report.studies.router.plots import DrawnFigure, draw
 from pytest_ipperf.report.studies.router.summary import Summary, summaries
 from pytest_ipperf.report.studies.router.text import figures, lines, stamp
 
@@ -40,7 +40,7 @@ def write(records: Sequence[Record], folder: Path, made_at: datetime) -> None:
     (folder / "router.html").write_text(page(drawn, stamped), encoding="utf-8")
 
 
-def _named(drawn: Sequence[tuple[Summary, Sequence[Drawn]]]) -> Iterator[tuple[str, Drawn]]:
+def _named(drawn: Sequence[tuple[Summary, Sequence[DrawnFigure]]]) -> Iterator[tuple[str, DrawnFigure]]:
     """`figure-4`, and with testbed and design where there are several."""
     for summary, plots in drawn:
         first = summary.records[0]

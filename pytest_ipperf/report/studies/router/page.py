@@ -9,10 +9,10 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.report.plot_style import inline
 from pytest_ipperf.report.studies.router.experiments import Experiment
 from pytest_ipperf.report.studies.router.grades import GRADES, Grade
-from pytest_ipperf.report.studies.router.plots import Drawn, caption
-from pytest_ipperf.report.studies.router.series import Curves
+from pytest_ipperf.report.studies.router.plots import DrawnFigure, caption
+from pytest_ipperf.report.studies.router.series import FigureCurves
 from pytest_ipperf.report.studies.router.style import class_of, style
-from pytest_ipperf.report.studies.router.summary import Standing, Summary
+from pytest_ipperf.report.studies.router.summary import ArmRatio, Summary
 from pytest_ipperf.report.studies.router.text import TITLE, how, interval_text, notes, own_text, paper_text, where
 
 _STUDY = (
@@ -21,7 +21,7 @@ _STUDY = (
 )
 
 
-def page(parts: Iterable[tuple[Summary, Sequence[Drawn]]], made: str = "") -> str:
+def page(parts: Iterable[tuple[Summary, Sequence[DrawnFigure]]], made: str = "") -> str:
     """The page of all summaries with their figures; `made` says when it was made."""
     body = [f"<h1>{escape(TITLE)}</h1>", f'<p class="soft">{escape(_STUDY)}</p>']
     for number, (summary, drawn) in enumerate(parts):
@@ -76,18 +76,18 @@ def _caption(text: str) -> str:
 
 
 def _cells(summary: Summary, experiment: Experiment, arm: Arm) -> str:
-    standing = summary.standings[experiment.name, arm]
-    return _own_cell(standing) + _paper_cell(standing)
+    arm_ratio = summary.ratios[experiment.name, arm]
+    return _own_cell(arm_ratio) + _paper_cell(arm_ratio)
 
 
-def _own_cell(standing: Standing) -> str:
-    if standing.ratio is None and not standing.is_reference:
+def _own_cell(arm_ratio: ArmRatio) -> str:
+    if arm_ratio.ratio is None and not arm_ratio.is_reference:
         return '<td><span class="soft">nothing to compare</span></td>'
-    found, figure = standing.graded, f"<b>{own_text(standing)}</b>"
+    found, figure = arm_ratio.graded, f"<b>{own_text(arm_ratio)}</b>"
     if found is None:
         return f"<td>{figure}</td>"
-    if standing.ratio is not None:
-        figure += f"<small>{interval_text(standing.ratio, standing.experiment)}</small>"
+    if arm_ratio.ratio is not None:
+        figure += f"<small>{interval_text(arm_ratio.ratio, arm_ratio.experiment)}</small>"
     if found.best == found.worst:
         return f'<td class="{class_of(found.best.colour)}">{figure}<small>{found.best.name}</small></td>'
     first, last = GRADES.index(found.best), GRADES.index(found.worst)
@@ -99,11 +99,11 @@ def _band(grade: Grade) -> str:
     return f'<div class="band {class_of(grade.colour)}">{grade.name}</div>'
 
 
-def _paper_cell(standing: Standing) -> str:
-    grade = standing.paper_grade
+def _paper_cell(arm_ratio: ArmRatio) -> str:
+    grade = arm_ratio.paper_grade
     if grade is None:
         return '<td><span class="soft">not in the study</span></td>'
-    return f'<td class="{class_of(grade.colour)}"><b>{paper_text(standing)}</b><small>{grade.name}</small></td>'
+    return f'<td class="{class_of(grade.colour)}"><b>{paper_text(arm_ratio)}</b><small>{grade.name}</small></td>'
 
 
 def _key() -> list[str]:
@@ -126,7 +126,7 @@ def _notes(summary: Summary) -> list[str]:
     return ["<ul>", *(f"<li>{escape(note)}</li>" for note in notes(summary)), "</ul>"]
 
 
-def _figure(drawn: Drawn, summary: Summary, prefix: str) -> list[str]:
+def _figure(drawn: DrawnFigure, summary: Summary, prefix: str) -> list[str]:
     title = f"{drawn.plot.title} (paper 001, Fig. {drawn.plot.number}, again)"
     return [
         f"<h3>{escape(title)}</h3>",
@@ -142,11 +142,11 @@ def _figure(drawn: Drawn, summary: Summary, prefix: str) -> list[str]:
     ]
 
 
-def _values(found: Curves, title: str) -> list[str]:
-    heads = "".join(f'<th scope="col">{escape(arm.title)}</th>' for arm in found.dots)
+def _values(found: FigureCurves, title: str) -> list[str]:
+    heads = "".join(f'<th scope="col">{escape(arm.title)}</th>' for arm in found.points)
     rows = []
     for at, level in enumerate(found.sweep.texts):
-        cells = "".join(f'<td class="number">{_value(found, arm, at)}</td>' for arm in found.dots)
+        cells = "".join(f'<td class="number">{_value(found, arm, at)}</td>' for arm in found.points)
         rows.append(f'<tr><th scope="row">{escape(level)}</th>{cells}</tr>')
     what = f"{title}: {found.experiment.measured.title}{f' in {found.unit.name}' if found.unit.name else ''}"
     return [
@@ -157,14 +157,14 @@ def _values(found: Curves, title: str) -> list[str]:
     ]
 
 
-def _value(found: Curves, arm: Arm, at: int) -> str:
-    dot = next((each for each in found.dots[arm] if each.at == at), None)
-    if dot is None:
+def _value(found: FigureCurves, arm: Arm, at: int) -> str:
+    point = next((each for each in found.points[arm] if each.at == at), None)
+    if point is None:
         return ""
-    text = found.unit.text(dot.mean)
-    if dot.interval is None:
+    text = found.unit.text(point.mean)
+    if point.interval is None:
         return text
-    return f"{text}<small>[{found.unit.text(dot.interval.low)}, {found.unit.text(dot.interval.high)}]</small>"
+    return f"{text}<small>[{found.unit.text(point.interval.low)}, {found.unit.text(point.interval.high)}]</small>"
 
 
 def _definitions(experiments: Iterable[Experiment]) -> list[str]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_ipperf.report.plot_style import OTHER, PAPER, STYLES, axis, places, settings, shifts, svg_of, ticks
-from pytest_ipperf.report.studies.router.experiments import Plot
-from pytest_ipperf.report.studies.router.series import CONFIDENCE, Curves, Dot, curves
+from pytest_ipperf.report.studies.router.experiments import StudyFigure
+from pytest_ipperf.report.studies.router.series import CONFIDENCE, FigureCurves, MeanPoint, curves
 from pytest_ipperf.report.studies.router.summary import Summary
 from pytest_ipperf.report.tables.network_notes import testbed_text
 
@@ -27,22 +27,22 @@ _LINE = 118
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class DrawnFigure:
     """A figure of the study, drawn. `curves` are what it shows; `bare` has no title, which a page has beside it."""
 
-    plot: Plot
-    curves: Curves
+    plot: StudyFigure
+    curves: FigureCurves
     svg: str
     bare: str
     png: bytes
 
 
-def draw(summary: Summary) -> list[Drawn]:
+def draw(summary: Summary) -> list[DrawnFigure]:
     """All figures of which two levels at least were measured."""
     return [_drawn(each, summary) for each in curves(summary)]
 
 
-def caption(found: Curves, summary: Summary) -> str:
+def caption(found: FigureCurves, summary: Summary) -> str:
     """What the dots and bars are."""
     held = f"; {found.sweep.held}" if found.sweep.held else ""
     bars = f"bars: {100 * CONFIDENCE:.0f} % t intervals of the run values" if not found.bare else "without intervals"
@@ -51,7 +51,7 @@ def caption(found: Curves, summary: Summary) -> str:
     )
 
 
-def _drawn(found: Curves, summary: Summary) -> Drawn:
+def _drawn(found: FigureCurves, summary: Summary) -> DrawnFigure:
     from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
@@ -60,7 +60,7 @@ def _drawn(found: Curves, summary: Summary) -> Drawn:
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         _fill(axes, found)
-        figure.legend(loc="outside lower center", ncols=len(found.dots), frameon=False, fontsize=9)
+        figure.legend(loc="outside lower center", ncols=len(found.points), frameon=False, fontsize=9)
         figure.suptitle(f"{found.plot.title} (paper 001, Fig. {found.plot.number}, again)", fontsize=12)
         axes.set_title(textwrap.fill(caption(found, summary), _LINE), fontsize=7.5)
         raster = io.BytesIO()
@@ -68,17 +68,17 @@ def _drawn(found: Curves, summary: Summary) -> Drawn:
         svg = svg_of(figure)
         figure.suptitle("")
         axes.set_title("")
-        return Drawn(plot=found.plot, curves=found, svg=svg, bare=svg_of(figure), png=raster.getvalue())
+        return DrawnFigure(plot=found.plot, curves=found, svg=svg, bare=svg_of(figure), png=raster.getvalue())
 
 
-def _fill(axes: Axes, found: Curves) -> None:
+def _fill(axes: Axes, found: FigureCurves) -> None:
     at = places(found.sweep.values, sizes=found.sweep.dimension.unit == "bytes")
-    for (arm, dots), shift in zip(found.dots.items(), shifts(at, len(found.dots)), strict=True):
+    for (arm, points), shift in zip(found.points.items(), shifts(at, len(found.points)), strict=True):
         colour, marker, line = STYLES.get(str(arm), OTHER)
         axes.errorbar(
-            [at[dot.at] + shift for dot in dots],
-            [dot.mean / found.unit.size for dot in dots],
-            yerr=_bars(dots, found.unit.size),
+            [at[point.at] + shift for point in points],
+            [point.mean / found.unit.size for point in points],
+            yerr=_bars(points, found.unit.size),
             color=colour, marker=marker, linestyle=line, markersize=5, linewidth=1.4, capsize=3, elinewidth=1.2,
             label=arm.title,
         )  # fmt: skip
@@ -91,16 +91,16 @@ def _fill(axes: Axes, found: Curves) -> None:
     axes.grid(visible=True, alpha=0.3)
 
 
-def _bars(dots: Sequence[Dot], size: float) -> list[list[float]]:
+def _bars(points: Sequence[MeanPoint], size: float) -> list[list[float]]:
     """How far the intervals reach below and above the means; none of a single run."""
-    below = [(dot.mean - dot.interval.low) / size if dot.interval else 0.0 for dot in dots]
-    above = [(dot.interval.high - dot.mean) / size if dot.interval else 0.0 for dot in dots]
+    below = [(point.mean - point.interval.low) / size if point.interval else 0.0 for point in points]
+    above = [(point.interval.high - point.mean) / size if point.interval else 0.0 for point in points]
     return [below, above]
 
 
-def _from_zero(axes: Axes, found: Curves) -> None:
+def _from_zero(axes: Axes, found: FigureCurves) -> None:
     """The axis begins at zero unless all values lie in the upper half, where their differences could not be seen."""
-    means = [dot.mean for dots in found.dots.values() for dot in dots]
+    means = [point.mean for points in found.points.values() for point in points]
     if min(means) < max(means) / 2 or max(means) == 0:
         axes.set_ylim(bottom=0, top=None if max(means) else 1)
     else:

@@ -12,14 +12,14 @@ from pytest_ipperf.core.stats.interval import Interval, t_interval
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
 from pytest_ipperf.report.flow.sweeps import Sweep, sweeps_along
 from pytest_ipperf.report.flow.tables import references
-from pytest_ipperf.report.studies.router.experiments import EXPERIMENTS, PLOTS, Experiment, Plot
+from pytest_ipperf.report.studies.router.experiments import EXPERIMENTS, PLOTS, Experiment, StudyFigure
 from pytest_ipperf.report.studies.router.summary import Summary
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
+class MeanPoint:
     """An arm's mean at the level of that number, in the metric's base unit; without an interval of a single run."""
 
     at: int
@@ -28,29 +28,29 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curves:
-    """One figure: `dots` by arm along the values of `sweep`, in `unit`; and from how many runs each is.
+class FigureCurves:
+    """One figure: `points` by arm along the values of `sweep`, in `unit`; and from how many runs each is.
 
     Without intervals where those of the table are `bare`.
     """
 
-    plot: Plot
+    plot: StudyFigure
     experiment: Experiment
     sweep: Sweep
     unit: Unit
-    dots: dict[Arm, tuple[Dot, ...]]
+    points: dict[Arm, tuple[MeanPoint, ...]]
     runs: str
     bare: bool
 
 
-def curves(summary: Summary) -> list[Curves]:
+def curves(summary: Summary) -> list[FigureCurves]:
     """The study's figures of which two levels at least were measured."""
     by_name = {each.name: each for each in EXPERIMENTS}
     found = [_curves(summary, plot, by_name[plot.experiment]) for plot in PLOTS]
     return [each for each in found if each is not None]
 
 
-def _curves(summary: Summary, plot: Plot, experiment: Experiment) -> Curves | None:
+def _curves(summary: Summary, plot: StudyFigure, experiment: Experiment) -> FigureCurves | None:
     sweep = next(iter(sweeps_along(summary.cells(experiment), plot.dimension)), None)
     if sweep is None or len(sweep.values) < 2:
         return None
@@ -61,20 +61,21 @@ def _curves(summary: Summary, plot: Plot, experiment: Experiment) -> Curves | No
         sides.setdefault(Arm.parse(record.test.arm), {})[sweep.column(record)] = record.test
     all_sides = [side for of_arm in sides.values() for side in of_arm.values()]
     counts = sorted({len(side.values) for side in all_sides})
-    return Curves(
+    return FigureCurves(
         plot=plot,
         experiment=experiment,
         sweep=sweep,
         unit=unit_of(experiment.measured, [side.mean for side in all_sides]),
-        dots={arm: _dots(sides[arm], bare=summary.bare) for arm in summary.arms if arm in sides},
+        points={arm: _points(sides[arm], bare=summary.bare) for arm in summary.arms if arm in sides},
         runs=f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}",
         bare=summary.bare,
     )
 
 
-def _dots(sides: dict[int, ArmSummary], *, bare: bool) -> tuple[Dot, ...]:
+def _points(sides: dict[int, ArmSummary], *, bare: bool) -> tuple[MeanPoint, ...]:
     return tuple(
-        Dot(at=at, mean=sides[at].mean, interval=None if bare else _interval(sides[at].values)) for at in sorted(sides)
+        MeanPoint(at=at, mean=sides[at].mean, interval=None if bare else _interval(sides[at].values))
+        for at in sorted(sides)
     )
 
 

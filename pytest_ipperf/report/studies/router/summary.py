@@ -25,10 +25,10 @@ _FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How an arm stands to IPv4 in one experiment: the `ratio` over so many `cells`, None where there is none.
+class ArmRatio:
+    """An arm against IPv4 in one experiment: the `ratio` over so many `cells`, None where there is none.
 
-    `why` says so where its cells cannot be combined. The reference stands to itself as 1, without an interval.
+    `why` says so where its cells cannot be combined. The reference has 1 to itself, without an interval.
     A `bare` ratio's interval tells nothing, see `Summary.bare`.
     """
 
@@ -67,12 +67,12 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Table V of one testbed and design: `standings` by experiment and arm, and what is to be said of single ones."""
+    """Table V of one testbed and design: `ratios` by experiment and arm, and what is to be said of single ones."""
 
     records: tuple[Record, ...]
     experiments: tuple[Experiment, ...]
     arms: tuple[Arm, ...]
-    standings: dict[tuple[str, Arm], Standing]
+    ratios: dict[tuple[str, Arm], ArmRatio]
     notes: tuple[str, ...]
 
     @property
@@ -101,15 +101,15 @@ def _summary(records: Sequence[Record]) -> Summary:
     reference = Arm.parse(REFERENCE)
     arms = (reference, *sorted({Arm.parse(record.test.arm) for record in records}, key=_rank))
     bare = _bare(records)
-    standings = {(each.name, reference): Standing(experiment=each, arm=reference, bare=bare) for each in held}
+    ratios = {(each.name, reference): ArmRatio(experiment=each, arm=reference, bare=bare) for each in held}
     notes: dict[str, None] = {}
     for experiment in held:
         for arm in arms[1:]:
             cells = [record for record in records if experiment.holds(record) and record.test.arm == str(arm)]
             kept, said = _comparable(experiment, cells)
             notes.update(dict.fromkeys(said))
-            standings[experiment.name, arm] = dataclasses.replace(_standing(experiment, arm, kept), bare=bare)
-    return Summary(records=tuple(records), experiments=held, arms=arms, standings=standings, notes=tuple(notes))
+            ratios[experiment.name, arm] = dataclasses.replace(_arm_ratio(experiment, arm, kept), bare=bare)
+    return Summary(records=tuple(records), experiments=held, arms=arms, ratios=ratios, notes=tuple(notes))
 
 
 def _bare(records: Sequence[Record]) -> bool:
@@ -121,14 +121,14 @@ def _rank(arm: Arm) -> tuple[bool, tuple[int, int, bool]]:
     return str(arm) not in {of for _, of in RATIOS}, arm_rank(arm)
 
 
-def _standing(experiment: Experiment, arm: Arm, cells: Sequence[Record]) -> Standing:
+def _arm_ratio(experiment: Experiment, arm: Arm, cells: Sequence[Record]) -> ArmRatio:
     if not cells:
-        return Standing(experiment=experiment, arm=arm)
+        return ArmRatio(experiment=experiment, arm=arm)
     try:
         ratio = combined([ratio_of(record) for record in cells], cells[0].confidence)
     except InvalidError as error:
-        return Standing(experiment=experiment, arm=arm, why=str(error))
-    return Standing(experiment=experiment, arm=arm, cells=len(cells), ratio=ratio)
+        return ArmRatio(experiment=experiment, arm=arm, why=str(error))
+    return ArmRatio(experiment=experiment, arm=arm, cells=len(cells), ratio=ratio)
 
 
 def _comparable(experiment: Experiment, cells: Sequence[Record]) -> tuple[list[Record], list[str]]:

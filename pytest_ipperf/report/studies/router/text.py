@@ -11,7 +11,7 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.report.studies.router.experiments import Experiment
 from pytest_ipperf.report.studies.router.grades import GRADES
-from pytest_ipperf.report.studies.router.summary import Standing, Summary
+from pytest_ipperf.report.studies.router.summary import ArmRatio, Summary
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import bucket_notes, testbed_text
 
@@ -34,7 +34,7 @@ def table(summary: Summary, made: str = "") -> Table:
     rows: list[Row] = [("", ["", "95 % interval", "grade", "paper", "its grade"])]
     for experiment in summary.experiments:
         rows.append((f"{experiment.title}, {experiment.scale}", []))
-        rows += [_row(summary.standings[experiment.name, arm]) for arm in summary.arms]
+        rows += [_row(summary.ratios[experiment.name, arm]) for arm in summary.arms]
     return Table(title=TITLE, about=(where(summary), f"{made}{how(summary)}"), rows=tuple(rows))
 
 
@@ -76,11 +76,7 @@ def notes(summary: Summary) -> list[str]:
         *(bare if summary.bare else spread),
         *bucket_notes(summary.records),
         *summary.notes,
-        *(
-            f"{each.experiment.title} of {each.arm.title}: {each.why}."
-            for each in summary.standings.values()
-            if each.why
-        ),
+        *(f"{each.experiment.title} of {each.arm.title}: {each.why}." for each in summary.ratios.values() if each.why),
     ]
 
 
@@ -93,22 +89,22 @@ def ratio_text(ratio: float, experiment: Experiment, digits: int = 0) -> str:
     return f"{ratio:.{2 + digits}f}"
 
 
-def paper_text(standing: Standing) -> str:
+def paper_text(arm_ratio: ArmRatio) -> str:
     """What the study printed, with the digits that it printed."""
-    if standing.paper is None:
+    if arm_ratio.paper is None:
         return _NONE
-    exact = round(standing.paper, 2) == standing.paper
-    return ratio_text(standing.paper, standing.experiment, 0 if exact or standing.experiment.percent else 1)
+    exact = round(arm_ratio.paper, 2) == arm_ratio.paper
+    return ratio_text(arm_ratio.paper, arm_ratio.experiment, 0 if exact or arm_ratio.experiment.percent else 1)
 
 
-def own_text(standing: Standing) -> str:
+def own_text(arm_ratio: ArmRatio) -> str:
     """Our own figure, with the digits that its interval is worth."""
-    if standing.is_reference:
-        return ratio_text(1.0, standing.experiment)
-    if standing.ratio is None:
+    if arm_ratio.is_reference:
+        return ratio_text(1.0, arm_ratio.experiment)
+    if arm_ratio.ratio is None:
         return _NONE
-    more = 0 if standing.bare else digits(standing.ratio, standing.experiment)
-    return ratio_text(standing.ratio.estimate, standing.experiment, more)
+    more = 0 if arm_ratio.bare else digits(arm_ratio.ratio, arm_ratio.experiment)
+    return ratio_text(arm_ratio.ratio.estimate, arm_ratio.experiment, more)
 
 
 def interval_text(ratio: Interval, experiment: Experiment) -> str:
@@ -129,39 +125,39 @@ def figures(summary: Summary) -> list[dict[str, Any]]:
     first = summary.records[0]
     return [
         {
-            "testbed": first.testbed, "design": first.design, "experiment": standing.experiment.name,
-            "arm": str(standing.arm), "cells": standing.cells or None,
-            **_of(standing),
-            "best_grade": standing.graded.best.name if standing.graded else None,
-            "worst_grade": standing.graded.worst.name if standing.graded else None,
-            "paper": standing.paper,
-            "paper_grade": standing.paper_grade.name if standing.paper_grade else None,
-            "why_none": standing.why,
+            "testbed": first.testbed, "design": first.design, "experiment": arm_ratio.experiment.name,
+            "arm": str(arm_ratio.arm), "cells": arm_ratio.cells or None,
+            **_of(arm_ratio),
+            "best_grade": arm_ratio.graded.best.name if arm_ratio.graded else None,
+            "worst_grade": arm_ratio.graded.worst.name if arm_ratio.graded else None,
+            "paper": arm_ratio.paper,
+            "paper_grade": arm_ratio.paper_grade.name if arm_ratio.paper_grade else None,
+            "why_none": arm_ratio.why,
         }
-        for standing in (summary.standings[each.name, arm] for each in summary.experiments for arm in summary.arms)
+        for arm_ratio in (summary.ratios[each.name, arm] for each in summary.experiments for arm in summary.arms)
     ]  # fmt: skip
 
 
-def _row(standing: Standing) -> Row:
-    name = f"  {standing.arm.title}"
-    paper = [paper_text(standing), standing.paper_grade.name if standing.paper_grade else _NONE]
-    interval = _NONE if standing.bare else ""
-    if standing.ratio is not None and not standing.bare:
-        interval = interval_text(standing.ratio, standing.experiment)
-    return name, [own_text(standing), interval, str(standing.graded or _NONE), *paper]
+def _row(arm_ratio: ArmRatio) -> Row:
+    name = f"  {arm_ratio.arm.title}"
+    paper = [paper_text(arm_ratio), arm_ratio.paper_grade.name if arm_ratio.paper_grade else _NONE]
+    interval = _NONE if arm_ratio.bare else ""
+    if arm_ratio.ratio is not None and not arm_ratio.bare:
+        interval = interval_text(arm_ratio.ratio, arm_ratio.experiment)
+    return name, [own_text(arm_ratio), interval, str(arm_ratio.graded or _NONE), *paper]
 
 
-def _of(standing: Standing) -> dict[str, float | None]:
-    ratio = standing.ratio
-    if ratio is not None and not standing.bare:
+def _of(arm_ratio: ArmRatio) -> dict[str, float | None]:
+    ratio = arm_ratio.ratio
+    if ratio is not None and not arm_ratio.bare:
         ends = {"ratio": ratio.estimate, "low": ratio.low, "high": ratio.high}
         return {**ends, "confidence": ratio.confidence, "df": ratio.df}
     estimate = ratio.estimate if ratio is not None else None
-    return {"ratio": 1.0 if standing.is_reference else estimate, **dict.fromkeys(("low", "high", "confidence", "df"))}
+    return {"ratio": 1.0 if arm_ratio.is_reference else estimate, **dict.fromkeys(("low", "high", "confidence", "df"))}
 
 
 def _cells(summary: Summary, experiment: Experiment) -> str:
-    counts = sorted({summary.standings[experiment.name, arm].cells for arm in summary.arms[1:]})
+    counts = sorted({summary.ratios[experiment.name, arm].cells for arm in summary.arms[1:]})
     return " or ".join(map(str, counts))
 
 

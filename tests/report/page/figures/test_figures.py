@@ -18,7 +18,7 @@ from pytest_ipperf.report.page.figures.spread import Sorted, spread_figure
 from pytest_ipperf.report.page.figures.sweep_plot import _beside, _changes, margins_differ
 from pytest_ipperf.report.page.figures.sweeps import level_figure, level_sweeps
 from pytest_ipperf.report.page.figures.trend import trend_figure, trend_of
-from pytest_ipperf.report.tables.findings import margin_change
+from pytest_ipperf.report.tables.cell_results import margin_change
 from pytest_ipperf.report.terminal.trend import trend_lines, trend_steps
 
 # --- by levels --------------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def test_all_that_varies_of_flows_has_a_line_for_each_metric(made):
 
 def test_intervals_of_means_are_over_the_epochs_means(factory):
     records = [factory.application("smtp", count, "ipv6", 1.02) for count in (1, 10)]
-    dot = by_arm(level_sweeps(records)[0])["ipv6"].dots[0]
+    dot = by_arm(level_sweeps(records)[0])["ipv6"].points[0]
     values = records[0].test.values
     means = [sum(values[at : at + 3]) / 3 for at in range(0, 30, 3)]
     expected = t_interval(means, 0.95)
@@ -70,7 +70,7 @@ def test_a_design_of_few_epochs_that_never_judges_has_no_intervals(made):
     figures = [level_figure(line, number) for number, line in enumerate(level_sweeps(records))]
     assert figures
     for line in level_sweeps(records):
-        assert {dot.interval for curve in curves_of(line) for dot in curve.dots} == {None}
+        assert {dot.interval for curve in curves_of(line) for dot in curve.points} == {None}
         assert not any(curve.judged for curve in curves_of(line))
     assert all("Mean of 2 runs for each arm, without intervals." in each.caption for each in figures)
 

@@ -180,12 +180,12 @@ def test_a_look_up_that_is_the_transaction_has_no_phases_before_it():
     assert rows_of(found, "dns / ") == []
 
 
-def test_what_was_taken_over_is_told_of_each_protocol():
+def test_what_was_reused_is_named_for_each_protocol():
     smtp, ftp = as_the_study([("smtp", "ipv6", 1), ("ftp", "ipv6", 1)])
     records = [dataclasses.replace(smtp, taken_from="20261121T1"), ftp]
-    line = "taken over from session 20261121T1: 1 connections"
+    line = "reused from session 20261121T1: 1 connections"
     assert line in table("3-5", records).head
-    assert not [each for each in table("3-3", records).head if "taken over" in each]
+    assert not [each for each in table("3-3", records).head if "reused" in each]
     assert table("6-1", records).head[-1] == f"SMTP {line}"
 
 

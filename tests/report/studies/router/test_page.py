@@ -132,7 +132,7 @@ def test_a_cell_between_two_grades_shows_both(made):
     wide = [made.record("udp", "jitter", "ipv6", [1.1, 1.2, 1.2], [1.0, 1.0, 1.0])]
     sure = [made.record("rtt", "rtt", "ipv6", [1.2, 1.21, 1.22], [1.0, 1.0, 1.0])]
     (summary,) = summaries(wide + sure)
-    assert str(summary.standings["jitter", summary.arms[1]].graded) == "excellent to very good"
+    assert str(summary.ratios["jitter", summary.arms[1]].graded) == "excellent to very good"
     shown = page([(summary, [])])
     assert '<div class="band dark-green">excellent</div><div class="band green">very good</div>' in shown
 
@@ -166,7 +166,7 @@ def test_a_design_of_epochs_that_never_judges_has_ratios_alone_and_says_so(made,
     assert "% intervals" not in text
     assert not re.findall(r"<small>\[", text)
     assert "Mean of 2 runs, without intervals; testbed" in text
-    dots = [dot for each in curves(summaries(records)[0]) for own in each.dots.values() for dot in own]
+    dots = [dot for each in curves(summaries(records)[0]) for own in each.points.values() for dot in own]
     assert {dot.interval for dot in dots} == {None}
 
 
@@ -216,7 +216,7 @@ def test_bars_are_the_t_intervals_of_the_run_values(made):
     jitter = made.record("udp", "jitter", "ipv6", [1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
     (summary,) = summaries([*records, jitter])
     (found,) = curves(summary)  # of jitter there is one level, which makes no curve
-    dot = found.dots[summary.arms[1]][0]
+    dot = found.points[summary.arms[1]][0]
     assert dot.mean == 2.0
     assert dot.interval is not None
     assert dot.interval.high - dot.mean == pytest.approx(4.3027 / 3**0.5, rel=1e-4)  # t(.975, 2) standard errors

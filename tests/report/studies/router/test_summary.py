@@ -35,7 +35,7 @@ def rows_of(records, start="Table V"):
 
 
 def found_in(summary, experiment, arm):
-    ratio = summary.standings[experiment.name, arm].ratio
+    ratio = summary.ratios[experiment.name, arm].ratio
     assert ratio is not None
     return ratio.estimate
 
@@ -118,7 +118,7 @@ def test_what_is_zero_or_beyond_all_numbers_has_no_ratio(made):
             ratio_of(record)
         assert str(caught.value) == f"{record.cell}: {why}"
     (summary,) = summaries([zero, dataclasses.replace(far, epochs=2, estimate=math.inf, design=zero.design)])
-    assert {standing.ratio for standing in summary.standings.values()} == {None}
+    assert {standing.ratio for standing in summary.ratios.values()} == {None}
 
 
 # --- several cells ----------------------------------------------------------------------------------------------------
@@ -200,8 +200,8 @@ def test_a_grade_is_that_of_both_ends_of_the_interval(made):
     wide = [made.record("udp", "jitter", "ipv6", [1.0, 1.2, 1.4], [1.0, 1.0, 1.0])]
     sure = [made.record("rtt", "rtt", "ipv6", [1.2, 1.21, 1.22], [1.0, 1.0, 1.0])]
     (summary,) = summaries(wide + sure)
-    assert str(summary.standings["jitter", SIX].graded) == "excellent to acceptable"
-    assert str(summary.standings["rtt", SIX].graded) == "very good"
+    assert str(summary.ratios["jitter", SIX].graded) == "excellent to acceptable"
+    assert str(summary.ratios["rtt", SIX].graded) == "very good"
 
 
 def test_a_loss_is_compared_only_where_ipv4_lost_something_and_that_is_said(made):
@@ -211,13 +211,13 @@ def test_a_loss_is_compared_only_where_ipv4_lost_something_and_that_is_said(made
     throughput = made.record("udp", "throughput", "ipv6", [9.0, 9.1, 9.2], [10.0] * 3)
     records = [lossless, now_and_then, lossy, throughput]
     (summary,) = summaries(records)
-    standing = summary.standings["loss", SIX]
+    standing = summary.ratios["loss", SIX]
     assert standing.cells == 1
     assert found_in(summary, LOSS, SIX) == pytest.approx(1.4)
     note = "1 of 3 levels have packet loss of IPv4 in every epoch; left out: 60mbit (0.067 %, IPv4 0 %), 80mbit (0 %,"
     assert note in " ".join(rows_of(records))
     (none,) = summaries([lossless, throughput])
-    assert none.standings["loss", SIX].ratio is None
+    assert none.ratios["loss", SIX].ratio is None
     assert "IPv6 - - 1.225 very good" in rows_of([lossless, throughput])
 
 
@@ -249,7 +249,7 @@ def test_only_the_studys_own_cells_enter_the_table(made, protocol, change):
     names = {each.name for each in EXPERIMENTS if (each.protocol, each.metric) == (protocol, metric)}
     (before,) = summaries(made.study())
     (after,) = summaries([*made.study(), made.record(protocol, metric, "ipv6", [3.0, 4.0], [1.0, 1.0], **change)])
-    assert [after.standings[name, SIX] for name in names] == [before.standings[name, SIX] for name in names]
+    assert [after.ratios[name, SIX] for name in names] == [before.ratios[name, SIX] for name in names]
     others = [each for each in made.study() if each.protocol != protocol]
     (without,) = summaries([*others, made.record(protocol, metric, "ipv6", [3.0, 4.0], [1.0, 1.0], **change)])
     assert not names & {each.name for each in without.experiments}
@@ -304,7 +304,7 @@ def test_figures_have_all_digits(made):
     (summary,) = summaries(made.study())
     rows = {(row["experiment"], row["arm"]): row for row in figures(summary)}
     assert len(rows) == 5 * 4
-    found, row = summary.standings["rtt", ISATAP].ratio, rows["rtt", "ipv6-isatap"]
+    found, row = summary.ratios["rtt", ISATAP].ratio, rows["rtt", "ipv6-isatap"]
     assert found is not None
     assert [row[name] for name in ("ratio", "low", "high", "df")] == [found.estimate, found.low, found.high, found.df]
     assert (row["paper"], row["paper_grade"], row["cells"]) == (1.09, "excellent", 3)

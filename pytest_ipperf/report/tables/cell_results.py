@@ -20,8 +20,8 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 
 
-class Kind(enum.Enum):
-    """How a finding counts; the order is that in which a reader wants to see them."""
+class ResultKind(enum.Enum):
+    """How a result counts; the order is that in which a reader wants to see them."""
 
     RED = "red"
     BROKEN = "trouble"
@@ -33,24 +33,24 @@ class Kind(enum.Enum):
 
 
 _OF_DECISION = {
-    GateDecision.WITHIN: Kind.GREEN,
-    GateDecision.EXCEEDS: Kind.RED,
-    GateDecision.WORSE: Kind.RED,
-    GateDecision.ACCEPTED: Kind.ACCEPTED,
-    GateDecision.INCONCLUSIVE: Kind.UNDECIDED,
-    GateDecision.UNJUDGED: Kind.UNJUDGED,
-    GateDecision.MISSING: Kind.BROKEN,
-    GateDecision.GONE: Kind.ACCEPTED,
-    GateDecision.TROUBLE: Kind.BROKEN,
+    GateDecision.WITHIN: ResultKind.GREEN,
+    GateDecision.EXCEEDS: ResultKind.RED,
+    GateDecision.WORSE: ResultKind.RED,
+    GateDecision.ACCEPTED: ResultKind.ACCEPTED,
+    GateDecision.INCONCLUSIVE: ResultKind.UNDECIDED,
+    GateDecision.UNJUDGED: ResultKind.UNJUDGED,
+    GateDecision.MISSING: ResultKind.BROKEN,
+    GateDecision.GONE: ResultKind.ACCEPTED,
+    GateDecision.TROUBLE: ResultKind.BROKEN,
 }
 _OF_VERDICT = {
-    Verdict.WITHIN: Kind.GREEN,
-    Verdict.EXCEEDS: Kind.RED,
-    Verdict.INCONCLUSIVE: Kind.UNDECIDED,
-    Verdict.INVALID: Kind.BROKEN,
-    Verdict.UNJUDGED: Kind.UNJUDGED,
+    Verdict.WITHIN: ResultKind.GREEN,
+    Verdict.EXCEEDS: ResultKind.RED,
+    Verdict.INCONCLUSIVE: ResultKind.UNDECIDED,
+    Verdict.INVALID: ResultKind.BROKEN,
+    Verdict.UNJUDGED: ResultKind.UNJUDGED,
 }
-_OF_TROUBLE = {"inconclusive": Kind.UNDECIDED, "failed": Kind.RED, UNMEASURED: Kind.UNMEASURED}
+_OF_TROUBLE = {"inconclusive": ResultKind.UNDECIDED, "failed": ResultKind.RED, UNMEASURED: ResultKind.UNMEASURED}
 MEASURED = "measured"
 """The name of a verdict that is none: the design judges, and nothing was asked."""
 UNJUDGED = Verdict.UNJUDGED.value
@@ -59,14 +59,14 @@ VERDICTS = ("exceeds", "invalid", "inconclusive", "within", UNJUDGED, MEASURED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CellResult:
     """`word` is the wording of the ruling, verdict or trouble, and `code` what machines know it by.
 
     `nodeid` is pytest's name of the test, empty where it is not known; then there is a `key`. `cell` is the night's
     part; `record` the data that the ruling is of, None for what was not measured.
     """
 
-    kind: Kind
+    kind: ResultKind
     code: str
     word: str
     sentence: str
@@ -81,7 +81,7 @@ class Finding:
         return str(self.key) if self.key else self.nodeid
 
 
-def findings(summary: SessionSummary) -> tuple[Finding, ...]:
+def cell_results(summary: SessionSummary) -> tuple[CellResult, ...]:
     """One for each cell and metric of the night, or for each record; then one for each test without an answer."""
     if summary.night is None:
         return (*_of_session(summary),)
@@ -115,22 +115,22 @@ def worst_first(records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: VERDICTS.index(record.verdict))
 
 
-def headline(summary: SessionSummary, entries: Sequence[Finding]) -> str:
+def headline(summary: SessionSummary, results: Sequence[CellResult]) -> str:
     """The answer in one sentence: the night's own, or what came of the session's cells.
 
     Of a session that is not whole it is the answer so far, which never sounds like one for all cells.
     """
     if summary.night is not None:
         return summary.night.headline
-    codes, count = Counter(finding.code for finding in entries), sum(finding.key is not None for finding in entries)
+    codes, count = Counter(result.code for result in results), sum(result.key is not None for result in results)
     beyond, within, cells = codes["exceeds"], codes["within"], f"{count} cell{'s' * (count != 1)}"
     others = {
         # Where few cells are within, and the others may be anywhere, that is no all-clear.
         "undecided": codes["inconclusive"] if beyond or within else 0,
         "unjudged": codes[UNJUDGED],
         "failed": codes["failed"],
-        "in trouble": sum(finding.kind is Kind.BROKEN for finding in entries),
-        "not measured": sum(finding.kind is Kind.UNDECIDED and finding.key is None for finding in entries),
+        "in trouble": sum(result.kind is ResultKind.BROKEN for result in results),
+        "not measured": sum(result.kind is ResultKind.UNDECIDED and result.key is None for result in results),
     }
     more = "".join(f"; {count} {word}" for word, count in others.items() if count)
     if not summary.completeness.is_whole:
@@ -166,10 +166,10 @@ def asked(summary: SessionSummary) -> dict[str, str]:
     return {name: text for name, text in settings.items() if text}
 
 
-def counts_text(entries: Iterable[Finding]) -> str:
-    """How many findings there are of each wording, the worst first: `2 exceeds margin; 10 within margin`."""
-    counts = Counter((finding.kind, finding.word) for finding in entries)
-    order = list(Kind)
+def counts_text(results: Iterable[CellResult]) -> str:
+    """Count the results of each wording, the worst first: `2 exceeds margin; 10 within margin`."""
+    counts = Counter((result.kind, result.word) for result in results)
+    order = list(ResultKind)
     return "; ".join(f"{counts[each]} {each[1]}" for each in sorted(counts, key=lambda each: order.index(each[0])))
 
 
@@ -179,7 +179,7 @@ def unruled(summary: SessionSummary) -> tuple[Record, ...]:
     return tuple(record for record in summary.records if record.key not in ruled)
 
 
-def _of_session(summary: SessionSummary) -> Iterator[Finding]:
+def _of_session(summary: SessionSummary) -> Iterator[CellResult]:
     troubles = {trouble.nodeid: trouble for trouble in summary.troubles}
     for record in summary.records:
         # A test may break after its answer, and what broke is the worse news.
@@ -188,8 +188,8 @@ def _of_session(summary: SessionSummary) -> Iterator[Finding]:
     yield from map(_of_trouble, troubles.values())
 
 
-def _of_cell(cell: CellReport) -> Finding:
-    return Finding(
+def _of_cell(cell: CellReport) -> CellResult:
+    return CellResult(
         kind=_OF_DECISION[cell.decision],
         code=cell.decision.name.lower(),
         word=cell.decision.value,
@@ -201,9 +201,9 @@ def _of_cell(cell: CellReport) -> Finding:
     )
 
 
-def _of_record(record: Record) -> Finding:
-    return Finding(
-        kind=Kind.GREEN if record.verdict == MEASURED else _OF_VERDICT[Verdict[record.verdict.upper()]],
+def _of_record(record: Record) -> CellResult:
+    return CellResult(
+        kind=ResultKind.GREEN if record.verdict == MEASURED else _OF_VERDICT[Verdict[record.verdict.upper()]],
         code=record.verdict,
         word=verdict_of(record),
         sentence=record.sentence,
@@ -213,11 +213,11 @@ def _of_record(record: Record) -> Finding:
     )
 
 
-def _of_trouble(trouble: Trouble, record: Record | None = None) -> Finding:
-    return Finding(
-        kind=_OF_TROUBLE.get(trouble.kind, Kind.BROKEN),
+def _of_trouble(trouble: Trouble, record: Record | None = None) -> CellResult:
+    return CellResult(
+        kind=_OF_TROUBLE.get(trouble.kind, ResultKind.BROKEN),
         code=trouble.kind,
-        word=Kind.UNMEASURED.value if trouble.kind == UNMEASURED else trouble.kind,
+        word=ResultKind.UNMEASURED.value if trouble.kind == UNMEASURED else trouble.kind,
         sentence=trouble.sentence,
         nodeid=trouble.nodeid,
         key=record.key if record else None,

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_ipperf.core.nightly.report import GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
-from pytest_ipperf.report.tables.findings import Kind, findings, headline, verdict_of
+from pytest_ipperf.report.tables.cell_results import ResultKind, cell_results, headline, verdict_of
 
 
 def summary_of(records, **change):
@@ -30,14 +30,14 @@ def summary_of(records, **change):
 def test_a_verdict_has_one_wording(factory, change, name, words):
     record = dataclasses.replace(factory.application("smtp", 10, "ipv6", 1.0), **change)
     assert verdict_of(record) == words
-    assert [(each.code, each.word) for each in findings(summary_of([record]))] == [(name, words)]
+    assert [(each.code, each.word) for each in cell_results(summary_of([record]))] == [(name, words)]
 
 
 def test_a_design_that_never_judges_is_neither_green_nor_undecided(factory):
     record = dataclasses.replace(factory.application("smtp", 10, "ipv6", 1.0), verdict="unjudged", judges=False)
     summary = summary_of([record])
-    (found,) = findings(summary)
-    assert (found.kind, found.code) == (Kind.UNJUDGED, "unjudged")
+    (found,) = cell_results(summary)
+    assert (found.kind, found.code) == (ResultKind.UNJUDGED, "unjudged")
     assert headline(summary, [found]) == "No cell was decided, of 1 cell; 1 unjudged"
 
 
@@ -52,12 +52,12 @@ def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(f
     )
     trouble = Trouble(nodeid=name.format(key.cell), kind=kind, sentence="bind is gone")
     night = dataclasses.replace(summary.night, cells=(cell,), troubles={trouble.nodeid: trouble.sentence})
-    assert [each.key for each in findings(dataclasses.replace(summary, troubles=(trouble,), night=night))] == [key]
+    assert [each.key for each in cell_results(dataclasses.replace(summary, troubles=(trouble,), night=night))] == [key]
     # That of a longer text is another one.
     longer = dataclasses.replace(trouble, nodeid=f"t.py::t[{key.cell}-twin]")
     other = dataclasses.replace(cell, key=key._replace(cell=f"{key.cell}-twin"), decision=GateDecision.WITHIN)
     night = dataclasses.replace(night, cells=(cell, other), troubles={longer.nodeid: "gone"})
-    found = findings(dataclasses.replace(summary, troubles=(), night=night))
+    found = cell_results(dataclasses.replace(summary, troubles=(), night=night))
     assert [each.name for each in found] == [str(key), str(other.key), longer.nodeid]
 
 
@@ -73,4 +73,4 @@ def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(f
 def test_tests_without_an_answer_are_no_cells(factory, cells, kind, words):
     records = [factory.application("smtp", 10, "ipv6", 1.0)] * cells
     summary = summary_of(records, troubles=(Trouble(nodeid="t.py::t", kind=kind, sentence="boom"),))
-    assert headline(summary, findings(summary)) == words
+    assert headline(summary, cell_results(summary)) == words
