@@ -29,7 +29,7 @@ _TAGS = {
     ResultKind.UNJUDGED: "skipped",
     ResultKind.UNMEASURED: "skipped",
 }
-# Of a finding whose test is not known, and of the night as a whole.
+# Of a result whose test is not known, and of the night as a whole.
 _CLASS = "ipperf"
 # What XML 1.0, section 2.2, allows in a document.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
