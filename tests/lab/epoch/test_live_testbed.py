@@ -308,7 +308,7 @@ def test_a_path_without_a_route_contradicts():
 def name(monkeypatch):
     """Not the lease of this machine, on which someone may measure just now; and of nobody it has been told yet."""
     found = f"\0pytest-ipperf.test.standing.{os.getpid()}"
-    monkeypatch.setattr(leases, "_REPORTED", set())
+    monkeypatch.setattr(leases, "_LOGGED", set())
     monkeypatch.setattr(leases, "Lease", functools.partial(Lease, name=found))
     return found
 
