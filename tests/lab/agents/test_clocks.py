@@ -146,7 +146,7 @@ class Elsewhere(AccessMethod):
 @pytest.mark.parametrize("ahead_s", [86400, -1])
 def test_the_clock_of_another_time_namespace_is_found(ahead_s, monkeypatch):
     """Whose offset the kernel was told to the second, so the truth is known."""
-    monkeypatch.setattr("pytest_ipperf.lab.agents.client.WAYS", {"elsewhere": Elsewhere()})
+    monkeypatch.setattr("pytest_ipperf.lab.agents.client.ACCESS_METHODS", {"elsewhere": Elsewhere()})
     with contextlib.ExitStack() as stack:
         agent = stack.enter_context(
             AgentClient(Host(name="alpha", way="elsewhere", settings={"ahead_s": str(ahead_s)}))

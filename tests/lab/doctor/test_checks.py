@@ -125,10 +125,10 @@ CHANGES = [
     ("load", {"idle": 0.5, "busiest": [7, "cc1", 0.99]},
      "doubtful processors: 2, 50 % idle over half a second, load 0.1; cc1 (process 7) takes 99 % of one: end"),
     ("load", {"governors": ["powersave"]}, "doubtful processors: their frequency goes up and down (governor pow"),
-    ("memory", {"available": 1 << 20}, "doubtful room: 1 MiB of memory are available: end something there"),
-    ("memory", {"free": {"/tmp": 1 << 20}}, "wrong room: 1 MiB are free in /tmp: free some space, or set TMPDIR"),
-    ("memory", {"free": {"/tmp": 100 << 20}}, "doubtful room: 100 MiB are free in /tmp"),
-    ("memory", {"buffers": {"net.core.rmem_max": 212992}}, "doubtful room: net.core.rmem_max is 212992 bytes"),
+    ("memory", {"available": 1 << 20}, "doubtful resources: 1 MiB of memory are available: end something there"),
+    ("memory", {"free": {"/tmp": 1 << 20}}, "wrong resources: 1 MiB are free in /tmp: free some space, or set TMPDIR"),
+    ("memory", {"free": {"/tmp": 100 << 20}}, "doubtful resources: 100 MiB are free in /tmp"),
+    ("memory", {"buffers": {"net.core.rmem_max": 212992}}, "doubtful resources: net.core.rmem_max is 212992 bytes"),
     ("leftovers", {"folders": ["/tmp/ipperf-x"]}, "doubtful left: /tmp/ipperf-x is left and cannot be removed"),
     ("leftovers", {"undo_logs": ["/run/pytest-ipperf/journal"]}, "doubtful left: the undo log /run/pytest-ipperf/jo"),
     ("leftovers", {"holder": "process 5 of user 0"}, "doubtful lease: held by process 5 of user 0: it is measured"),
@@ -177,7 +177,7 @@ def test_of_a_node_they_are_told_too(made):
 def test_who_measures_is_told_where_the_lease_alone_knows_it(made):
     made.hosts["alpha"].facts["leftovers"] = {"trouble": "OSError: no", "holder": "process 5 of user 0"}
     assert [each.partition(": ")[0] for each in reported(made)] == [
-        "doubtful all reach", "doubtful alpha lease", "doubtful alpha access"
+        "doubtful alpha access", "doubtful all reach", "doubtful alpha lease"
     ]  # fmt: skip
     assert [each.subject for each in found(made) if each.topic == "left"] == ["beta"]
 
@@ -511,7 +511,7 @@ def test_an_agent_that_dies_in_the_midst_is_told(midst, tmp):
     (reported,) = [each for each in examine(BUILTIN["loopback"], BUILTIN) if each.subject == "this machine"]
     assert (reported.grade, reported.topic) == (Grade.WRONG, "access")
     assert reported.said.startswith(
-        "the agent died during call 'examine'; its host went down, the link broke, or it was "
+        "the agent died during call 'collect_facts'; its host went down, the link broke, or it was "
     )
 
 

@@ -14,7 +14,7 @@ _BUFFER = 1 << 20  # 100 Mbit/s at a round trip of 80 ms
 class Room(Check):
     """500 mailboxes and thousands of connections take some."""
 
-    topic = "room"
+    topic = "resources"
     rank = 50
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
