@@ -171,7 +171,7 @@ def unable(name: str, _: int) -> NoReturn:
 
 WITHOUT: Mapping[str, Sequence[tuple[ModuleType, str, Any]]] = {
     "segments": ((unpaced_sender, "_SEGMENTS", ()), (receiver, "_SEGMENTS", 1)),
-    "batches": ((batch_io, "_found", unable),),
+    "batches": ((batch_io, "_libc_function", unable),),
 }
 
 

@@ -101,7 +101,7 @@ def spec(**changed):
 def test_shares_are_the_connections_of_one_client_split_up(connections, clients, workers, number):
     """Each question, each account and each arrival is that of one connection of one host, as it would be of one."""
     whole = spec(connections=connections, resolver="127.0.0.1", name="a.test", rate_per_s=50.0, pattern="p")
-    sources = {f"client{place}": f"127.0.0.{place}" for place in range(1, clients + 1)}
+    sources = {f"client{number}": f"127.0.0.{number}" for number in range(1, clients + 1)}
     parts = split_spec(whole, sources)
     assert list(parts) == list(sources)[:connections]
     found = []
@@ -120,7 +120,7 @@ def test_shares_are_the_connections_of_one_client_split_up(connections, clients,
 def _what(burst):
     burst.epoll.close()
     texts = [each.query for each in burst.connections]
-    return list(zip(texts, burst._schedule._starts, strict=True))
+    return list(zip(texts, burst._timers._starts, strict=True))
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------

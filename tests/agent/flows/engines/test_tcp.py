@@ -82,12 +82,12 @@ def test_every_fact_is_there_and_makes_sense(counted):
 
 def test_small_writes_do_without_batches_as_well(output_of):
     code = """
-from pytest_ipperf.agent.sockets import batch_io as mmsg
+from pytest_ipperf.agent.sockets import batch_io
 asked = []
 def missing(name, _beside):
     asked.append(name)
-    raise mmsg.UnsupportedError(f"{name}: none")
-mmsg._found = missing
+    raise batch_io.UnsupportedError(f"{name}: none")
+batch_io._libc_function = missing
 near, far = run(spec(payload_bytes=32))
 print([asked, facts(near, far)["payload_bytes"]])
 """

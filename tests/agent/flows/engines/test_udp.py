@@ -345,7 +345,7 @@ def test_plain_calls_do_as_well(monkeypatch, rate):
     def missing(name, _beside):
         raise batch_io.UnsupportedError(f"{name}: none")
 
-    monkeypatch.setattr(batch_io, "_found", missing)
+    monkeypatch.setattr(batch_io, "_libc_function", missing)
     with listening(rate=rate, run_s=0.05) as (spec, far):
         near = ENGINES["udp"].near(spec, nobody)
         report = far.finish(near)
