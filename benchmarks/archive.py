@@ -235,7 +235,7 @@ def shown(values: Sequence[float], form: str = ".2f") -> str:
 
 
 def year(folder: Path, asked: argparse.Namespace, draw: random.Random) -> bool:
-    """The orders over a year; whether the goal is met."""
+    """The commands over a year; whether the goal is met."""
     root = folder / ".ipperf"
     print("\n| making it | |\n|---|---|")
     make_year(root, asked.cells, asked.nights, asked.journals)

@@ -170,7 +170,7 @@ class _SessionReader:
 
     @property
     def reused(self) -> dict[str, Path]:
-        """Each process says what is to be taken over, and only one finds that it cannot be."""
+        """Merge what each process logged as reused: only one of them finds that a workload cannot be."""
         return {name: folder for name, folder in self._taken.items() if name not in self._anew}
 
     def read_log(self, path: Path) -> None:
