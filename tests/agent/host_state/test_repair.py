@@ -36,7 +36,7 @@ def test_a_folder_that_somebody_has_again_is_not_said_to_be_removed(tmp_path):
         assert folder.exists()
 
 
-def test_what_was_swept_before_is_told():
+def test_what_was_removed_before_is_reported():
     assert repair(1, everything=False) == ["removed 1 private folder, left by agents that are gone"]
     assert repair(2, everything=False) == ["removed 2 private folders, left by agents that are gone"]
 

@@ -116,7 +116,7 @@ def test_the_library_client_says_which_message_is_whose_too(name):
 @servers
 def test_hosts_that_share_a_run_are_counted_together(name):
     with bench(name) as made:
-        halves = [made.sent(place=place, stride=2) for place in range(2)]
+        halves = [made.sent(offset=offset, stride=2) for offset in range(2)]
         indices = b"".join(each["indices"] for each in halves)
         assert sorted(array("Q", indices)) == list(range(30))
         assert made.looked({"indices": indices})[0] == []

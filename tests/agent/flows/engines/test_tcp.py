@@ -84,7 +84,7 @@ def test_small_writes_do_without_batches_as_well(output_of):
     code = """
 from pytest_ipperf.agent.sockets import batch_io
 asked = []
-def missing(name, _beside):
+def missing(name, _extra_arguments):
     asked.append(name)
     raise batch_io.UnsupportedError(f"{name}: none")
 batch_io._libc_function = missing

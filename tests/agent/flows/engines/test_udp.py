@@ -327,7 +327,7 @@ def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
     run = 0x23456789 << 32 | 1 << 31
     with listening() as (spec, far):
         crafted(spec, run)
-        while not far._catcher._began_s:
+        while not far._receiver._began_s:
             time.sleep(0.01)
         crafted(spec, *range(run + 1, run + 300))
         report = far.finish(FlowReport(facts={"sent": 300}, detail={"clock_marks": [], "began_ns": 0}))
@@ -342,7 +342,7 @@ def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
 
 @pytest.mark.parametrize("rate", [1e7, "flood"])
 def test_plain_calls_do_as_well(monkeypatch, rate):
-    def missing(name, _beside):
+    def missing(name, _extra_arguments):
         raise batch_io.UnsupportedError(f"{name}: none")
 
     monkeypatch.setattr(batch_io, "_libc_function", missing)
