@@ -178,9 +178,9 @@ def say(text: str) -> None:
 def one_run(up: LiveTestbed, service: ServerEndpoint, workload: Workload, arm: Arm) -> float:
     """The logarithm of its value."""
     bursts = QUICK.bursts(workload.connections)
-    receipt = up.run(arm, service, workload, bursts=bursts, deadline_s=DEADLINE_S)
-    assert not receipt.violations, receipt.violations
-    value = METRIC.value(receipt.outcome(DEADLINE_S))
+    result = up.run(arm, service, workload, bursts=bursts, deadline_s=DEADLINE_S)
+    assert not result.violations, result.violations
+    value = METRIC.value(result.outcome(DEADLINE_S))
     assert value is not None
     return math.log(value)
 

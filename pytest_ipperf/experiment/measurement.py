@@ -75,10 +75,10 @@ class RunObserver(Protocol):
     def counters(self, number: int, when: str, hosts: Mapping[str, Mapping[str, Any]]) -> None:
         """What interfaces had counted `before` the runs of an epoch or `after` them, by role, as `snmp.counters`."""
 
-    def run(self, run: Run, receipt: RunResult) -> None:
+    def run(self, run: Run, result: RunResult) -> None:
         """A run is done."""
 
-    def baseline_cost(self, arm: Arm, value_s: float | None, receipt: RunResult) -> None:
+    def baseline_cost(self, arm: Arm, value_s: float | None, result: RunResult) -> None:
         """An arm's baseline cost was measured, against the null server; None when not all of it completed."""
 
     def logs(self, number: int, logs: Mapping[str, str]) -> None:

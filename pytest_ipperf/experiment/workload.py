@@ -68,8 +68,8 @@ def measure(
                 began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
                 for epoch in plan.look(number):
                     course.reboot_hosts(epoch)
-                    with course.live_testbed() as standing, course.keeping_logs(epoch, standing):
-                        course.epoch(epoch, standing)
+                    with course.live_testbed() as live, course.keeping_logs(epoch, live):
+                        course.epoch(epoch, live)
                 course.seconds.append(time.monotonic() - began)
                 if not course.goes_on(number, refuses):
                     break
@@ -199,33 +199,33 @@ class _Course:
         )
 
     @contextlib.contextmanager
-    def keeping_logs(self, epoch: Epoch, standing: LiveTestbed) -> Iterator[None]:
+    def keeping_logs(self, epoch: Epoch, live: LiveTestbed) -> Iterator[None]:
         """Has the servers' logs kept when the epoch breaks off or a connection fails, as they go with the epoch."""
         try:
             yield
         except IpperfError:
-            self.observer.logs(epoch.number, standing.logs())
+            self.observer.logs(epoch.number, live.logs())
             raise
         if any(run.failures for run in self.runs if run.epoch == epoch.number):
-            self.observer.logs(epoch.number, standing.logs())
+            self.observer.logs(epoch.number, live.logs())
 
-    def epoch(self, epoch: Epoch, standing: LiveTestbed) -> None:
+    def epoch(self, epoch: Epoch, live: LiveTestbed) -> None:
         """Everything of one epoch: servers, proofs of the paths, warm-ups, blocks."""
-        self._note_tunnels(standing)
-        self._note_addresses(standing)
+        self._note_tunnels(live)
+        self._note_addresses(live)
         workload = self.plan.workload
-        service = standing.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
+        service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
-        if verified := standing.verify(self.conditions.reference, service, workload, self.conditions.deadline_s):
+        if verified := live.verify(self.conditions.reference, service, workload, self.conditions.deadline_s):
             self.observer.note(verified)
         arms = [arm for arm in self.plan.arms if self._measures(arm)]
-        paths = {arm: standing.prove(arm, service, workload) for arm in arms}
-        hosts = standing.fingerprint(self.conditions.reference)
+        paths = {arm: live.prove(arm, service, workload) for arm in arms}
+        hosts = live.fingerprint(self.conditions.reference)
         for role, said in self.meters.descriptions().items():
             hosts[role]["snmp"] = said
         self.hosts = self.hosts or hosts
         self.observer.epoch(epoch.number, service, paths, hosts)
-        self.backends |= standing.tunnels.backends
+        self.backends |= live.tunnels.backends
         for arm, facts in paths.items():
             self.trains[arm, epoch.number] = facts["trains"]
             self._note_violations(arm, facts["contradictions"], f"epoch {epoch.number}")
@@ -234,10 +234,10 @@ class _Course:
         for number, block in enumerate((epoch.warmups, *epoch.blocks), start=WARMUP):
             for slot, arm in enumerate(block):
                 if self._measures(arm):
-                    self._run(standing, service, arm, _Place(epoch.number, number, slot))
+                    self._run(live, service, arm, _Place(epoch.number, number, slot))
         self._count(epoch, "after")
         if epoch.number == 0 and not flow(workload.protocol):  # which has no server to take away
-            self._find_floors(standing, service)
+            self._find_floors(live, service)
 
     def _count(self, epoch: Epoch, when: str) -> None:
         """What interfaces have counted, before the runs of an epoch or after them, where hosts tell it."""
@@ -247,12 +247,12 @@ class _Course:
     def _measures(self, arm: Arm) -> bool:
         return arm not in self.answered and arm not in self.trouble
 
-    def _run(self, standing: LiveTestbed, service: ServerEndpoint, arm: Arm, place: _Place) -> None:
+    def _run(self, live: LiveTestbed, service: ServerEndpoint, arm: Arm, place: _Place) -> None:
         started = time.monotonic()
         # The arms of a block have the same arrivals.
         pattern = f"{self.plan.seed}/{place.epoch}/{place.block}"
         at = self.conditions
-        receipt = standing.run(
+        result = live.run(
             arm,
             service,
             self.plan.workload,
@@ -263,7 +263,7 @@ class _Course:
             capture=at.capture,
         )
         self.run_s[arm] = self.run_s.get(arm, 0.0) + time.monotonic() - started
-        outcome = receipt.outcome(at.deadline_s)
+        outcome = result.outcome(at.deadline_s)
         run = Run(
             arm=arm,
             epoch=place.epoch,
@@ -271,19 +271,19 @@ class _Course:
             slot=place.slot,
             warmup=place.block == WARMUP,
             started_at=started,
-            attempted=receipt.attempted,
-            failed=receipt.failed,
+            attempted=result.attempted,
+            failed=result.failed,
             values=self._values(outcome),
-            client=receipt.client,
+            client=result.client,
             completed_s=completed_s(outcome),
-            facts=receipt.facts,
-            notes=receipt.notes,
+            facts=result.facts,
+            notes=result.notes,
         )
         self.runs.append(run)
         if not run.warmup and not flow(self.plan.workload.protocol):
             self.rows.setdefault((arm, run.epoch), []).extend(outcome.rows())
-        self.observer.run(run, receipt)
-        self._check(run, receipt, service)
+        self.observer.run(run, result)
+        self._check(run, result, service)
 
     @property
     def _bursts(self) -> int:
@@ -292,14 +292,14 @@ class _Course:
     def _values(self, outcome: RunData) -> dict[str, float | None]:
         return {name: METRICS[name].value(outcome) for name in PROTOCOLS[self.plan.workload.protocol].metrics}
 
-    def _find_floors(self, standing: LiveTestbed, service: ServerEndpoint) -> None:
+    def _find_floors(self, live: LiveTestbed, service: ServerEndpoint) -> None:
         """What each arm takes against the null server, once: it tells of the hosts, which stay as they are."""
         deadline_s = self.conditions.deadline_s
         for arm in self.plan.arms:
             if self._measures(arm):
                 began = time.monotonic()
                 try:
-                    receipt = standing.baseline_cost(
+                    result = live.baseline_cost(
                         arm, service, self.plan.workload, bursts=self._bursts, deadline_s=deadline_s
                     )
                 except AgentError:
@@ -308,14 +308,14 @@ class _Course:
                     self.observer.note(f"the client's baseline cost was not found: {error}")
                     return
                 self.baseline_cost_time_s += time.monotonic() - began
-                if not receipt.failed and not receipt.violations:
-                    self.baseline_costs[arm] = statistics.fmean(receipt.outcome(deadline_s).column("total"))
-                self.observer.baseline_cost(arm, self.baseline_costs.get(arm), receipt)
+                if not result.failed and not result.violations:
+                    self.baseline_costs[arm] = statistics.fmean(result.outcome(deadline_s).column("total"))
+                self.observer.baseline_cost(arm, self.baseline_costs.get(arm), result)
 
-    def _check(self, run: Run, receipt: RunResult, service: ServerEndpoint) -> None:
+    def _check(self, run: Run, result: RunResult, service: ServerEndpoint) -> None:
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
         # First, as what was sent elsewhere fails there, and then the server is not to blame.
-        self._note_violations(run.arm, receipt.violations, where)
+        self._note_violations(run.arm, result.violations, where)
         runs, lost = self._lost_in_a_row(run.arm)
         if run.arm != self.conditions.reference:
             return
@@ -343,17 +343,17 @@ class _Course:
                 lost.update(run.failed)
         return runs, lost
 
-    def _note_tunnels(self, standing: LiveTestbed) -> None:
+    def _note_tunnels(self, live: LiveTestbed) -> None:
         """What could not be made of the arms' tunnels; the others go on."""
         for arm in self.plan.arms:
-            error = standing.tunnels.trouble.get(arm.transport)
+            error = live.tunnels.trouble.get(arm.transport)
             if error is not None and self._measures(arm):
                 self._leave_out(arm, error)
 
-    def _note_addresses(self, standing: LiveTestbed) -> None:
+    def _note_addresses(self, live: LiveTestbed) -> None:
         """Which arms a client has no address for; the others go on."""
         for arm in filter(self._measures, self.plan.arms):
-            if lacking := standing.lacking(arm):
+            if lacking := live.lacking(arm):
                 self._leave_out(arm, LabError(lacking))
 
     def _leave_out(self, arm: Arm, error: LabError) -> None:

@@ -1,6 +1,6 @@
 """The course of a workload, on a testbed that is a script.
 
-The standing testbed is replaced, since no real one can be had to contradict its proof at a chosen run.
+The live testbed is replaced, since no real one can be had to contradict its proof at a chosen run.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def rows(total, completed):
 
 
 class Script:
-    """A standing testbed that does as told: for a run's number and arm, what it brings home, and how slow it is.
+    """A live testbed that does as told: for a run's number and arm, what it brings home, and how slow it is.
 
     It has a clock of its own, on which an epoch takes half a second and each run two more. `lacks` are the transports
     that it cannot have from an epoch on; one whose number is in `unrestored` leaves something behind. The client has no
@@ -118,7 +118,7 @@ class Script:
 class Heard(list):
     """A listener that only remembers."""
 
-    def baseline_cost(self, arm, value_s, receipt):
+    def baseline_cost(self, arm, value_s, run_result):
         self.append(("floor", str(arm), value_s))
 
     def note(self, text):
@@ -133,7 +133,7 @@ class Heard(list):
     def epoch(self, number, service, paths, hosts):
         self.append(("epoch", number, sorted(map(str, paths))))
 
-    def run(self, run, receipt):
+    def run(self, run, run_result):
         self.append(("run", run.epoch, run.block, str(run.arm)))
 
     def logs(self, number, logs):

@@ -94,7 +94,7 @@ class Paths:
 
 
 @contextlib.contextmanager
-def standing(backend: str, user: User, *bare: str) -> Iterator[Paths]:
+def live_lab(backend: str, user: User, *bare: str) -> Iterator[Paths]:
     """A lab whose tunnels that backend carries, but for hosts in these roles; skips where it cannot."""
     require("ping", "iperf3")
     with subprocess.Popen(
@@ -154,7 +154,7 @@ def paths(request: pytest.FixtureRequest, elsewhere: Callable[[], Elsewhere]) ->
         yield elsewhere()
         return
     user: User = request.getfixturevalue("nobody" if request.param == AS_NOBODY else "me")
-    with standing(request.param.split()[0], user) as lab:
+    with live_lab(request.param.split()[0], user) as lab:
         yield lab
 
 

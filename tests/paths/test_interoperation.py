@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 from tests.paths.arms import FROM, ISATAP, LAB, TO, TUNNEL, every, tunnelled
-from tests.paths.conftest import standing
+from tests.paths.conftest import live_lab
 from tests.support.uml_guest import Guest, missing
 
 AWAY = """
@@ -51,7 +51,7 @@ def paths(request, me):
     """A lab whose router and server have our ends, and whose client has none."""
     if why := missing():
         pytest.skip(why)
-    with standing(request.param, me, CLIENT) as lab:
+    with live_lab(request.param, me, CLIENT) as lab:
         yield lab
 
 

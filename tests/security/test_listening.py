@@ -48,8 +48,8 @@ def work(protocol, *, own="", payload=1024, connections=2):
 
 @pytest.fixture(scope="module")
 def up():
-    with live_testbed(BUILTIN["lab"], "security", 60.0, print, transports=("tunnel", "isatap")) as standing:
-        yield standing
+    with live_testbed(BUILTIN["lab"], "security", 60.0, print, transports=("tunnel", "isatap")) as live:
+        yield live
 
 
 def heard(tour):
@@ -117,9 +117,9 @@ def test_trains_are_taken_on_the_testbed_s_addresses_alone():
     assert testbed
 
     def tour():
-        with live_testbed(testbed, "security", 60.0, print) as standing:
-            service = standing.serve(workload, "embedded")
-            assert standing.prove(ARMS[1], service, workload)["trains"]
+        with live_testbed(testbed, "security", 60.0, print) as live:
+            service = live.serve(workload, "embedded")
+            assert live.prove(ARMS[1], service, workload)["trains"]
 
     watch = heard(tour)
     assert watch.addresses <= addresses("server") | addresses("client"), watch.found

@@ -1,6 +1,6 @@
 """A suite to be run by an inner pytest, on a testbed whose differences are known because they are made.
 
-The standing testbed alone is replaced: it stands for a network in which IPv6 is slower by a given share with a given
+The live testbed alone is replaced: it stands for a network in which IPv6 is slower by a given share with a given
 noise, which no machine can have to order. Everything before it (collection, plan) and after it (the course of a
 workload, effect, outcome, record, table) is the real thing. What does not need a known difference is measured for real.
 """

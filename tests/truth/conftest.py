@@ -80,7 +80,7 @@ class Wire:
 class Bench:
     """A lab that stands, with the words that enter its hosts."""
 
-    standing: LiveTestbed
+    live: LiveTestbed
     entries: Mapping[str, Sequence[str]]
     wire: Wire | None
     services: dict[str, ServerEndpoint] = field(default_factory=dict)
@@ -90,17 +90,17 @@ class Bench:
     @property
     def client(self):
         """The process that leads to the client's agent."""
-        return self.standing._client._process
+        return self.live._client._process
 
     @property
     def server(self):
         """The process that leads to the server's agent."""
-        return self.standing._server._process
+        return self.live._server._process
 
     def null(self, workload: Workload) -> ServerEndpoint:
         """A server that does next to nothing, beside a name server or itself one."""
-        addresses = self.standing._testbed.addresses(frozenset())
-        serving = self.standing._servers = EpochServers(self.standing._server, addresses, STATE)
+        addresses = self.live._testbed.addresses(frozenset())
+        serving = self.live._servers = EpochServers(self.live._server, addresses, STATE)
         name = application(workload.protocol).null
         resolver = serving._service("nameserver", workload)
         return resolver if name == resolver.name else serving._service(name, workload, resolver.port)
@@ -108,15 +108,15 @@ class Bench:
     def serve(self, workload: Workload, server: str) -> ServerEndpoint:
         """That server, which is started once; so the workloads of a protocol are to differ in nothing that it knows."""
         if server not in self.services:
-            self.services[server] = self.standing.serve(workload, server, STATE)
+            self.services[server] = self.live.serve(workload, server, STATE)
         return self.services[server]
 
     def measure(self, ipver: int, service: ServerEndpoint, workload: Workload, bursts: int) -> list[dict[str, float]]:
         """One run, in which nothing may fail: each connection's phases in seconds since its start."""
-        receipt = self.standing.run(Arm(ipver, "native"), service, workload, bursts=bursts, deadline_s=60)
-        assert not receipt.failed
-        assert not receipt.violations
-        return [dict(zip(PHASES, row, strict=True)) for row in receipt.outcome(60).rows()]
+        run_result = self.live.run(Arm(ipver, "native"), service, workload, bursts=bursts, deadline_s=60)
+        assert not run_result.failed
+        assert not run_result.violations
+        return [dict(zip(PHASES, row, strict=True)) for row in run_result.outcome(60).rows()]
 
 
 def _inside(entry: Sequence[str], *lines: str) -> None:

@@ -479,7 +479,7 @@ def timed_by_the_wall(bench, protocol: str, ipver: int, number: int) -> list[ByT
     workload = workload_of(protocol)
     service = bench.serve(workload, SERVER[protocol])
     client, server = (host.address(ipver) for host in bench.hosts)
-    state = dataclasses.asdict(bench.standing._serving.state)
+    state = dataclasses.asdict(bench.live._servers.state)
     state = {name: state[name] for name in ("users", "password")}
     order = protocol, server, client, service.port, service.resolver_port, workload.payload_bytes, number, state
     argv = [sys.executable, "-c", BY_THE_WALL, str(ROOT), json.dumps(order)]

@@ -177,10 +177,10 @@ class LiveTestbed:
         kind = flow(workload.protocol)
         with self._capturing(capture) as captured, HEARTBEAT.pause(_longest_s(workload, duration, deadline_s)):
             if kind is None:
-                receipt = self._run(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=pattern)
+                result = self._run(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=pattern)
             else:
-                receipt = self._flow(arm, workload, kind, duration, deadline_s)
-        return dataclasses.replace(receipt, captures=captured)
+                result = self._flow(arm, workload, kind, duration, deadline_s)
+        return dataclasses.replace(result, captures=captured)
 
     def _flow(self, arm: Arm, workload: Workload, kind: Flow, duration: Duration, deadline_s: float) -> RunResult:
         ident = self._ident = self._ident + 1

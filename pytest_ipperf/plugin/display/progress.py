@@ -65,30 +65,30 @@ class Progress:
         facts = {"workload": str(self._plan.workload), "epoch": number, "when": when, "hosts": hosts}
         self._journal.append("counters", facts)
 
-    def run(self, run: Run, receipt: RunResult) -> None:
+    def run(self, run: Run, result: RunResult) -> None:
         """A run is done: its samples first, so that a line never points to what is not there."""
-        packed = receipt.samples.tobytes()
+        packed = result.samples.tobytes()
         offset = self._journal.append_samples(packed)
         facts = {
             "workload": str(self._plan.workload), "arm": str(run.arm), "epoch": run.epoch, "block": run.block,
             "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "attempted": run.attempted,
             "failed": dict(run.failed), "values": dict(run.values), "facts": dict(run.facts), "notes": run.notes,
-            "columns": receipt.columns, "rows": receipt.rows, "offset": offset, "samples_crc32": crc32(packed),
-            "proof": dict(receipt.proof), "contradictions": receipt.violations, "unsettled": receipt.unsettled,
+            "columns": result.columns, "rows": result.rows, "offset": offset, "samples_crc32": crc32(packed),
+            "proof": dict(result.proof), "contradictions": result.violations, "unsettled": result.unsettled,
             "client": run.client,
         }  # fmt: skip
         self._journal.append("run", facts)
-        for role, packets in receipt.captures.items():
+        for role, packets in result.captures.items():
             name = f"captures/{self._plan.workload}-{run.arm}-{role}.pcap"
             self._journal.append_file(name, packets, head_bytes=HEAD_BYTES)
         self._screen.status(self._text.run_done(time.monotonic(), str(run.arm), run.epoch, run.values))
 
-    def baseline_cost(self, arm: Arm, value_s: float | None, receipt: RunResult) -> None:
+    def baseline_cost(self, arm: Arm, value_s: float | None, result: RunResult) -> None:
         """An arm's baseline cost was measured."""
-        facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": receipt.rows}
-        offset = self._journal.append_samples(receipt.samples.tobytes())
-        counts = {"offset": offset, "attempted": receipt.attempted, "failed": dict(receipt.failed)}
-        proof = {"proof": dict(receipt.proof), "contradictions": receipt.violations}
+        facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": result.rows}
+        offset = self._journal.append_samples(result.samples.tobytes())
+        counts = {"offset": offset, "attempted": result.attempted, "failed": dict(result.failed)}
+        proof = {"proof": dict(result.proof), "contradictions": result.violations}
         self._journal.append("floor", {**facts, **counts, **proof})
 
     def logs(self, number: int, logs: Mapping[str, str]) -> None:

@@ -67,8 +67,8 @@ def spec(protocol, address, port, **changed):
     return LoadSpec(**{**settings, **changed})
 
 
-def rows_of(receipt):
-    values = struct.iter_unpack(f"{len(PHASES)}d", receipt["rows"])
+def rows_of(result):
+    values = struct.iter_unpack(f"{len(PHASES)}d", result["rows"])
     return [dict(zip(PHASES, row, strict=True)) for row in values]
 
 
@@ -104,14 +104,14 @@ def answering(address, answer):
 @each_protocol
 @pytest.mark.parametrize("hold", [True, False])
 def test_without_a_resolver_it_goes_straight_to_the_address(protocol, address, null, hold):
-    receipt = load(spec(protocol, address, null(protocol), hold=hold))
-    rows = rows_of(receipt)
-    assert receipt["failed"] == {}
-    assert len(rows) == receipt["attempted"] == 60
+    result = load(spec(protocol, address, null(protocol), hold=hold))
+    rows = rows_of(result)
+    assert result["failed"] == {}
+    assert len(rows) == result["attempted"] == 60
     assert {row["dns"] for row in rows} == {0.0}
-    assert receipt["peers"] == {address: 60}
-    assert receipt["sources"] == [address]
-    assert receipt["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
+    assert result["peers"] == {address: 60}
+    assert result["sources"] == [address]
+    assert result["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
 
 
 @both_families
@@ -204,21 +204,21 @@ def test_a_message_that_no_buffer_holds_goes_out_as_the_server_reads(address, nu
 
 
 def test_peak_tells_how_many_were_in_their_conversations_at_once(null):
-    receipt = load(spec("smtp", "127.0.0.1", null("smtp"), connections=40))
-    assert receipt["peak"] == 40
+    result = load(spec("smtp", "127.0.0.1", null("smtp"), connections=40))
+    assert result["peak"] == 40
     assert load(spec("smtp", "127.0.0.1", null("smtp"), connections=1, bursts=5))["peak"] == 1
 
 
 def test_the_receipt_tells_what_the_run_took_of_the_machine(null):
     begun = time.perf_counter()
-    receipt = load(spec("http", "127.0.0.1", null("http"), connections=100, bursts=10))
+    result = load(spec("http", "127.0.0.1", null("http"), connections=100, bursts=10))
     took_s = time.perf_counter() - begun
-    assert 0 < receipt["burst_cpu_s"] < receipt["cpu_s"] < took_s
-    assert 0 < receipt["wall_s"] < took_s
-    assert 0 < receipt["lag_s"] < took_s
-    assert receipt["processors"] == 1
-    assert set(receipt["host_cpu_s"]) == {"busy", "stolen"}
-    assert 0 <= receipt["host_cpu_s"]["busy"] <= (took_s + 0.1) * (os.cpu_count() or 1)
+    assert 0 < result["burst_cpu_s"] < result["cpu_s"] < took_s
+    assert 0 < result["wall_s"] < took_s
+    assert 0 < result["lag_s"] < took_s
+    assert result["processors"] == 1
+    assert set(result["host_cpu_s"]) == {"busy", "stolen"}
+    assert 0 <= result["host_cpu_s"]["busy"] <= (took_s + 0.1) * (os.cpu_count() or 1)
 
 
 def test_an_overflowing_queue_shows_in_the_counters():

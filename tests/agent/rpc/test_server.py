@@ -145,10 +145,10 @@ def test_it_serves_measures_and_tells_what_goes_on(agent):
     assert fits == {65536: "yes", 65537: "too big"}
     _, route = agent.call("route", "::1")
     assert route["device"] == "lo"
-    word, receipt = agent.call("load", {**silent_load(served["port"]), "deadline_s": 5.0})
+    word, result = agent.call("load", {**silent_load(served["port"]), "deadline_s": 5.0})
     assert word == "ok"
-    assert receipt["failed"] == {"connect refused": 3}
-    assert receipt["packets"]["ipv4"] >= 3
+    assert result["failed"] == {"connect refused": 3}
+    assert result["packets"]["ipv4"] >= 3
     _, quiet = agent.call("quiet", 0.0)
     assert (quiet["busy"], quiet["dead"]) == ([], [])
 

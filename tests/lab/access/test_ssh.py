@@ -353,18 +353,18 @@ def test_a_whole_testbed_behind_ssh_stands_and_measures(sshd, folder, processes)
     workload = Workload(testbed="ring", protocol="smtp", client="lean", connections=5, payload_bytes=1000)
     with contextlib.ExitStack() as stack:
         try:
-            standing = stack.enter_context(live_testbed(testbed, f"test {os.getpid()}", 10.0, waited.append))
+            live = stack.enter_context(live_testbed(testbed, f"test {os.getpid()}", 10.0, waited.append))
         except LabError as error:
             if "is still held by" not in str(error):
                 raise
             pytest.skip(f"someone measures on this machine: {error}")
-        service = standing.serve(workload, "embedded")
+        service = live.serve(workload, "embedded")
         assert len(processes.below(sshd.pid, itself=False)) > 3
         for ipver in (4, 6):
             arm = Arm(ipver, "native")
-            assert standing.prove(arm, service, workload)["contradictions"] == []
-            receipt = standing.run(arm, service, workload, bursts=2, deadline_s=10.0)
-            assert (receipt.attempted, receipt.failed, receipt.violations) == (10, {}, ())
+            assert live.prove(arm, service, workload)["contradictions"] == []
+            result = live.run(arm, service, workload, bursts=2, deadline_s=10.0)
+            assert (result.attempted, result.failed, result.violations) == (10, {}, ())
     assert processes.left() == []
 
 
@@ -386,16 +386,14 @@ def test_a_host_behind_ssh_keeps_the_mailboxes_of_all_epochs_and_gives_them_up(s
                 work = dataclasses.replace(work, connections=connections)
                 with contextlib.ExitStack() as stack:
                     try:
-                        standing = stack.enter_context(
-                            live_testbed(testbed, f"test {os.getpid()}", 10.0, lambda _: None)
-                        )
+                        live = stack.enter_context(live_testbed(testbed, f"test {os.getpid()}", 10.0, lambda _: None))
                     except LabError as error:
                         if "is still held by" not in str(error):
                             raise
                         pytest.skip(f"someone measures on this machine: {error}")
-                    service = standing.serve(work, name, state, keeper)
-                    said.append(standing.verify(Arm(6, "native"), service, work, 10.0))
-                    assert standing.run(Arm(4, "native"), service, work, bursts=1, deadline_s=10.0).failed == {}
+                    service = live.serve(work, name, state, keeper)
+                    said.append(live.verify(Arm(6, "native"), service, work, 10.0))
+                    assert live.run(Arm(4, "native"), service, work, bursts=1, deadline_s=10.0).failed == {}
             held = Path(keeper.folder(testbed.server, name, work, state))
             assert len(list(held.rglob("*:2,S"))) == 30
             assert processes.below(sshd.pid, itself=False)

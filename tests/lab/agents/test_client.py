@@ -194,9 +194,9 @@ def test_patience_begins_anew_with_each_sign_of_life(agent_on, silent):
     """The call takes longer than patience lasts; it is given up when no sign comes, which is soon."""
     agent = agent_on()
     began = time.monotonic()
-    receipt = long_call(agent, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
+    result = long_call(agent, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
     assert time.monotonic() - began > 3.5
-    assert receipt["failed"] == {"dns deadline": 3}
+    assert result["failed"] == {"dns deadline": 3}
     # In the middle between the ends of two bursts.
     threading.Timer(1.8, os.kill, [pid_of(agent), signal.SIGSTOP]).start()
     began = time.monotonic()

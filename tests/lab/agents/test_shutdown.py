@@ -34,13 +34,13 @@ def busy(tmp):
     return folders
 
 
-def standing(name):
+def live_lab(name):
     return live_testbed(BUILTIN[name], f"test {os.getpid()}", 10.0, lambda _: None)
 
 
 @root
 def test_an_epoch_whose_folders_stay_is_an_error_and_the_next_is_none(tmp, processes):
-    with pytest.raises(RestoreError) as caught, standing("loopback"):
+    with pytest.raises(RestoreError) as caught, live_lab("loopback"):
         folders = busy(tmp)
     said = str(caught.value)
     for host in ("client", "server"):
@@ -49,7 +49,7 @@ def test_an_epoch_whose_folders_stay_is_an_error_and_the_next_is_none(tmp, proce
     assert said.endswith("; put it in order, then clear the mark: pytest-ipperf doctor --testbed=loopback --clear")
     (mark,) = all_marks()
     assert sorted(note["folder"] for note in mark.notes) == list(map(str, folders))
-    with pytest.raises(LabError) as refused, standing("loopback"):
+    with pytest.raises(LabError) as refused, live_lab("loopback"):
         pass
     assert "an earlier measurement has not left it as it was: private folder " in str(refused.value)
     assert str(refused.value).endswith("clear the mark: pytest-ipperf doctor --testbed=loopback --clear")
@@ -59,7 +59,7 @@ def test_an_epoch_whose_folders_stay_is_an_error_and_the_next_is_none(tmp, proce
 @root
 def test_what_an_epoch_broke_off_for_is_still_known(tmp):
     def broken_off():
-        with standing("loopback"):
+        with live_lab("loopback"):
             busy(tmp)
             raise LabError("the server died")
 
@@ -154,7 +154,7 @@ def test_all_that_ends_an_epoch_is_told_once_and_in_order(raised, said, monkeypa
 @root
 def test_a_ctrl_c_goes_on_and_the_host_is_marked(tmp):
     def interrupted():
-        with standing("loopback"):
+        with live_lab("loopback"):
             busy(tmp)
             raise KeyboardInterrupt
 

@@ -278,20 +278,20 @@ def test_bare_hosts_serve_and_measure_by_what_they_are_sent(monkeypatch, process
     """Client and server alike; where a package of ours does not run there, that is said."""
     monkeypatch.setattr(local, "PYTHON", (python, "-I", "-S"))
     work = Workload(testbed="loopback", protocol=protocol, client="library", connections=20, payload_bytes=1000)
-    with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 10.0, lambda _: None) as standing:
-        for agent in (standing._client, standing._server):
+    with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 10.0, lambda _: None) as live:
+        for agent in (live._client, live._server):
             assert agent._process
             processes.below(agent._process.pid)
         if why := why_not(python, server):
             with pytest.raises(LabError) as caught:
-                standing.serve(work, "embedded")
+                live.serve(work, "embedded")
             assert str(caught.value) == f"host server: no server for {protocol}: {why}"
             return
-        service = standing.serve(work, "embedded")
+        service = live.serve(work, "embedded")
         assert str(service).startswith(f"{server} {version(server)}")
         package = application(protocol).packages[0].partition(">")[0]
         for arm in ARMS:
-            receipt = standing.run(arm, service, work, bursts=2, deadline_s=10.0)
-            assert (receipt.attempted, receipt.failed, receipt.violations) == (40, {}, ())
-            assert receipt.proof["client"].startswith(f"{package} {version(package)}")
-            assert receipt.proof["families"] == [f"AF_INET{arm.ipver if arm.ipver == 6 else ''}"]
+            result = live.run(arm, service, work, bursts=2, deadline_s=10.0)
+            assert (result.attempted, result.failed, result.violations) == (40, {}, ())
+            assert result.proof["client"].startswith(f"{package} {version(package)}")
+            assert result.proof["families"] == [f"AF_INET{arm.ipver if arm.ipver == 6 else ''}"]

@@ -56,16 +56,16 @@ def served(server, users, work=WORK):
     """What `verify` says of a server, with what it told the client to do."""
     if missing := SERVERS[server].missing():
         pytest.skip(f"{server} cannot run here: {missing}")
-    with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as standing:
-        service = standing.serve(work, server, ServerState(users=users, password="secret"))
-        specs, load = [], standing._load
+    with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as live:
+        service = live.serve(work, server, ServerState(users=users, password="secret"))
+        specs, load = [], live._load
 
         def noted(spec, arm):
             specs.append(spec)
             return load(spec, arm)
 
-        standing._load = noted  # type: ignore[method-assign]
-        said = standing.verify(ARM, service, work, 0.001)  # a deadline that nothing could keep
+        live._load = noted  # type: ignore[method-assign]
+        said = live.verify(ARM, service, work, 0.001)  # a deadline that nothing could keep
         return said.removeprefix(str(service)), specs
 
 

@@ -56,11 +56,11 @@ def up(processes, tmp_path):
         if testbed.is_lab and (why := unusable()):
             pytest.skip(f"the lab cannot be built here: {why}")
         made.append(live_testbed(testbed, f"test {os.getpid()}", 1.0, lambda _: None))
-        standing = made[-1].__enter__()
-        for agent in (standing._client, standing._server):
+        live = made[-1].__enter__()
+        for agent in (live._client, live._server):
             assert agent._process
             processes.below(agent._process.pid)
-        return standing
+        return live
 
     yield standing_of
     for each in reversed(made):
@@ -76,92 +76,92 @@ def workload(testbed="loopback", protocol="smtp", connections=10):
 @pytest.mark.parametrize("protocol", ["smtp", "http"])
 @pytest.mark.parametrize("testbed", ["loopback", "pair", "lab"])
 def test_a_testbed_serves_is_proven_and_measures(up, testbed, protocol):
-    standing, work = up(testbed), workload(testbed, protocol)
-    service = standing.serve(work, "embedded")
+    live, work = up(testbed), workload(testbed, protocol)
+    service = live.serve(work, "embedded")
     assert service.embedded
     assert re.fullmatch(r"aio(smtpd|http) \d[\d.]* \(embedded\)", str(service))
     for arm in ARMS:
-        facts = standing.prove(arm, service, work)
+        facts = live.prove(arm, service, work)
         assert facts["contradictions"] == []
         assert list(facts["fits"].values()) == ["yes", "too big"]
         assert facts["routes"]["client"]["device"] == ("lo" if testbed == "loopback" else "eth0")
-        receipt = standing.run(arm, service, work, bursts=3, deadline_s=10.0)
-        assert (receipt.attempted, receipt.failed, receipt.rows) == (30, {}, 30)
-        assert receipt.violations == ()
-        assert receipt.proof["peers"] == {standing._server.host.address(arm.ipver): 30}
-        assert receipt.proof["sources"] == [standing._client.host.address(arm.ipver)]
-        for _, dns, connect, first_byte, total, late, behind in receipt.outcome(10.0).rows():
+        result = live.run(arm, service, work, bursts=3, deadline_s=10.0)
+        assert (result.attempted, result.failed, result.rows) == (30, {}, 30)
+        assert result.violations == ()
+        assert result.proof["peers"] == {live._server.host.address(arm.ipver): 30}
+        assert result.proof["sources"] == [live._client.host.address(arm.ipver)]
+        for _, dns, connect, first_byte, total, late, behind in result.outcome(10.0).rows():
             assert 0 < dns <= connect <= first_byte <= total < 10
             assert math.isnan(late) or late < total
             assert behind == 0
-        assert receipt.client is not None
-        assert 0 < receipt.client.cpu_s <= 2 * receipt.client.wall_s
+        assert result.client is not None
+        assert 0 < result.client.cpu_s <= 2 * result.client.wall_s
 
 
 @pytest.mark.parametrize("protocol", ["smtp", "http"])
 def test_the_floor_is_a_run_against_the_null_server(up, protocol):
-    standing, work = up("lab"), workload("lab", protocol)
-    service = standing.serve(work, "embedded")
+    live, work = up("lab"), workload("lab", protocol)
+    service = live.serve(work, "embedded")
     for arm in ARMS:
-        receipt = standing.baseline_cost(arm, service, work, bursts=3, deadline_s=10.0)
-        assert (receipt.attempted, receipt.failed, receipt.rows) == (30, {}, 30)
-        assert receipt.violations == ()
+        result = live.baseline_cost(arm, service, work, bursts=3, deadline_s=10.0)
+        assert (result.attempted, result.failed, result.rows) == (30, {}, 30)
+        assert result.violations == ()
         assert all(
-            row[PHASES.index("dns")] > 0 for row in receipt.outcome(10.0).rows()
+            row[PHASES.index("dns")] > 0 for row in result.outcome(10.0).rows()
         )  # the look-up is part of the baseline cost
 
 
 def test_the_lab_sends_nothing_but_the_measurement(up):
     """Not one packet of the other version: the strictest proof there is, and it must hold in every run."""
-    standing, work = up("lab"), workload("lab")
-    service = standing.serve(work, "embedded")
+    live, work = up("lab"), workload("lab")
+    service = live.serve(work, "embedded")
     for arm in ARMS * 3:
-        receipt = standing.run(arm, service, work, bursts=1, deadline_s=10.0)
-        assert receipt.proof["packets"][f"ipv{10 - arm.ipver}"] == 0
-        assert list(receipt.proof["protocol41"]) == ["client", "server", "router"]
-        assert all(counts in ({"in": 0, "out": 0}, None) for counts in receipt.proof["protocol41"].values())
+        result = live.run(arm, service, work, bursts=1, deadline_s=10.0)
+        assert result.proof["packets"][f"ipv{10 - arm.ipver}"] == 0
+        assert list(result.proof["protocol41"]) == ["client", "server", "router"]
+        assert all(counts in ({"in": 0, "out": 0}, None) for counts in result.proof["protocol41"].values())
 
 
 def test_real_servers_stand_in_the_lab(up):
-    standing, work = up("lab"), workload("lab", "http", 50)
-    if missing := standing._server.call("unusable")["apache"]:
+    live, work = up("lab"), workload("lab", "http", 50)
+    if missing := live._server.call("unusable")["apache"]:
         pytest.skip(f"apache cannot run here: {missing}")
-    service = standing.serve(work, "real")
+    service = live.serve(work, "real")
     assert re.fullmatch(r"apache \d[\d.]*", str(service))
-    receipt = standing.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
-    assert (receipt.failed, receipt.violations) == ({}, ())
+    result = live.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
+    assert (result.failed, result.violations) == ({}, ())
 
 
 def test_the_name_server_is_the_one_that_was_wanted_and_is_told(up):
-    standing, work = up("lab"), workload("lab", "smtp", 5)
-    if missing := standing._server.call("unusable")["bind"]:
+    live, work = up("lab"), workload("lab", "smtp", 5)
+    if missing := live._server.call("unusable")["bind"]:
         pytest.skip(f"bind cannot run here: {missing}")
-    embedded = standing.serve(work, "embedded")
+    embedded = live.serve(work, "embedded")
     assert re.fullmatch(r"nameserver Python \d[\d.]* \(embedded\)", embedded.resolver)
-    service = standing.serve(work, "aiosmtpd,bind")
+    service = live.serve(work, "aiosmtpd,bind")
     assert re.fullmatch(r"bind \d[\d.]*", service.resolver)
     for arm in ARMS:
-        assert standing.prove(arm, service, work)["contradictions"] == []
-        assert standing.run(arm, service, work, bursts=2, deadline_s=10.0).failed == {}
+        assert live.prove(arm, service, work)["contradictions"] == []
+        assert live.run(arm, service, work, bursts=2, deadline_s=10.0).failed == {}
 
 
 @pytest.mark.parametrize("wanted", ["auto", "embedded"])
 @pytest.mark.parametrize("client", ["lean", "library"])
 def test_look_ups_are_measured_and_their_floor_too(up, wanted, client):
-    standing, work = up("lab"), dataclasses.replace(workload("lab", "dns", 50), client=client)
+    live, work = up("lab"), dataclasses.replace(workload("lab", "dns", 50), client=client)
     work = dataclasses.replace(work, payload_bytes=128)
-    service = standing.serve(work, wanted)
+    service = live.serve(work, wanted)
     assert service.resolver == str(service)
     for arm in ARMS:
-        assert standing.prove(arm, service, work)["contradictions"] == []
-        for measure in (standing.run, standing.floor):
-            receipt = measure(arm, service, work, bursts=2, deadline_s=10.0)
-            assert (receipt.attempted, receipt.failed, receipt.rows) == (100, {}, 100)
-            assert receipt.violations == ()
-            assert receipt.proof["packets"][f"ipv{arm.ipver}"] >= 100
-            assert receipt.proof["client"].startswith("asyncio of Python 3." if client == "library" else "lean")
-    assert standing._servers._null is not None
-    assert standing._servers._null.name == "nameserver"
+        assert live.prove(arm, service, work)["contradictions"] == []
+        for measure in (live.run, live.floor):
+            result = measure(arm, service, work, bursts=2, deadline_s=10.0)
+            assert (result.attempted, result.failed, result.rows) == (100, {}, 100)
+            assert result.violations == ()
+            assert result.proof["packets"][f"ipv{arm.ipver}"] >= 100
+            assert result.proof["client"].startswith("asyncio of Python 3." if client == "library" else "lean")
+    assert live._servers._null is not None
+    assert live._servers._null.name == "nameserver"
 
 
 def test_the_fingerprint_tells_of_the_hosts_and_the_devices_between_them(up):
@@ -176,28 +176,28 @@ def test_an_epoch_may_follow_an_epoch(up):
     """Each with agents and servers of its own."""
     pids = set()
     for _ in range(2):
-        with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as standing:
-            pids |= {standing._client.call("hello")["pid"], standing._server.call("hello")["pid"]}
-            service = standing.serve(workload(), "embedded")
-            assert standing.run(ARMS[0], service, workload(), bursts=1, deadline_s=10.0).failed == {}
+        with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as live:
+            pids |= {live._client.call("hello")["pid"], live._server.call("hello")["pid"]}
+            service = live.serve(workload(), "embedded")
+            assert live.run(ARMS[0], service, workload(), bursts=1, deadline_s=10.0).failed == {}
     assert len(pids) == 4
 
 
 def test_a_run_tells_its_failures_as_data(up):
-    standing, work = up("loopback"), workload()
-    service = dataclasses.replace(standing.serve(work, "embedded"), port=9)
-    receipt = standing.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)
-    assert (receipt.attempted, dict(receipt.failed), receipt.rows) == (10, {"connect refused": 10}, 0)
-    assert not receipt.samples
+    live, work = up("loopback"), workload()
+    service = dataclasses.replace(live.serve(work, "embedded"), port=9)
+    result = live.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)
+    assert (result.attempted, dict(result.failed), result.rows) == (10, {"connect refused": 10}, 0)
+    assert not result.samples
 
 
 @pytest.mark.parametrize("name", ["aiosmtpd", "nameserver"])
 def test_a_server_that_dies_in_a_run_is_named(up, name):
-    standing, work = up("loopback"), workload(connections=200)
-    service = standing.serve(work, "embedded")
+    live, work = up("loopback"), workload(connections=200)
+    service = live.serve(work, "embedded")
     pids = [
         process.pid
-        for process in tree(standing._server._process.pid)[-1]
+        for process in tree(live._server._process.pid)[-1]
         if f"pytest_ipperf.servers.{name}".encode() in Path(f"/proc/{process.pid}/cmdline").read_bytes()
     ]
     assert pids
@@ -212,7 +212,7 @@ def test_a_server_that_dies_in_a_run_is_named(up, name):
 
     def measure():
         for _ in range(100):
-            standing.run(ARMS[0], service, work, bursts=5, deadline_s=1.0)
+            live.run(ARMS[0], service, work, bursts=5, deadline_s=1.0)
 
     with pytest.raises(LabError) as caught:
         measure()
@@ -221,11 +221,11 @@ def test_a_server_that_dies_in_a_run_is_named(up, name):
 
 
 def test_an_agent_that_dies_is_told_and_the_rest_is_taken_down(up, tmp_path):
-    standing, work = up("loopback"), workload()
-    service = standing.serve(work, "embedded")
-    os.kill(standing._client._process.pid, signal.SIGKILL)
+    live, work = up("loopback"), workload()
+    service = live.serve(work, "embedded")
+    os.kill(live._client._process.pid, signal.SIGKILL)
     with pytest.raises(AgentError, match=r"^host client: the agent died during call 'load'; "):
-        standing.run(ARMS[0], service, work, bursts=1, deadline_s=1.0)
+        live.run(ARMS[0], service, work, bursts=1, deadline_s=1.0)
     # Its private folder is all that is left of it, for the next agent to sweep; the server's is in use.
     assert len(list(tmp_path.iterdir())) == 2
     for folder in tmp_path.iterdir():
@@ -236,30 +236,30 @@ def test_an_agent_that_dies_is_told_and_the_rest_is_taken_down(up, tmp_path):
 @pytest.mark.parametrize("arm", ARMS, ids=str)
 def test_a_name_server_that_sends_the_client_elsewhere_is_found_out(up, arm):
     """Everything completes; only the addresses tell that it was not the server."""
-    standing, work = up("loopback"), workload()
-    service = standing.serve(work, "embedded")
-    testbed, host = standing._testbed, standing._server.host
+    live, work = up("loopback"), workload()
+    service = live.serve(work, "embedded")
+    testbed, host = live._testbed, live._server.host
     elsewhere = dataclasses.replace(host, ipv4="127.0.0.2", ipv6="2001:2:0:10::2")
-    standing._testbed = dataclasses.replace(testbed, server=elsewhere)  # what the experiment takes for the server
-    expected = standing._expected(arm, work)
-    standing._testbed = testbed
-    standing._expected = lambda *_: expected
-    receipt = standing.run(arm, service, work, bursts=1, deadline_s=5.0)
-    assert receipt.failed == {}
+    live._testbed = dataclasses.replace(testbed, server=elsewhere)  # what the experiment takes for the server
+    expected = live._expected(arm, work)
+    live._testbed = testbed
+    live._expected = lambda *_: expected
+    result = live.run(arm, service, work, bursts=1, deadline_s=5.0)
+    assert result.failed == {}
     wanted, seen = elsewhere.address(arm.ipver), host.address(arm.ipver)
-    assert receipt.violations == (f"expected connections to {wanted}, seen to {seen}",)
+    assert result.violations == (f"expected connections to {wanted}, seen to {seen}",)
 
 
 def test_a_client_that_starts_from_another_address_is_found_out(up):
     host = dataclasses.replace(HOST, name="client", ipv4="127.0.0.5")
     testbed = Testbed(name="odd", client=host, server=dataclasses.replace(HOST, name="server"))
-    standing, work = up(testbed), workload("odd")
-    service = standing.serve(work, "embedded")
-    assert standing.run(ARMS[0], service, work, bursts=1, deadline_s=5.0).contradictions == ()
-    expected = dataclasses.replace(standing._expected(ARMS[0], work), client="127.0.0.6")
-    standing._expected = lambda *_: expected
-    receipt = standing.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)
-    assert receipt.violations == ("expected connections from 127.0.0.6, seen from 127.0.0.5",)
+    live, work = up(testbed), workload("odd")
+    service = live.serve(work, "embedded")
+    assert live.run(ARMS[0], service, work, bursts=1, deadline_s=5.0).contradictions == ()
+    expected = dataclasses.replace(live._expected(ARMS[0], work), client="127.0.0.6")
+    live._expected = lambda *_: expected
+    result = live.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)
+    assert result.violations == ("expected connections from 127.0.0.6, seen from 127.0.0.5",)
 
 
 def test_an_address_that_is_not_the_servers_is_told_when_it_is_to_serve(up):
@@ -272,20 +272,20 @@ def test_an_address_that_is_not_the_servers_is_told_when_it_is_to_serve(up):
 def test_an_address_that_a_client_does_not_have_is_told_with_its_host_and_key(up):
     loopback = BUILTIN["loopback"]
     alpha = dataclasses.replace(loopback.client, name="alpha", ipv4="192.0.2.1")
-    standing = up(Testbed(name="odd", client=alpha, server=loopback.server))
-    assert standing.lacking(ARMS[0]) == (
+    live = up(Testbed(name="odd", client=alpha, server=loopback.server))
+    assert live.lacking(ARMS[0]) == (
         "host alpha: it does not have 192.0.2.1, its ipv4 in hosts.ini; name one that it has on the measured link "
         "there, or give it this one"
     )
-    assert standing.lacking(Arm(6, "isatap")) == ""
+    assert live.lacking(Arm(6, "isatap")) == ""
 
 
 def test_an_address_that_a_second_client_does_not_have_is_its_own(up):
     loopback = BUILTIN["loopback"]
     beta = dataclasses.replace(loopback.client, name="beta", ipv6="2001:db8::7")
-    standing = up(Testbed(name="odd", client=loopback.client, server=loopback.server, more_clients=(beta,)))
-    assert standing.lacking(ARMS[0]) == ""
-    assert standing.lacking(ARMS[1]).startswith("host beta: it does not have 2001:db8::7, its ipv6 in hosts.ini; ")
+    live = up(Testbed(name="odd", client=loopback.client, server=loopback.server, more_clients=(beta,)))
+    assert live.lacking(ARMS[0]) == ""
+    assert live.lacking(ARMS[1]).startswith("host beta: it does not have 2001:db8::7, its ipv6 in hosts.ini; ")
 
 
 def test_a_path_without_a_route_contradicts():
@@ -293,10 +293,10 @@ def test_a_path_without_a_route_contradicts():
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
     lab = BUILTIN["lab"]
-    with live_testbed(lab, f"test {os.getpid()}", 1.0, lambda _: None) as standing:
-        service = standing.serve(workload("lab"), "embedded")
-        standing._testbed = dataclasses.replace(lab, server=dataclasses.replace(lab.server, ipv4="203.0.113.1"))
-        facts = standing.prove(ARMS[0], service, workload("lab"))
+    with live_testbed(lab, f"test {os.getpid()}", 1.0, lambda _: None) as live:
+        service = live.serve(workload("lab"), "embedded")
+        live._testbed = dataclasses.replace(lab, server=dataclasses.replace(lab.server, ipv4="203.0.113.1"))
+        facts = live.prove(ARMS[0], service, workload("lab"))
     assert facts["contradictions"] == ["expected a route at the client, seen: Network is unreachable"]
     assert facts["fits"] == {}
 
@@ -307,7 +307,7 @@ def test_a_path_without_a_route_contradicts():
 @pytest.fixture
 def name(monkeypatch):
     """Not the lease of this machine, on which someone may measure just now; and of nobody it has been told yet."""
-    found = f"\0pytest-ipperf.test.standing.{os.getpid()}"
+    found = f"\0pytest-ipperf.test.live.{os.getpid()}"
     monkeypatch.setattr(leases, "_LOGGED", set())
     monkeypatch.setattr(leases, "Lease", functools.partial(Lease, name=found))
     return found
@@ -400,7 +400,7 @@ def test_the_lease_is_given_back_after_an_error(name):
 def test_work_is_bound_to_the_processors_of_the_host(up):
     first = min(os.sched_getaffinity(0))
     hosts = [dataclasses.replace(host, cpus=(first,)) for host in BUILTIN["loopback"].hosts]
-    standing = up(Testbed(name="narrow", client=hosts[0], server=hosts[1]))
-    for agent in (standing._client, standing._server):
+    live = up(Testbed(name="narrow", client=hosts[0], server=hosts[1]))
+    for agent in (live._client, live._server):
         assert os.sched_getaffinity(agent.call("hello")["pid"]) == {first}
-    assert socket.gethostname() == standing._client.call("hello")["host"]
+    assert socket.gethostname() == live._client.call("hello")["host"]

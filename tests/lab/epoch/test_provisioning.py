@@ -89,12 +89,12 @@ def test_all_accounts_are_there_for_all_epochs_and_all_numbers_of_connections(se
     said = []
     for connections in (1, 10, 100):
         work = dataclasses.replace(WORK, testbed=testbed, connections=connections)
-        with standing_of(testbed) as standing:
-            service = standing.serve(work, server, state, keeper)
-            said.append(standing.verify(ARMS[1], service, work, 30.0))
+        with standing_of(testbed) as live:
+            service = live.serve(work, server, state, keeper)
+            said.append(live.verify(ARMS[1], service, work, 30.0))
             for arm in ARMS:
-                receipt = standing.run(arm, service, work, bursts=1, deadline_s=30.0)
-                assert (receipt.attempted, receipt.failed, receipt.violations) == (connections, {}, ())
+                result = live.run(arm, service, work, bursts=1, deadline_s=30.0)
+                assert (result.attempted, result.failed, result.violations) == (connections, {}, ())
     assert said[0].startswith(f"{service} holds its {users} accounts, as a log-in to each showed in ")
     assert said[1:] == ["", ""]
     assert {path: path.stat().st_ino for path in Path(held).rglob("*:2,S")} == before
@@ -107,11 +107,11 @@ def test_the_library_finds_every_account_too(keeper):
     pytest.importorskip("aioimaplib")
     server = next((name for name in ("courier", "dovecot") if not SERVERS[name].missing()), "imapd")
     work = dataclasses.replace(WORK, client="library", connections=20)
-    with standing_of("loopback") as standing:
-        service = standing.serve(work, server, FEW, keeper)
-        receipt = standing.run(ARMS[0], service, work, bursts=1, deadline_s=30.0)
-        assert (receipt.attempted, receipt.failed) == (20, {})
-        assert receipt.proof["client"].startswith("aioimaplib ")
+    with standing_of("loopback") as live:
+        service = live.serve(work, server, FEW, keeper)
+        result = live.run(ARMS[0], service, work, bursts=1, deadline_s=30.0)
+        assert (result.attempted, result.failed) == (20, {})
+        assert result.proof["client"].startswith("aioimaplib ")
 
 
 def test_an_account_that_is_not_as_it_should_be_is_found(keeper):
@@ -120,10 +120,10 @@ def test_an_account_that_is_not_as_it_should_be_is_found(keeper):
     held = keeper.folder(HOST, server, WORK, FEW)
     (message,) = Path(held, "mail/user7/cur").iterdir()
     message.write_bytes(message.read_bytes().replace(b"quick", b"quiet"))
-    with standing_of("loopback") as standing:
-        service = standing.serve(WORK, server, FEW, keeper)
+    with standing_of("loopback") as live:
+        service = live.serve(WORK, server, FEW, keeper)
         with pytest.raises(LabError) as caught:
-            standing.verify(ARMS[0], service, WORK, 30.0)
+            live.verify(ARMS[0], service, WORK, 30.0)
         assert str(caught.value) == (
             f"host server: {service} does not hold all of its 20 accounts (content: expected 'ck brown fox jum' at "
             f"offset 125 of {WORK.payload_bytes} bytes, seen 'et brown fox jum': 1)"
@@ -153,10 +153,10 @@ def test_a_server_that_has_it_in_its_configuration_needs_nobody_to_keep_it(keepe
 
 def test_without_a_keeper_it_lasts_as_long_as_the_epoch(folder):
     needs("dovecot")
-    with standing_of("loopback") as standing:
-        service = standing.serve(WORK, "dovecot", FEW)
-        assert standing.verify(ARMS[0], service, WORK, 30.0)
-        assert standing.run(ARMS[1], service, WORK, bursts=1, deadline_s=30.0).failed == {}
+    with standing_of("loopback") as live:
+        service = live.serve(WORK, "dovecot", FEW)
+        assert live.verify(ARMS[0], service, WORK, 30.0)
+        assert live.run(ARMS[1], service, WORK, bursts=1, deadline_s=30.0).failed == {}
 
 
 # --- however it ends --------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def _own_tmpdir(tmp_path, monkeypatch):
 
 
 @contextlib.contextmanager
-def standing(testbed):
+def live_lab(testbed):
     """A lab with its tunnels, and those of its arms that it can have on this machine."""
     backend, why = lab_backend(dataclasses.replace(testbed, links=Links(rate_bit_s=1e9)), "auto")
     transports = () if why else tuple(testbed.paths)
@@ -80,7 +80,7 @@ def test_a_share_of_the_packets_is_lost_in_each_direction_and_on_every_arm():
     testbed = lab("lossy", 3, Links(loss=share))
     expected = PINGS * (1 - share) ** 2
     five_sd = 5 * math.sqrt(expected * (1 - (1 - share) ** 2))
-    with standing(testbed) as (up, arms):
+    with live_lab(testbed) as (up, arms):
         asked = {
             arm: pinging(up.entries["client"], testbed.path(arm).server, f"-c{PINGS}", "-i0.001", "-W1") for arm in arms
         }
@@ -111,7 +111,7 @@ def test_tcp_takes_what_is_lost_for_lost():
     """Not for refused by its own device, which it would send again without a word."""
     testbed = lab("lossy", 2, Links(loss=0.05))
     with contextlib.ExitStack() as stack:
-        up, _ = stack.enter_context(standing(testbed))
+        up, _ = stack.enter_context(live_lab(testbed))
         sends, takes = ([*up.entries[role], sys.executable, "-I", "-c"] for role in ("server", "client"))
         sender = stack.enter_context(subprocess.Popen([*sends, SENDS, "1000000"], stdout=subprocess.PIPE, text=True))
         assert sender.stdout
@@ -140,7 +140,7 @@ def test_what_finds_neighbours_is_not_lost():
 
 def test_every_packet_is_delayed_once_each_way_on_every_arm():
     testbed = lab("far", 3, Links(delay_s=DELAY_S))
-    with standing(testbed) as (up, arms):
+    with live_lab(testbed) as (up, arms):
         # To the router's near side nothing is delayed.
         below_s = {"198.18.0.2": DELAY_S} | {testbed.path(arm).server: 3 * DELAY_S for arm in arms}
         fastest_s = fastest(up.entries["client"], below_s)
@@ -235,7 +235,7 @@ def test_a_rate_beside_a_delay_is_the_rate():
     """Of a path whose packets wait: wide bounds, as this is no measurement."""
     rate_bit_s = 50e6
     testbed = lab("far", 3, Links(delay_s=0.005, rate_bit_s=rate_bit_s))
-    with standing(testbed) as (up, arms):
+    with live_lab(testbed) as (up, arms):
         for arm in arms[::2]:
             for found in train_rates(testbed, arm, up.agents, ARMS[arm]).values():
                 assert found is not None

@@ -38,20 +38,20 @@ def up():
         pytest.skip(why)
     testbed = with_rate("lab.20mbit", BUILTIN)
     assert testbed is not None
-    with live_testbed(testbed, "test", 60.0, print, transports=("tunnel", "isatap")) as standing:
-        yield standing
+    with live_testbed(testbed, "test", 60.0, print, transports=("tunnel", "isatap")) as live:
+        yield live
 
 
-def run(standing, arm, workload, duration=SHORT, deadline_s=2.0):
-    service = standing.serve(workload, "embedded")
-    assert standing.prove(arm, service, workload)["contradictions"] == []
-    receipt = standing.run(arm, service, workload, bursts=1, deadline_s=deadline_s, duration=duration)
-    assert receipt.violations == ()
-    return receipt
+def run(live, arm, workload, duration=SHORT, deadline_s=2.0):
+    service = live.serve(workload, "embedded")
+    assert live.prove(arm, service, workload)["contradictions"] == []
+    result = live.run(arm, service, workload, bursts=1, deadline_s=deadline_s, duration=duration)
+    assert result.violations == ()
+    return result
 
 
-def value(receipt, metric):
-    found = METRICS[metric].value(receipt.outcome(2.0))
+def value(result, metric):
+    found = METRICS[metric].value(result.outcome(2.0))
     assert found is not None
     return found
 
@@ -63,23 +63,23 @@ def first(runs, fits):
 
 def low_jitter(runs):
     """Skips the test where each of several runs says that its sender had no processor: such a run shows no rate."""
-    found = first(runs, lambda receipt: not put_off(receipt))
+    found = first(runs, lambda result: not put_off(result))
     if put_off(found):
         pytest.skip(f"this machine is too busy to send at a rate: {found.notes[0]}")
     return found
 
 
-def put_off(receipt):
-    return any(note.startswith("the sender was put off its processor ") for note in receipt.notes)
+def put_off(result):
+    return any(note.startswith("the sender was put off its processor ") for note in result.notes)
 
 
 @pytest.mark.parametrize("arm", [FOUR, SIX, TUNNEL, ISATAP], ids=str)
 def test_tcp_has_the_goodput_that_the_links_leave_it(up, arm):
     """At most what their rate leaves, and the one bucketful that they let pass at once where senders had paused."""
 
-    def fits(receipt):
-        bucketful = 8 * BUCKET_BYTES / (RATE_BIT_S * receipt.facts["seconds"])
-        return 0.97 < value(receipt, "throughput") / receipt.facts["ideal_bit_s"] < 1 + bucketful
+    def fits(result):
+        bucketful = 8 * BUCKET_BYTES / (RATE_BIT_S * result.facts["seconds"])
+        return 0.97 < value(result, "throughput") / result.facts["ideal_bit_s"] < 1 + bucketful
 
     found = first((run(up, arm, work("tcp", payload=131072)) for _ in itertools.count()), fits)
     assert fits(found), found.facts
@@ -92,9 +92,9 @@ def test_udp_above_the_links_rate_loses_what_headers_leave_no_room_for(up, arm):
     workload, duration = work("udp", "22mbit"), Duration(warmup_s=0.3, run_s=0.5)
     runs = (run(up, arm, workload, duration) for _ in itertools.count())
 
-    def fits(receipt):
-        carried = receipt.facts["ideal_bit_s"]
-        reported = value(receipt, "throughput"), value(receipt, "loss")
+    def fits(result):
+        carried = result.facts["ideal_bit_s"]
+        reported = value(result, "throughput"), value(result, "loss")
         return reported == (pytest.approx(carried, rel=0.01), pytest.approx(1 - carried / 2.2e7, abs=0.02))
 
     found = first(runs, fits)
@@ -105,19 +105,19 @@ def test_udp_above_the_links_rate_loses_what_headers_leave_no_room_for(up, arm):
 
 
 def test_udp_below_the_links_rate_loses_nothing(up):
-    receipt = run(up, ISATAP, work("udp", "5mbit", payload=8192))
-    assert (value(receipt, "loss"), value(receipt, "reordering")) == (0, 0)
-    assert receipt.rows == receipt.attempted > 0
+    result = run(up, ISATAP, work("udp", "5mbit", payload=8192))
+    assert (value(result, "loss"), value(result, "reordering")) == (0, 0)
+    assert result.rows == result.attempted > 0
 
 
 @pytest.mark.parametrize("probe", ["udp", "tcp", "connect", "icmp"])
 @pytest.mark.parametrize("arm", [FOUR, ISATAP], ids=str)
 def test_each_probe_is_answered_on_its_arm(up, arm, probe):
-    receipt = run(up, arm, work("rtt", probe, payload=64))
+    result = run(up, arm, work("rtt", probe, payload=64))
     # How many there are in a run is a matter of how often they get a processor.
-    assert (receipt.rows, receipt.failed) == (receipt.attempted, {})
-    assert receipt.attempted > 0
-    assert value(receipt, "rtt") > 0
+    assert (result.rows, result.failed) == (result.attempted, {})
+    assert result.attempted > 0
+    assert value(result, "rtt") > 0
 
 
 def test_a_tunnel_whose_packets_go_another_way_is_invalid_in_words(up):
@@ -128,10 +128,10 @@ def test_a_tunnel_whose_packets_go_another_way_is_invalid_in_words(up):
     testbed = up._testbed
     try:
         up._testbed = dataclasses.replace(testbed, paths={**testbed.paths, "isatap": astray})
-        receipt = up.run(ISATAP, service, workload, bursts=1, deadline_s=2.0, duration=SHORT)
+        result = up.run(ISATAP, service, workload, bursts=1, deadline_s=2.0, duration=SHORT)
     finally:
         up._testbed = testbed
-    assert any("packets of protocol 41 sent by the client, seen 0" in each for each in receipt.violations)
+    assert any("packets of protocol 41 sent by the client, seen 0" in each for each in result.violations)
 
 
 def test_more_than_the_links_let_through_is_invalid_in_words(up):
@@ -189,11 +189,11 @@ def test_a_server_agent_that_is_gone_is_told_in_a_sentence(up):
     testbed = with_rate("pair.20mbit", BUILTIN)
     assert testbed is not None
     workload = work("tcp", payload=131072)
-    with live_testbed(testbed, "test", 60.0, print) as standing:
-        service = standing.serve(workload, "embedded")
-        agent = standing._server._process
+    with live_testbed(testbed, "test", 60.0, print) as live:
+        service = live.serve(workload, "embedded")
+        agent = live._server._process
         assert agent is not None
         agent.kill()
         agent.wait()
         with pytest.raises(LabError, match=r"^host server: the agent died"):
-            standing.run(FOUR, service, workload, bursts=1, deadline_s=2.0, duration=SHORT)
+            live.run(FOUR, service, workload, bursts=1, deadline_s=2.0, duration=SHORT)

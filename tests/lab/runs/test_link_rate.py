@@ -34,33 +34,33 @@ def thought(testbed, **links):
 @pytest.mark.host
 def test_every_path_of_a_lab_has_its_rate_in_both_directions():
     testbed, standing_up = shaped("lab.50mbit")
-    with standing_up as standing:
-        service = standing.serve(WORKLOAD, "embedded")
+    with standing_up as live:
+        service = live.serve(WORKLOAD, "embedded")
         for arm in ARMS:
-            if arm.transport in standing.tunnels.trouble:
+            if arm.transport in live.tunnels.trouble:
                 continue
-            facts = standing.prove(arm, service, WORKLOAD)
+            facts = live.prove(arm, service, WORKLOAD)
             assert facts["contradictions"] == []
             assert sorted(facts["trains"]) == ["client", "server"]
             assert rate_shortfalls(testbed.links.rate_bit_s, facts["trains"]) == []
-            receipt = standing.run(arm, service, WORKLOAD, bursts=3, deadline_s=10.0)
-            assert receipt.violations == ()
+            result = live.run(arm, service, WORKLOAD, bursts=3, deadline_s=10.0)
+            assert result.violations == ()
 
 
 @pytest.mark.host
 def test_links_of_another_rate_than_they_are_thought_to_have_are_found_out():
     testbed, standing_up = shaped("pair.50mbit")
-    with standing_up as standing:
+    with standing_up as live:
         slower, faster = (thought(testbed, rate_bit_s=rate) for rate in (60e6, 5e6))
-        missed = rate_shortfalls(60e6, train_rates(slower, ARMS[1], standing._agents, 1500))
-        exceeded = rate_violations(5e6, train_rates(faster, ARMS[1], standing._agents, 1500))
-        service = standing.serve(WORKLOAD, "embedded")
-        receipt = standing.run(ARMS[1], service, WORKLOAD, bursts=10, deadline_s=10.0)
+        missed = rate_shortfalls(60e6, train_rates(slower, ARMS[1], live._agents, 1500))
+        exceeded = rate_violations(5e6, train_rates(faster, ARMS[1], live._agents, 1500))
+        service = live.serve(WORKLOAD, "embedded")
+        result = live.run(ARMS[1], service, WORKLOAD, bursts=10, deadline_s=10.0)
     assert [sentence.partition(" it has ")[0] for sentence in missed] == ["from the client", "from the server"]
     assert len(exceeded) == 2
     for sentence, host in zip(exceeded, ("client", "server"), strict=True):
         assert sentence.startswith(f"expected at most 5 Mbit/s from the {host}, seen ")
-    reported, completed = receipt.proof, receipt.rows
+    reported, completed = result.proof, result.rows
     assert completed == 100
     assert reported["content_bytes"] == completed * WORKLOAD.payload_bytes
     assert not exceeds_link_rate(testbed, ARMS[1], WORKLOAD, reported)

@@ -64,11 +64,11 @@ def up(processes, tmp_path, monkeypatch):
         def standing_of(count):
             if why := unusable():
                 pytest.skip(f"the lab cannot be built here: {why}")
-            standing = stack.enter_context(live_testbed(several(count), f"test {os.getpid()}", 1.0, lambda _: None))
-            for agent in standing._agents.values():
+            live = stack.enter_context(live_testbed(several(count), f"test {os.getpid()}", 1.0, lambda _: None))
+            for agent in live._agents.values():
                 assert agent._process
                 processes.below(agent._process.pid)
-            return standing
+            return live
 
         yield standing_of
     assert list(tmp_path.iterdir()) == []
@@ -128,25 +128,25 @@ def _what(burst):
 
 @pytest.mark.parametrize("client", ["lean", "library"])
 def test_what_several_did_is_told_as_what_one_would_have(up, client):
-    standing = up(3)
+    live = up(3)
     for connections, expected in ((7, [3, 2, 2]), (2, [1, 1]), (1, [1])):
         job = work(connections, client=client)
-        service = standing.serve(job, "embedded")
+        service = live.serve(job, "embedded")
         for arm in ARMS:
-            assert standing.prove(arm, service, job)["contradictions"] == []
-            receipt = standing.run(arm, service, job, bursts=2, deadline_s=10.0)
-            assert (receipt.attempted, receipt.failed, receipt.rows) == (2 * connections, {}, 2 * connections)
-            assert receipt.violations == ()
-            assert not [note for note in receipt.notes if "began a burst" not in note]  # as it may on a busy machine
-            reported = receipt.proof
-            roles = list(standing._testbed.clients)[: len(expected)]
-            own = [standing._testbed.roles[role].address(arm.ipver) for role in roles]
+            assert live.prove(arm, service, job)["contradictions"] == []
+            run_result = live.run(arm, service, job, bursts=2, deadline_s=10.0)
+            assert (run_result.attempted, run_result.failed, run_result.rows) == (2 * connections, {}, 2 * connections)
+            assert run_result.violations == ()
+            assert not [note for note in run_result.notes if "began a burst" not in note]  # as it may on a busy machine
+            reported = run_result.proof
+            roles = list(live._testbed.clients)[: len(expected)]
+            own = [live._testbed.roles[role].address(arm.ipver) for role in roles]
             assert reported["sources"] == sorted(own)
-            assert reported["peers"] == {standing._testbed.server.address(arm.ipver): 2 * connections}
+            assert reported["peers"] == {live._testbed.server.address(arm.ipver): 2 * connections}
             assert list(reported["protocol41"]) == [*roles, "server", "router"]
             if connections == 1:
                 assert "clients" not in reported
-                assert receipt.facts == {}
+                assert run_result.facts == {}
                 continue
             each = reported["clients"]
             assert [each[role]["attempted"] for role in roles] == [2 * count for count in expected]
@@ -155,34 +155,34 @@ def test_what_several_did_is_told_as_what_one_would_have(up, client):
                 name: sum(one["packets"][name] for one in each.values()) for name in ("ipv4", "ipv6")
             }
             assert reported["lag_s"] == max(one["lag_s"] for one in each.values())
-            assert receipt.client
-            assert receipt.client.connections in {one["attempted"] for one in each.values()}
-            assert receipt.facts["start_skew_error_s"] == 0  # all clocks are one
+            assert run_result.client
+            assert run_result.client.connections in {one["attempted"] for one in each.values()}
+            assert run_result.facts["start_skew_error_s"] == 0  # all clocks are one
             assert not set(SKEW) & set(reported)
-            rows = list(receipt.outcome(10.0).rows())
+            rows = list(run_result.outcome(10.0).rows())
             for burst in (rows[:connections], rows[connections:]):
                 assert [row[START] for row in burst] == sorted(row[START] for row in burst)
             assert reported["wall_s"] >= max(row[START] + row[TOTAL] for row in rows)
 
 
 def test_workers_and_arrivals_are_spread_too(up):
-    standing, job = up(2), work(9, rate_per_s=200.0, workers=2)
-    service = standing.serve(job, "embedded")
-    receipt = standing.run(ARMS[0], service, job, bursts=2, deadline_s=10.0, pattern="5/6/7")
-    assert (receipt.attempted, receipt.failed, receipt.violations) == (18, {}, ())
-    assert receipt.proof["processors"] <= 4
-    rows = list(receipt.outcome(10.0).rows())
+    live, job = up(2), work(9, rate_per_s=200.0, workers=2)
+    service = live.serve(job, "embedded")
+    run_result = live.run(ARMS[0], service, job, bursts=2, deadline_s=10.0, pattern="5/6/7")
+    assert (run_result.attempted, run_result.failed, run_result.violations) == (18, {}, ())
+    assert run_result.proof["processors"] <= 4
+    rows = list(run_result.outcome(10.0).rows())
     for number in range(2):
         found = [row[START] for row in rows[9 * number : 9 * (number + 1)]]
         assert found == pytest.approx(arrivals(9, 200.0, f"5/6/7/{number}"), abs=1e-6)
 
 
 def test_accounts_are_verified_and_the_floor_is_found(up):
-    standing, job = up(2), work(5, protocol="smtp")
-    service = standing.serve(job, "embedded", dataclasses.replace(standing._serving.state, users=11, password="secret"))
-    assert " holds its 11 accounts" in standing.verify(ARMS[0], service, job, 10.0)
-    receipt = standing.baseline_cost(ARMS[0], service, job, bursts=3, deadline_s=10.0)
-    assert (receipt.attempted, receipt.failed, receipt.violations) == (15, {}, ())
+    live, job = up(2), work(5, protocol="smtp")
+    service = live.serve(job, "embedded", dataclasses.replace(live._servers.state, users=11, password="secret"))
+    assert " holds its 11 accounts" in live.verify(ARMS[0], service, job, 10.0)
+    run_result = live.baseline_cost(ARMS[0], service, job, bursts=3, deadline_s=10.0)
+    assert (run_result.attempted, run_result.failed, run_result.violations) == (15, {}, ())
 
 
 def test_one_client_is_given_the_order_of_ever(monkeypatch):
@@ -283,42 +283,42 @@ def first_packets(pcap, port):
 @pytest.mark.parametrize("apart_s", [0.0, 0.05])
 def test_what_is_told_of_the_start_is_what_the_servers_device_sees(up, monkeypatch, apart_s):
     """Of clients with clocks of their own, one of which is made to begin later than it should."""
-    standing, job = up(2), work(2)
-    service = standing.serve(job, "embedded")
+    live, job = up(2), work(2)
+    service = live.serve(job, "embedded")
     there = HostClock.to_remote
 
     def later(self, here_ns):
         return there(self, here_ns) + (0 if self.is_local else int(apart_s * 1e9))
 
     monkeypatch.setattr(HostClock, "to_remote", later)
-    receipt = standing.run(ARMS[0], service, job, bursts=BURSTS, deadline_s=10.0, capture=1000)
-    assert (receipt.failed, receipt.violations) == ({}, ())
-    seen = first_packets(receipt.captures["server"], service.resolver_port)
+    run_result = live.run(ARMS[0], service, job, bursts=BURSTS, deadline_s=10.0, capture=1000)
+    assert (run_result.failed, run_result.violations) == ({}, ())
+    seen = first_packets(run_result.captures["server"], service.resolver_port)
     assert [len(each) for each in seen.values()] == [BURSTS, BURSTS]
-    clients = receipt.proof["clients"]
+    clients = run_result.proof["clients"]
     reported = [two - one for one, two in zip(*(each["began_s"] for each in clients.values()), strict=True)]
     truth = [two - one for one, two in zip(seen["198.18.0.1"], seen["198.18.2.1"], strict=True)]
-    error_s = receipt.facts["start_skew_error_s"]
+    error_s = run_result.facts["start_skew_error_s"]
     assert 0 < error_s < 0.05
     # Between the clock's word and the packet lies what the host was doing, now and then for long.
     off_s = statistics.median(abs(one - other) for one, other in zip(reported, truth, strict=True))
     assert off_s < error_s + 0.005
-    assert receipt.facts["start_skew_s"] == pytest.approx(max(map(abs, reported)))
+    assert run_result.facts["start_skew_s"] == pytest.approx(max(map(abs, reported)))
     assert statistics.median(reported) == pytest.approx(apart_s, abs=error_s + 0.01)
 
 
 def test_who_began_late_is_told(up, monkeypatch):
-    standing, job = up(2), work(4)
-    service = standing.serve(job, "embedded")
+    live, job = up(2), work(4)
+    service = live.serve(job, "embedded")
     there = HostClock.to_remote
 
     def later(self, here_ns):
         return there(self, here_ns) + (5 * 10**8 if self._host == "client2" else 0)
 
     monkeypatch.setattr(HostClock, "to_remote", later)
-    receipt = standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
-    assert (receipt.failed, receipt.violations) == ({}, ())
-    words = [note.split() for note in receipt.notes if note.startswith("host client2 began a burst ")]
+    run_result = live.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
+    assert (run_result.failed, run_result.violations) == ({}, ())
+    words = [note.split() for note in run_result.notes if note.startswith("host client2 began a burst ")]
     assert [each[6:] for each in words] == [["ms", "after", "the", "first", "host"]]
     assert float(words[0][5]) > 100  # where the other one is held up itself, on a busy machine
 
@@ -326,80 +326,83 @@ def test_who_began_late_is_told(up, monkeypatch):
 # --- trouble --------------------------------------------------------------------------------------------------------
 
 
-def agent_of(standing, role):
+def agent_of(live, role):
     """The last process that its line leads to, as seen here."""
-    last, children = 0, [standing._agents[role]._process.pid]
+    last, children = 0, [live._agents[role]._process.pid]
     while children:
         last = children[0]
         children = [int(each) for each in Path(f"/proc/{last}/task/{last}/children").read_text().split()]
     return last
 
 
-def inside(standing, role, words):
-    pid = str(agent_of(standing, role))
+def inside(live, role, words):
+    pid = str(agent_of(live, role))
     subprocess.run(["nsenter", "--target", pid, "--net", "--mount", "sh", "-ec", words], check=True)
 
 
 def test_failures_of_one_clients_share_are_counted(up):
-    standing, job = up(2), work(7)
-    service = standing.serve(job, "embedded")
-    inside(standing, "client2", "ip route replace unreachable 198.18.1.0/24")
-    receipt = standing.run(ARMS[0], service, job, bursts=2, deadline_s=10.0)
-    assert (receipt.attempted, receipt.rows) == (14, 8)
-    assert sum(receipt.failed.values()) == 6
-    assert receipt.proof["clients"]["client"]["failed"] == {}
-    assert receipt.proof["clients"]["client2"]["failed"] == receipt.failed
+    live, job = up(2), work(7)
+    service = live.serve(job, "embedded")
+    inside(live, "client2", "ip route replace unreachable 198.18.1.0/24")
+    run_result = live.run(ARMS[0], service, job, bursts=2, deadline_s=10.0)
+    assert (run_result.attempted, run_result.rows) == (14, 8)
+    assert sum(run_result.failed.values()) == 6
+    assert run_result.proof["clients"]["client"]["failed"] == {}
+    assert run_result.proof["clients"]["client2"]["failed"] == run_result.failed
     # One that reaches nothing ends no run early, as long as the others do.
-    assert standing.run(ARMS[0], service, job, bursts=5, deadline_s=10.0).attempted == 35
+    assert live.run(ARMS[0], service, job, bursts=5, deadline_s=10.0).attempted == 35
 
 
 def test_a_run_of_which_nobody_completes_anything_ends_early(up):
-    standing, job = up(2), work(4)
-    service = dataclasses.replace(standing.serve(job, "embedded"), port=9)
-    receipt = standing.run(ARMS[0], service, job, bursts=20, deadline_s=10.0)
-    assert (receipt.attempted, dict(receipt.failed), receipt.rows) == (12, {"connect refused": 12}, 0)
+    live, job = up(2), work(4)
+    service = dataclasses.replace(live.serve(job, "embedded"), port=9)
+    run_result = live.run(ARMS[0], service, job, bursts=20, deadline_s=10.0)
+    assert (run_result.attempted, dict(run_result.failed), run_result.rows) == (12, {"connect refused": 12}, 0)
 
 
 @pytest.mark.parametrize("soon", [False, True])
 def test_a_server_that_dies_in_a_series_costs_three_deadlines(up, monkeypatch, soon):
     """Where the first client learns of it `soon` it has made the whole series before the other has made a burst."""
-    standing, job = up(2), work(4)
-    service = standing.serve(job, "embedded")
+    live, job = up(2), work(4)
+    service = live.serve(job, "embedded")
     monkeypatch.setattr(multi_client, "_SERIES_S", 60.0)  # so that all after the first burst are one series
     begun = multi_client.SynchronisedRun._begun
 
     def dying(self, roles, number, count, every_s):
         del every_s
         if number == 1:
-            inside(standing, "server", "ip route add blackhole 198.18.2.1/32; ip route add blackhole 198.18.0.1/32")
+            inside(live, "server", "ip route add blackhole 198.18.2.1/32; ip route add blackhole 198.18.0.1/32")
             if soon:
-                inside(standing, "client", "ip route replace unreachable 198.18.1.0/24")
+                inside(live, "client", "ip route replace unreachable 198.18.1.0/24")
         return begun(self, roles, number, count, 0.05)
 
     monkeypatch.setattr(multi_client.SynchronisedRun, "_begun", dying)
-    receipt = standing.run(ARMS[0], service, job, bursts=20, deadline_s=1.0)
-    clients = receipt.proof["clients"]
+    run_result = live.run(ARMS[0], service, job, bursts=20, deadline_s=1.0)
+    clients = run_result.proof["clients"]
     made = {role: len(each["began_s"]) for role, each in clients.items()}
     assert made["client2"] == 4
     assert made["client"] >= 4 if soon else made["client"] == 4
     assert {role: each["attempted"] for role, each in clients.items()} == {
         role: 2 * each for role, each in made.items()
     }
-    assert (receipt.attempted, sum(receipt.failed.values())) == (2 * sum(made.values()), 2 * sum(made.values()) - 4)
-    assert (receipt.rows, receipt.violations) == (4, ())
+    assert (run_result.attempted, sum(run_result.failed.values())) == (
+        2 * sum(made.values()),
+        2 * sum(made.values()) - 4,
+    )
+    assert (run_result.rows, run_result.violations) == (4, ())
 
 
 def test_a_client_that_dies_is_named(up):
-    standing, job = up(2), work(4)
-    service = standing.serve(job, "embedded")
-    pid = agent_of(standing, "client2")
+    live, job = up(2), work(4)
+    service = live.serve(job, "embedded")
+    pid = agent_of(live, "client2")
     killing = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
     killing.start()
     began = time.monotonic()
     try:
         # Perhaps before the run is driven: its clocks are compared first.
         with pytest.raises(AgentError, match=r"^host client2: the agent died (during call '|while host client )"):
-            standing.run(ARMS[0], service, job, bursts=10000, deadline_s=30.0)
+            live.run(ARMS[0], service, job, bursts=10000, deadline_s=30.0)
     finally:
         killing.cancel()
         killing.join()
@@ -407,36 +410,36 @@ def test_a_client_that_dies_is_named(up):
 
 
 def test_a_client_that_cannot_have_its_share_is_named_and_the_next_run_is_well(up):
-    standing, job = up(2), work(4)
-    service = standing.serve(job, "embedded")
-    inside(standing, "client2", "echo 30000 30001 > /proc/sys/net/ipv4/ip_local_port_range")
+    live, job = up(2), work(4)
+    service = live.serve(job, "embedded")
+    inside(live, "client2", "echo 30000 30001 > /proc/sys/net/ipv4/ip_local_port_range")
     sentence = "^host client2: 5 connections at once need as many ports, and there are 2 from 30000 to 30001 "
-    pid = agent_of(standing, "client")
+    pid = agent_of(live, "client")
     with pytest.raises(LabError, match=sentence):
-        standing.run(ARMS[0], service, work(10, workers=2), bursts=1, deadline_s=10.0)
-    assert agent_of(standing, "client") == pid  # whose workers are gone
-    assert standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0).failed == {}
+        live.run(ARMS[0], service, work(10, workers=2), bursts=1, deadline_s=10.0)
+    assert agent_of(live, "client") == pid  # whose workers are gone
+    assert live.run(ARMS[0], service, job, bursts=1, deadline_s=10.0).failed == {}
 
 
 def test_who_sent_from_elsewhere_is_named(up, monkeypatch):
-    standing, job = up(2), work(4)
-    service = standing.serve(job, "embedded")
-    expected = standing._expected
+    live, job = up(2), work(4)
+    service = live.serve(job, "embedded")
+    expected = live._expected
 
     def other(arm, workload, role="client"):
         found = expected(arm, workload, role)
         return dataclasses.replace(found, client="198.18.2.9") if role == "client2" else found
 
-    monkeypatch.setattr(standing, "_expected", other)
-    receipt = standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
-    assert receipt.violations == ("host client2: expected connections from 198.18.2.9, seen from 198.18.2.1",)
-    assert Counter(receipt.proof["sources"]) == {"198.18.0.1": 1, "198.18.2.1": 1}
+    monkeypatch.setattr(live, "_expected", other)
+    run_result = live.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
+    assert run_result.violations == ("host client2: expected connections from 198.18.2.9, seen from 198.18.2.1",)
+    assert Counter(run_result.proof["sources"]) == {"198.18.0.1": 1, "198.18.2.1": 1}
 
 
 def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatch):
     """Bursts that are all given one instant, so that each host goes on until it is too late, and is asked again."""
-    standing, job = up(2), work(4)
-    service = standing.serve(job, "embedded")
+    live, job = up(2), work(4)
+    service = live.serve(job, "embedded")
     begun, reported = multi_client.SynchronisedRun._begun, []
 
     def noted(self, roles, number, count, every_s):
@@ -446,10 +449,10 @@ def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatc
         return found
 
     monkeypatch.setattr(multi_client.SynchronisedRun, "_begun", noted)
-    receipt = standing.run(ARMS[0], service, job, bursts=60, deadline_s=10.0)
-    assert (receipt.attempted, receipt.failed, receipt.violations) == (240, {}, ())
+    run_result = live.run(ARMS[0], service, job, bursts=60, deadline_s=10.0)
+    assert (run_result.attempted, run_result.failed, run_result.violations) == (240, {}, ())
     assert reported[0] == (0, 1, {"client": 1, "client2": 1})
     assert any(made < count for _, count, each in reported for made in each.values())
-    clients = receipt.proof["clients"]
+    clients = run_result.proof["clients"]
     assert [len(clients[role]["began_s"]) for role in clients] == [60, 60]
-    assert receipt.rows == 240
+    assert run_result.rows == 240

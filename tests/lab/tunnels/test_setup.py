@@ -47,7 +47,7 @@ def test_auto_means_one_thing_wherever_it_is_written(own):
 
 @pytest.fixture
 def up():
-    """Puts labs up with all their tunnels; gives the standing and the words that run a command in a node."""
+    """Puts labs up with all their tunnels; gives the live testbed and the words that run a command in a node."""
     with contextlib.ExitStack() as stack:
 
         def put(testbed, **options):
@@ -63,33 +63,33 @@ def workload(testbed, connections=10):
     return Workload(testbed=testbed.name, protocol="http", client=LEAN, connections=connections, payload_bytes=10240)
 
 
-def command(standing, role, text):
+def command(live, role, text):
     """Runs a shell in a node, by the words that lead to its agent."""
-    argv = standing._agents[role]._process.args
+    argv = live._agents[role]._process.args
     subprocess.run([*argv[: argv.index("env")], "sh", "-ec", text], check=True)
 
 
-def inside(standing, role, *lines):
+def inside(live, role, *lines):
     """Runs lines of `ip` in a node."""
-    command(standing, role, "\n".join(f"ip {line}" for line in lines))
+    command(live, role, "\n".join(f"ip {line}" for line in lines))
 
 
-def measured(standing, arm, service, work):
-    assert standing.prove(arm, service, work)["contradictions"] == []
-    receipt = standing.run(arm, service, work, bursts=2, deadline_s=10.0)
-    assert (receipt.failed, receipt.violations) == ({}, ())
-    return receipt.proof
+def measured(live, arm, service, work):
+    assert live.prove(arm, service, work)["contradictions"] == []
+    result = live.run(arm, service, work, bursts=2, deadline_s=10.0)
+    assert (result.failed, result.violations) == ({}, ())
+    return result.proof
 
 
 @pytest.mark.parametrize("name", ["lab", "pair"])
 def test_all_four_paths_stand_at_once_and_each_is_proven(up, name):
     testbed = lab_named(name)
-    standing, work = up(testbed), workload(testbed)
-    assert standing.tunnels.trouble == {}
-    assert set(standing.tunnels.backends.values()) == {lab_backend(testbed, AUTO)[0]}
-    service = standing.serve(work, "embedded")
+    live, work = up(testbed), workload(testbed)
+    assert live.tunnels.trouble == {}
+    assert set(live.tunnels.backends.values()) == {lab_backend(testbed, AUTO)[0]}
+    service = live.serve(work, "embedded")
     for arm in ARMS * 2:
-        proof = measured(standing, arm, service, work)
+        proof = measured(live, arm, service, work)
         carriers = testbed.path(arm).carriers
         assert list(proof["peers"]) == [testbed.path(arm).server]
         for role, counts in proof["protocol41"].items():
@@ -101,11 +101,11 @@ def test_all_four_paths_stand_at_once_and_each_is_proven(up, name):
 
 def test_the_server_behind_the_isatap_router_sees_native_ipv6(up):
     testbed = lab_named("lab")
-    standing, work = up(testbed), workload(testbed)
-    service = standing.serve(work, "embedded")
-    counts = measured(standing, ARMS[3], service, work)["protocol41"]
+    live, work = up(testbed), workload(testbed)
+    service = live.serve(work, "embedded")
+    counts = measured(live, ARMS[3], service, work)["protocol41"]
     assert counts["server"] == {"in": 0, "out": 0}
-    if standing.tunnels.backends["isatap"] == "kernel":  # which leaves cutting up segments to the port
+    if live.tunnels.backends["isatap"] == "kernel":  # which leaves cutting up segments to the port
         assert counts["router"]["in"] >= counts["client"]["out"]
     else:
         assert counts["router"]["in"] == counts["client"]["out"]
@@ -113,19 +113,19 @@ def test_the_server_behind_the_isatap_router_sees_native_ipv6(up):
 
 def test_a_tunnel_whose_routes_lead_straight_to_the_native_path_is_invalid_in_words(up):
     testbed = lab_named("lab")
-    standing, work = up(testbed), workload(testbed)
-    service = standing.serve(work, "embedded")
+    live, work = up(testbed), workload(testbed)
+    service = live.serve(work, "embedded")
     server = testbed.paths["tunnel"].server
-    inside(standing, "client", f"route add {server}/128 via {testbed.router.ipv6} dev eth0")
-    inside(standing, "router", f"route add {server}/128 via {testbed.server.ipv6} dev eth1")
+    inside(live, "client", f"route add {server}/128 via {testbed.router.ipv6} dev eth0")
+    inside(live, "router", f"route add {server}/128 via {testbed.server.ipv6} dev eth1")
     # The answers still come by the tunnel, so every connection completes: only the proof tells.
-    assert standing.prove(ARMS[2], service, work)["contradictions"] == [
+    assert live.prove(ARMS[2], service, work)["contradictions"] == [
         "expected a route by the tunnel device ipperf-6in4 at the client, seen device eth0"
     ]
-    receipt = standing.run(ARMS[2], service, work, bursts=2, deadline_s=10.0)
-    assert (receipt.failed, receipt.rows) == ({}, 20)
-    sent = receipt.proof["packets"]["ipv6"]
-    assert receipt.violations == (
+    result = live.run(ARMS[2], service, work, bursts=2, deadline_s=10.0)
+    assert (result.failed, result.rows) == ({}, 20)
+    sent = result.proof["packets"]["ipv6"]
+    assert result.violations == (
         f"expected no IPv6 packet outside the tunnel at the client, seen {sent} sent and 0 received",
         "expected at least 60 packets of protocol 41 sent by the client, seen 0",
         "expected at least 60 packets of protocol 41 received by the server, seen 0",
@@ -134,16 +134,16 @@ def test_a_tunnel_whose_routes_lead_straight_to_the_native_path_is_invalid_in_wo
 
 def test_answers_that_come_back_outside_the_tunnel_are_invalid_in_words(up):
     testbed = lab_named("lab")
-    standing, work = up(testbed), workload(testbed)
-    service = standing.serve(work, "embedded")
+    live, work = up(testbed), workload(testbed)
+    service = live.serve(work, "embedded")
     client, server = testbed.paths["tunnel"].client, testbed.paths["tunnel"].server
-    inside(standing, "server", f"route add {client}/128 from {server} via 2001:2:0:11::2")
-    inside(standing, "router", f"route add {client}/128 via {testbed.client.ipv6} dev eth0")
-    receipt = standing.run(ARMS[2], service, work, bursts=2, deadline_s=10.0)
-    assert (receipt.failed, receipt.rows) == ({}, 20)
-    received = receipt.proof["bare_ipv6"]["in"]
+    inside(live, "server", f"route add {client}/128 from {server} via 2001:2:0:11::2")
+    inside(live, "router", f"route add {client}/128 via {testbed.client.ipv6} dev eth0")
+    result = live.run(ARMS[2], service, work, bursts=2, deadline_s=10.0)
+    assert (result.failed, result.rows) == ({}, 20)
+    received = result.proof["bare_ipv6"]["in"]
     assert received >= 40
-    assert receipt.violations == (
+    assert result.violations == (
         f"expected no IPv6 packet outside the tunnel at the client, seen 0 sent and {received} received",
         "expected at least 40 packets of protocol 41 received by the client, seen 0",
         "expected at least 40 packets of protocol 41 sent by the server, seen 0",
@@ -152,14 +152,14 @@ def test_answers_that_come_back_outside_the_tunnel_are_invalid_in_words(up):
 
 def test_a_native_arm_that_goes_through_the_tunnel_is_invalid_in_words(up):
     testbed = lab_named("lab")
-    standing, work = up(testbed), workload(testbed)
-    service = standing.serve(work, "embedded")
-    inside(standing, "client", f"route add {testbed.server.ipv6}/128 dev ipperf-6in4")
-    assert standing.prove(ARMS[1], service, work)["contradictions"] == [
+    live, work = up(testbed), workload(testbed)
+    service = live.serve(work, "embedded")
+    inside(live, "client", f"route add {testbed.server.ipv6}/128 dev ipperf-6in4")
+    assert live.prove(ARMS[1], service, work)["contradictions"] == [
         "expected a native route at the client, seen device ipperf-6in4 of type tunnel"
     ]
-    receipt = standing.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
-    reported = [each for each in receipt.violations if each.startswith("expected no packet of protocol 41 at the ")]
+    result = live.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
+    reported = [each for each in result.violations if each.startswith("expected no packet of protocol 41 at the ")]
     assert {each.split(",")[0].rsplit(" ", 1)[1] for each in reported} == {"client", "router", "server"}
 
 
@@ -253,12 +253,12 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
         pytest.skip(f"the lab cannot be built here: {why}")
     testbed = with_rate("lab.100mbit", BUILTIN)
     assert testbed
-    standing, work = up(testbed), workload(testbed)
-    service = standing.serve(work, "embedded")
+    live, work = up(testbed), workload(testbed)
+    service = live.serve(work, "embedded")
     # So that what leaves the tunnel gets through all the same.
-    inside(standing, "router", "-6 route add 2001:2:0:41::1 via 2001:2:0:10::1")
-    command(standing, "router", "tc qdisc add dev eth0 clsact 2> /dev/null || true")
-    facts = functools.partial(path_facts, testbed, standing._agents, resolver_port=service.resolver_port, name="a.test")
+    inside(live, "router", "-6 route add 2001:2:0:41::1 via 2001:2:0:10::1")
+    command(live, "router", "tc qdisc add dev eth0 clsact 2> /dev/null || true")
+    facts = functools.partial(path_facts, testbed, live._agents, resolver_port=service.resolver_port, name="a.test")
 
     def reported(arm):
         found = path_violations(expected_path(testbed, arm, (3, 2)), facts(arm=arm))
@@ -266,11 +266,11 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
 
     assert [reported(arm) for arm in ARMS] == [[], [], [], []]
     for what, (number, role, made, unmade, sentence) in WRONG.items():
-        command(standing, role, made)
+        command(live, role, made)
         assert reported(ARMS[number]) == [sentence], what
-        command(standing, role, unmade)
+        command(live, role, unmade)
         for host in ("client", "server"):  # which a router may have told of an MTU
-            command(standing, host, "ip -6 route flush cache; ip route flush cache")
+            command(live, host, "ip -6 route flush cache; ip route flush cache")
     assert [reported(arm) for arm in ARMS] == [[], [], [], []]
 
 
@@ -278,18 +278,18 @@ def test_the_longest_delay_is_no_silence_although_all_look_for_their_neighbours(
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
     testbed, arm = lab("far", 3, Links(delay_s=_LONGEST_DELAY_S)), ARMS[1]
-    with live_testbed(testbed, f"test {os.getpid()}", 1.0, lambda _: None) as standing:
+    with live_testbed(testbed, f"test {os.getpid()}", 1.0, lambda _: None) as live:
         work = workload(testbed)
-        facts = standing.prove(arm, standing.serve(work, "embedded"), work)
+        facts = live.prove(arm, live.serve(work, "embedded"), work)
     assert (facts["contradictions"], list(facts["back"].values())) == ([], ["yes", "too big"])
 
 
 def test_the_way_back_is_as_wide_as_the_tunnel_and_no_wider(up):
     """Behind the router of ISATAP the server may send more, of which the router says that it is too big."""
     testbed = lab_named("lab")
-    standing, work = up(testbed), workload(testbed)
-    service = standing.serve(work, "embedded")
-    found = [standing.prove(arm, service, work)["back"] for arm in ARMS]
+    live, work = up(testbed), workload(testbed)
+    service = live.serve(work, "embedded")
+    found = [live.prove(arm, service, work)["back"] for arm in ARMS]
     native, tunnel = {1500: "yes", 1501: "too big"}, {1480: "yes", 1481: "too big"}
     assert found == [native, native, tunnel, {1480: "yes", 1481: "no answer"}]
 
@@ -300,13 +300,13 @@ def test_what_cannot_be_carried_is_told_and_the_other_arms_stand(up, monkeypatch
     testbed = BUILTIN["lab"]
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
-    standing, work = up(testbed), workload(testbed)
+    live, work = up(testbed), workload(testbed)
     reasons = "kernel: no kernel today; ebpf: no ebpf today; userspace: no userspace today"
-    assert {name: str(error) for name, error in standing.tunnels.trouble.items()} == {
+    assert {name: str(error) for name, error in live.tunnels.trouble.items()} == {
         name: f"nothing can carry {name} on testbed lab ({reasons})" for name in TRANSPORTS
     }
-    service = standing.serve(work, "embedded")
-    measured(standing, ARMS[1], service, work)
+    service = live.serve(work, "embedded")
+    measured(live, ARMS[1], service, work)
 
 
 def test_userspace_is_refused_on_links_without_a_rate(monkeypatch):

@@ -61,9 +61,9 @@ CAPTURES = """
     without = LiveTestbed.run
 
     def run(self, *arguments, capture=0, **more):
-        receipt = without(self, *arguments, **more)
+        result = without(self, *arguments, **more)
         packets = {host: bytes(24) + host.encode() for host in ("client", "server")}
-        return dataclasses.replace(receipt, captures=packets if capture else {})
+        return dataclasses.replace(result, captures=packets if capture else {})
 
     LiveTestbed.run = run
 """

@@ -289,8 +289,8 @@ KILLED = """
 
     ONCE = Path(__file__).with_name("killed")
 
-    def killed(self, receipt, *arguments, run=Progress.run):
-        run(self, receipt, *arguments)
+    def killed(self, result, *arguments, run=Progress.run):
+        run(self, result, *arguments)
         if not ONCE.exists():
             ONCE.touch()
             os.kill(os.getpid(), signal.SIGKILL)

@@ -240,13 +240,13 @@ def test_devices_that_the_hosts_have_are_used_and_not_touched(hosts):
         testbed = read_inventory(hosts.inventory)["office"]
         assert testbed.paths["isatap"].devices == {"client": "is0", "router": "is0"}
         before = hosts.state()
-        with live_testbed(testbed, "test", 10.0, lambda _: None, transports=("tunnel", "isatap")) as standing:
-            assert standing.tunnels.backends == {"tunnel": EXISTING, "isatap": EXISTING}
-            service = standing.serve(WORK, "nameserver")
+        with live_testbed(testbed, "test", 10.0, lambda _: None, transports=("tunnel", "isatap")) as live:
+            assert live.tunnels.backends == {"tunnel": EXISTING, "isatap": EXISTING}
+            service = live.serve(WORK, "nameserver")
             for arm, carriers in CARRIERS.items():
-                assert standing.prove(arm, service, WORK)["contradictions"] == []
-                receipt = standing.run(arm, service, WORK, bursts=2, deadline_s=10.0)
-                assert (receipt.attempted, receipt.failed, receipt.violations) == (20, {}, ())
-                assert carried(receipt.proof) == carriers
+                assert live.prove(arm, service, WORK)["contradictions"] == []
+                run_result = live.run(arm, service, WORK, bursts=2, deadline_s=10.0)
+                assert (run_result.attempted, run_result.failed, run_result.violations) == (20, {}, ())
+                assert carried(run_result.proof) == carriers
             assert hosts.state() == before
         assert hosts.state() == before
