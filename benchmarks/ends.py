@@ -26,7 +26,7 @@ from pytest_ipperf.agent.flows.engines.base import FarEnd
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.udp import receiver, unpaced_sender
 from pytest_ipperf.agent.sockets import batch_io
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS

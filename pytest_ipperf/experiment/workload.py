@@ -17,9 +17,9 @@ from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.interim_analysis import effects_at, is_undecided, judgements
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.link_rate import TrainRates
-from pytest_ipperf.core.measurement.outcome import RunData, completed_s
 from pytest_ipperf.core.measurement.path_proof import rate_shortfalls
 from pytest_ipperf.core.measurement.run import Run, leading
+from pytest_ipperf.core.measurement.run_data import RunData, completed_s
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Measurement, Network, RunObserver

@@ -1,7 +1,7 @@
 """Buffer delay: by how much the RTT grew while TCP filled the queues on the way, as a share of the empty path's."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.tcp_transfer import buffer_delay
 from pytest_ipperf.metrics.base import Measure
 

@@ -7,7 +7,7 @@ an arm cannot win by losing its slowest datagrams, and of several copies the fir
 import math
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.delay_variation import delays
 from pytest_ipperf.core.stats.percentile import median
 from pytest_ipperf.metrics.base import Measure

@@ -1,7 +1,7 @@
 """Duplication: how many copies came beyond the first ones, for each datagram that arrived."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.stream_loss import duplicated_share
 from pytest_ipperf.metrics.base import Measure
 

@@ -1,7 +1,7 @@
 """IPDV: by how much the delays of consecutive datagrams differ (RFC 3393), where both of them arrived."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.delay_variation import delays, ipdv, mean_size
 from pytest_ipperf.metrics.base import Measure
 

@@ -5,7 +5,7 @@ of the run.
 """
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.delay_variation import mean_jitter
 from pytest_ipperf.metrics.base import Measure
 

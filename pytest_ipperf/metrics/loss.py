@@ -1,7 +1,7 @@
 """Loss: the share of what was sent that never came, one way (UDP) or there and back (RTT)."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.stream_loss import loss_share
 from pytest_ipperf.metrics.base import Measure
 

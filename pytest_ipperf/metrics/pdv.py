@@ -1,7 +1,7 @@
 """PDV: by how much the slow datagrams are behind the fastest one (RFC 5481), as RFC 8219 reads it."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.delay_variation import delays, pdv
 from pytest_ipperf.metrics.base import Measure
 

@@ -1,7 +1,7 @@
 """Reordering: the share of the datagrams that came after one which had been sent later."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.stream_loss import reordered_share
 from pytest_ipperf.metrics.base import Measure
 

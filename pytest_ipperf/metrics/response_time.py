@@ -5,7 +5,7 @@ that an arm cannot win by losing its slowest connections.
 """
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.failures import restricted_mean
 from pytest_ipperf.metrics.base import Measure
 

@@ -6,7 +6,7 @@ A lost reply took for ever, so that an arm cannot win by losing its slowest ones
 import math
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.percentile import median
 from pytest_ipperf.metrics.base import Measure
 

@@ -4,7 +4,7 @@ The sender's kernel counts them, from Linux 4.19 on.
 """
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.tcp_transfer import tcp_efficiency
 from pytest_ipperf.metrics.base import Measure
 

@@ -7,7 +7,7 @@ and the gap which a last one has too.
 """
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.metrics.base import Measure
 
 

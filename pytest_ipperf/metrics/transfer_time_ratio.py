@@ -6,7 +6,7 @@ asked, and then the ratio may be below 1.
 """
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.tcp_transfer import ideal_rate, transfer_time_ratio
 from pytest_ipperf.metrics.base import Measure
 

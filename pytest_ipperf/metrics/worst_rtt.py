@@ -3,7 +3,7 @@
 import math
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.percentile import percentile
 from pytest_ipperf.metrics.base import Measure
 

@@ -10,7 +10,7 @@ from pytest_ipperf.store.history.nights import (
     check_verdict_is_there,
     read_night,
     read_verdict,
-    sealed_verdict,
+    verdict_with_checksum,
 )
 from pytest_ipperf.store.index.index import SessionEntry
 from pytest_ipperf.store.log.event_log import EventLog, is_being_written, run_folder
@@ -40,7 +40,7 @@ __all__ = [
     "read_verdict",
     "records_in",
     "run_folder",
-    "sealed_verdict",
+    "verdict_with_checksum",
     "withdraw",
     "write_atomically",
 ]

@@ -87,7 +87,7 @@ class Archive:
 
     def _entry(self, row: tuple[Any, ...], verdicts: Mapping[str, int]) -> SessionEntry:
         _, name, began_at, seconds, status, design, saved, version, arguments, undecided, *rest = row
-        troubles, trouble, gate_status, schema, measured, planned, missing, half = rest
+        troubles, trouble, gate_status, schema, measured, planned, missing, partial_line = rest
         return SessionEntry(
             name=name,
             folder=self.root / "runs" / name,
@@ -106,7 +106,7 @@ class Archive:
             measured=measured,
             planned=planned,
             missing=missing,
-            half=bool(half),
+            partial_line=bool(partial_line),
             running=name in self._index.running,
         )
 

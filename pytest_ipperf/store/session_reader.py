@@ -68,14 +68,14 @@ def _packed_bytes(run: Facts) -> int:
 class StoredSession:
     """What a session's folder holds: its question, its workloads, and the folders of what it took over itself.
 
-    `half` says that one of its event logs ends in half a line.
+    `partial_line` says that one of its event logs ends in half a line.
     """
 
     folder: Path
     facts: Facts
     workloads: Mapping[str, StoredWorkload]
     reused: Mapping[str, Path]
-    half: bool = False
+    partial_line: bool = False
 
     @property
     def name(self) -> str:
@@ -116,7 +116,7 @@ def read_session(
         damage += map(str, found)
     # Each process says when it began itself.
     first = min(reader.sessions, key=lambda event: float(event["at"]))
-    return StoredSession(folder, first, reader.workloads, reader.reused, reader.half)
+    return StoredSession(folder, first, reader.workloads, reader.reused, reader.partial_line)
 
 
 def records_in(folder: Path) -> list[Record]:
@@ -163,7 +163,7 @@ class _SessionReader:
         self._columns: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._anew: set[str] = set()
         self._taken: dict[str, Path] = {}
-        self.half = False
+        self.partial_line = False
         self.files: dict[str, int] = {}
         self.sessions: list[Facts] = []
         self.workloads: dict[str, StoredWorkload] = {}
@@ -181,7 +181,7 @@ class _SessionReader:
             for event in read_events(path, place):
                 self._apply(event, found, path)
         finally:
-            self.half |= place.half
+            self.partial_line |= place.partial_line
             for name, workload in found.items():
                 if workload.complete or name not in self.workloads:  # a worker that died left its share to another
                     self.workloads[name] = workload

@@ -48,7 +48,7 @@ def read_session_summary(
     troubles = tuple(_trouble(event) for event in events if event["event"] in ("undecided", "trouble"))
     running = was_running or (running is None and is_being_written(folder))
     schema = kept.facts["schema"]
-    ended = tells_end(schema) or kept.half
+    ended = tells_end(schema) or kept.partial_line
     known = _completeness(events, records, troubles, tells_end=ended, running=running, resume=resume or str(folder))
     notes = [*(event["text"] for event in events if event["event"] == "note"), *_lost_samples(measured)]
     return SessionSummary(

@@ -44,7 +44,7 @@ PLAN = plan_for(
 
 
 def build(root: Path, schema: int = SCHEMA) -> None:
-    """Write it, with its index, as versions of that schema did: before 7 without seals, 5 without nights."""
+    """Write it, with its index, as versions of that schema did: before 7 without checksums, 5 without nights."""
     for number in range(3):
         screening = _session(root, number, _cells(number))
         assert _decide(root, screening) == 0
@@ -65,7 +65,9 @@ def build(root: Path, schema: int = SCHEMA) -> None:
     if schema == 5:
         shutil.rmtree(root / "nights")
     for path in (root / "runs").glob("*/*.jsonl") if schema < SCHEMA else ():
-        rewrite(path, [_of_schema(schema, each) for each in events_of(path) if _is_known(schema, each)], seals=False)
+        rewrite(
+            path, [_of_schema(schema, each) for each in events_of(path) if _is_known(schema, each)], checksums=False
+        )
 
 
 def _is_known(schema: int, event: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ipperf.cli.night.finish import end_night
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.store import sealed_verdict
+from pytest_ipperf.store import verdict_with_checksum
 from tests.store.kept import events_of, keep, name_of, record, rewrite
 
 PROGRAM = [sys.executable, "-c", "import sys; from pytest_ipperf.cli import main; sys.exit(main())"]
@@ -165,7 +165,7 @@ def test_a_verdict_that_its_records_do_not_give_is_trouble(program, nights, chan
     """As where a night of the history has gone since; with a checksum that is right."""
     path = nights / "nights" / name_of(4) / "verdict.json"
     document = json.loads(path.read_text())
-    path.write_bytes(sealed_verdict({**document, **CHANGES[change]}))
+    path.write_bytes(verdict_with_checksum({**document, **CHANGES[change]}))
     status, lines, _ = export(program, nights)
     assert status == 0
     assert f"night {name_of(4)} ended as " in lines
@@ -234,10 +234,10 @@ def test_a_damaged_night_of_the_history_is_left_out_and_said_in_every_report(pro
 
 
 def test_a_record_of_schema_6_is_read_as_it_was(program, tmp_path):
-    """Without seals, as everything was written before schema 7."""
+    """Without checksums, as everything was written before schema 7."""
     root = tmp_path / ".ipperf"
     folder = keep(root, 0, [record(1), record(2, 1.3)], schema=6, status=1)
-    rewrite(folder / "main.jsonl", events_of(folder / "main.jsonl"), seals=False)
+    rewrite(folder / "main.jsonl", events_of(folder / "main.jsonl"), checksums=False)
     status, lines, said = export(program, root, "last")
     assert (status, said, 'failures="1"' in lines) == (0, "", True)
     spoil(folder, 5)

@@ -2,8 +2,8 @@
 
 What must hold is judged by what was written before the damage: a red session or night is red, or its reading fails in a
 sentence, or it is reported as broken off; a cell that is no longer measured is missed; what is reused by a resumed
-session is what was measured. Without seals, as before schema 7, a changed number may be another right one, and without
-ends, as before schema 6, a journal that lacks whole lines another right journal.
+session is what was measured. Without checksums, as before schema 7, a changed number may be another right one, and
+without ends, as before schema 6, an event log that lacks whole lines another right journal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HANGS_S = 120
 """Far beyond what the slowest machine takes of one archive."""
 LIGHT = ("csv", "json", "junit", "markdown")
 UNSEALED = re.compile(r"^archive \d+: runs/\S+\.jsonl (zeros|not_utf8|cut)$")
-"""The changes of an archive without seals that are always seen, where they are the only ones."""
+"""The changes of an archive without checksums that are always seen, where they are the only ones."""
 
 
 @pytest.fixture(scope="module", params=[SCHEMA, 6, 5], ids=["sealed", "schema 6", "schema 5"])

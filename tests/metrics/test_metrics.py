@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 

@@ -20,7 +20,7 @@ from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import SCHEMA, EventLog
-from pytest_ipperf.store.log.seal import KEY, sealed
+from pytest_ipperf.store.log.checksum import KEY, with_checksum
 
 BEGAN = 1795311000.0
 """2026-11-22 01:30 UTC, when the first session begins; each further one a day later."""
@@ -123,17 +123,19 @@ def keep(
 
 
 def events_of(path: Path) -> list[dict[str, Any]]:
-    """The events of a journal, without their seals."""
+    """The events of an event log, without their checksums."""
     return [
         {name: value for name, value in json.loads(line).items() if name != KEY}
         for line in path.read_text().splitlines()
     ]
 
 
-def rewrite(path: Path, events: Iterable[Mapping[str, Any]], *, seals: bool = True) -> None:
-    """A journal of these events, as their writer would have written them; without `seals` as schema 6 had it."""
-    lines, seal = [], 0
+def rewrite(path: Path, events: Iterable[Mapping[str, Any]], *, checksums: bool = True) -> None:
+    """An event log of these events, as their writer would have written them; without `checksums` as schema 6 had it."""
+    lines, checksum = [], 0
     for event in events:
-        line, seal = sealed(json.dumps(event), seal) if seals else (f"{json.dumps(event)}\n".encode(), 0)
+        line, checksum = (
+            with_checksum(json.dumps(event), checksum) if checksums else (f"{json.dumps(event)}\n".encode(), 0)
+        )
         lines.append(line)
     path.write_bytes(b"".join(lines))

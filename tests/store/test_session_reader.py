@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import SCHEMA, Archive, EventLog, read_session, records_in
-from pytest_ipperf.store.log.seal import sealed
+from pytest_ipperf.store.log.checksum import with_checksum
 from tests.store.kept import HOST, events_of, facts, keep, record, rewrite
 
 WORKLOADS = ("loopback-http-c1-1k", "loopback-http-c10-1k")
@@ -117,7 +117,7 @@ def test_lines_that_are_not_where_they_were_are_damage(whole, tmp_path, change):
         del lines[0]
         at = 0
     else:  # whole in itself, and of another journal
-        lines[at] = sealed('{"event": "note", "at": 1, "text": "x"}')[0]
+        lines[at] = with_checksum('{"event": "note", "at": 1, "text": "x"}')[0]
     (tmp_path / "main.jsonl").write_bytes(b"".join(lines))
     with pytest.raises(DamageError, match=rf": main\.jsonl:{at + 1} is damaged \("):
         read_session(tmp_path)
@@ -142,9 +142,9 @@ INVALID_EVENT_ERRORS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("kind", "name"), [(kind, name) for kind, names in INVALID_EVENT_ERRORS.items() for name in names]
 )
-@pytest.mark.parametrize("seals", [True, False], ids=["today", "schema 6"])
-def test_every_event_is_checked_for_the_types_of_what_it_has(whole, tmp_path, kind, name, seals):
-    """With the seals of a writer that is wrong, and without any as before schema 7."""
+@pytest.mark.parametrize("checksums", [True, False], ids=["today", "schema 6"])
+def test_every_event_is_checked_for_the_types_of_what_it_has(whole, tmp_path, kind, name, checksums):
+    """With the checksums of a writer that is wrong, and without any as before schema 7."""
     folder = shutil.copytree(whole, tmp_path / "one")
     path = folder / "main.jsonl"
     more: dict[str, dict[str, Any]] = {
@@ -152,12 +152,12 @@ def test_every_event_is_checked_for_the_types_of_what_it_has(whole, tmp_path, ki
         "trouble": {"nodeid": "x", "kind": "failed", "sentence": "so"}, "record": dataclasses.asdict(record(1)),
     }  # fmt: skip
     events = [*events_of(path), *({"event": each, "at": 1.0, **facts} for each, facts in more.items())]
-    events[0]["schema"] = SCHEMA if seals else 6
-    rewrite(path, events, seals=seals)
+    events[0]["schema"] = SCHEMA if checksums else 6
+    rewrite(path, events, checksums=checksums)
     assert read_session(folder).facts["seed"] == 7
     number = next(at for at, event in enumerate(events) if event["event"] == kind)
     events[number][name] = INVALID_EVENT_ERRORS[kind][name]
-    rewrite(path, events, seals=seals)
+    rewrite(path, events, checksums=checksums)
     with pytest.raises(DamageError, match=rf": main\.jsonl:{number + 1} is damaged \(.*{name!r} cannot be "):
         read_session(folder)
 
@@ -221,11 +221,11 @@ def test_a_workload_that_was_begun_again_counts_from_there(tmp_path):
 
 def test_what_a_worker_left_is_taken_from_the_one_that_ended_it(tmp_path):
     write(tmp_path / "one", writer="gw1")
-    half = EventLog(tmp_path / "one", "gw0")
-    half.append("session", facts(0))
-    half.append("workload", {"workload": WORKLOADS[0], "seed": 7, "order": []})
-    half.append("broken", {"workload": WORKLOADS[0], "sentence": "the agent died"})
-    half.close()
+    incomplete = EventLog(tmp_path / "one", "gw0")
+    incomplete.append("session", facts(0))
+    incomplete.append("workload", {"workload": WORKLOADS[0], "seed": 7, "order": []})
+    incomplete.append("broken", {"workload": WORKLOADS[0], "sentence": "the agent died"})
+    incomplete.close()
     kept = read_session(tmp_path / "one")
     assert all(found.complete and not found.broken for found in kept.workloads.values())
 

@@ -12,7 +12,7 @@ from pytest_ipperf.cli.night.decide import NightDecision
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.json_document import night_document
-from pytest_ipperf.store import VERDICT, sealed_verdict, write_atomically
+from pytest_ipperf.store import VERDICT, verdict_with_checksum, write_atomically
 
 _FILES: Mapping[str, str] = {"report.html": "html", "summary.md": "markdown", "junit.xml": "junit"}
 
@@ -46,7 +46,7 @@ def write_verdict(folder: Path, decided: NightDecision, facts: Mapping[str, Any]
     """Write the verdict, which later nights read; raises OSError where that cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {**night_document(decided.report, **_of(decided)), **facts}
-    return write_atomically(folder / VERDICT, sealed_verdict(document))
+    return write_atomically(folder / VERDICT, verdict_with_checksum(document))
 
 
 def copy_night(files: Sequence[Path], target: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a metric is: a quantity with its meaning, so that no table has to guess it."""
+"""Metric: a quantity with its unit, direction and meaning, so that no table has to guess them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judgement: what an effect means against a margin, and why, in one sentence.
+"""Judge an effect against a margin, with the reason in one sentence.
 
 Three-valued by construction: what was not shown is said to be not shown, and is never taken for agreement.
 """

@@ -28,10 +28,10 @@ class ExpectedPath:
     other IP version must be absent altogether. An empty `client` address leaves the choice to the client's host.
     Each that completed has sent `least_packets` at least, there and back; some of these may be merged, or cut up.
 
-    The `carriers` are the hosts between which all packets travel as protocol 41, from the client to the other; none of
-    a native arm. By host: the tunnel `devices` that its routes use, of whatever transport; `transport` is the arm's
-    own, and `mtu` that of its tunnel, where it is known. A lab's ports have `rate_bit_s`.
-    `outer_counted`: whether the client's counter of IPv4 packets has those that its tunnel makes.
+    The `carriers` are the hosts between which all packets travel as protocol 41, from the client to the
+    other; none of a native arm. By host: the tunnel `devices` that its routes use, of whatever transport; `transport`
+    is the arm's own, and `mtu` that of its tunnel, where it is known. A lab's ports have `rate_bit_s`. `outer_counted`:
+    whether the client's counter of IPv4 packets has those that its tunnel makes.
     """
 
     ipver: int
@@ -112,9 +112,12 @@ def _outer(expected: ExpectedPath, observed: Mapping[str, Any]) -> float:
 
 
 def _missed(expected: ExpectedPath, host: str, counts: Mapping[str, int], completed: int) -> list[str]:
-    """Return the violations by a carrier, which sees all packets there, and at a tunnel's ends all that come back."""
+    """Return the violations by an encapsulation point; one at a tunnel's end sees the packets of both ways."""
     there, back = expected.least_packets
-    ends = {expected.carriers[0]: {"out": there, "in": back}, expected.carriers[-1]: {"in": there, "out": back}}
+    ends = {
+        expected.carriers[0]: {"out": there, "in": back},
+        expected.carriers[-1]: {"in": there, "out": back},
+    }
     return [
         f"expected at least {least * completed} packets of protocol 41 {_DONE[way]} by the {host}, seen {counts[way]}"
         for way, least in ends.get(host, {"in": there}).items()

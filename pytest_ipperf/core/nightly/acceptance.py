@@ -1,4 +1,4 @@
-"""An acceptance: somebody has seen that a cell is worse than it should be, says why that is so, and until when."""
+"""Acceptance: a person's statement that a cell may be worse than its margin, with a reason and an end."""
 
 from __future__ import annotations
 

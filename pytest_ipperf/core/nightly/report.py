@@ -1,4 +1,4 @@
-"""A night's report: what became of every cell of the gate, and the one answer that the night gives.
+"""Report of a night: the gate's decision about every cell, and its status.
 
 The rules are those of `core/nightly/gate.py`; here are the words, which reports, verdict file and exit status share.
 """

@@ -1,4 +1,4 @@
-"""An interval: an estimate that always says how uncertain it is.
+"""Interval: an estimate with its uncertainty.
 
 Numbers come from Student's t over independent values; quantiles are scipy's, exact to double precision.
 `scipy.special` is used alone because `scipy.stats` takes a second to import, and only where a quantile is needed, as

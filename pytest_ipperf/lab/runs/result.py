@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_ipperf.core.measurement.client_load import ClientFacts
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.measurement.client_load import ClientFacts
-from pytest_ipperf.core.measurement.outcome import RunData, completed_s
 from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.measurement.run_data import RunData, completed_s
 from pytest_ipperf.core.portable.errors import DamageError, InvalidError, UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.experiment import Measurement

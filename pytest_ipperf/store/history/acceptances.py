@@ -1,4 +1,4 @@
-"""The acceptances of a folder of records: a file of lines, each handed to the kernel whole, so that none is lost."""
+"""Read and append the acceptances of a folder of records, a line each, written whole so that none is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.store.atomic_files import check_is_file
 from pytest_ipperf.store.log import validators as valid
-from pytest_ipperf.store.log.seal import KEY, holds, seal_of, sealed
+from pytest_ipperf.store.log.checksum import KEY, checksum_matches, checksum_of, with_checksum
 from pytest_ipperf.store.log.validators import Validator
 
 FILE = "accepted.jsonl"
@@ -80,12 +80,12 @@ def _lines(path: Path) -> list[bytes]:
 
 def _plain(line: bytes) -> Mapping[str, Any]:
     """Parse a line; ValueError where it is neither an acceptance nor a withdrawal."""
-    if seal_of(line + b"\n") is not None and not holds(line + b"\n"):
+    if checksum_of(line + b"\n") is not None and not checksum_matches(line + b"\n"):
         raise ValueError("its checksum is not that of its bytes")
     plain = json.loads(line.decode())
     if not isinstance(plain, dict):
         raise TypeError("it is no object")
-    if KEY in plain and seal_of(line + b"\n") is None:  # a byte of it turned
+    if KEY in plain and checksum_of(line + b"\n") is None:  # a byte of it turned
         raise ValueError("its checksum is none")
     plain.pop(KEY, None)
     needed = _WITHDRAWAL if _WITHDRAWN in plain else _ACCEPTANCE
@@ -111,7 +111,7 @@ def _ended(acceptance: Acceptance, withdrawal: Mapping[str, Any]) -> Acceptance:
 def _append(root: Path, plain: Mapping[str, Any]) -> None:
     acceptances(root)  # behind half a line it would be none either
     path = root / FILE
-    line, _ = sealed(json.dumps(plain))
+    line, _ = with_checksum(json.dumps(plain))
     try:
         root.mkdir(parents=True, exist_ok=True)
         with path.open("ab", buffering=0) as file:

@@ -15,7 +15,7 @@ from pytest_ipperf.core.portable.errors import DamageError, LabError
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.store.atomic_files import check_is_file
 from pytest_ipperf.store.log import validators as valid
-from pytest_ipperf.store.log.seal import KEY
+from pytest_ipperf.store.log.checksum import KEY
 from pytest_ipperf.store.log.validators import Validator
 
 VERDICT = "verdict.json"
@@ -119,7 +119,7 @@ def read_verdict(root: Path, name: str) -> Mapping[str, Any]:
     return found
 
 
-def sealed_verdict(document: Mapping[str, Any]) -> bytes:
+def verdict_with_checksum(document: Mapping[str, Any]) -> bytes:
     """The bytes of a verdict's file, with the checksum of all that it says."""
     return json.dumps({**document, KEY: _checksum(document)}, indent=1, allow_nan=False).encode() + b"\n"
 

@@ -42,7 +42,7 @@ class SessionEntry:
     verdict, `troubles` the items without an answer. `trouble` says what of its records cannot be read, if anything.
     `gate_status` is that of the night of which it is the screening. `tells_end` is False of records that were written
     before sessions kept that. `measured` of `planned` cells have a record, and so many items are `missing` at its end;
-    both None where that was not kept. `half` says that one of its event logs ends in half a line,
+    both None where that was not kept. `partial_line` says that one of its event logs ends in half a line,
     `running` that a process was writing its records when the index began to read them.
     """
 
@@ -63,14 +63,14 @@ class SessionEntry:
     measured: int
     planned: int | None
     missing: int | None
-    half: bool
+    partial_line: bool
     running: bool
 
     @property
     def completeness(self) -> Completeness:
         """How far it came, by what the index has of it and by who writes its records; `missing` items are not named."""
         running = self.status is None and (self.running or is_being_written(self.folder))
-        state = state_of(self.status, self.missing, running=running, tells_end=self.tells_end or self.half)
+        state = state_of(self.status, self.missing, running=running, tells_end=self.tells_end or self.partial_line)
         return Completeness(state=state, measured=self.measured, planned=self.planned)
 
 

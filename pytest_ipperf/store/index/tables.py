@@ -1,4 +1,4 @@
-"""The file of the index: its tables, and how it is opened by who may write it, who may not, and who finds it spoilt."""
+"""Tables of the index, and how its file is opened for writing, read-only, or rebuilt when damaged."""
 
 from __future__ import annotations
 

@@ -101,7 +101,16 @@ class SessionIndexer:
             self._record_trouble(str(error))
         self._db.execute(
             "INSERT OR REPLACE INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
-            (self._number, name, position.at, position.lines, position.seal, position.schema, position.half, *stamp),
+            (
+                self._number,
+                name,
+                position.at,
+                position.lines,
+                position.checksum,
+                position.schema,
+                position.partial_line,
+                *stamp,
+            ),
         )
 
     def finish(self) -> None:

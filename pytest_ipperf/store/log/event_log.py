@@ -1,7 +1,7 @@
 """The event log of a session: one line of JSON for each event, and the raw samples beside them.
 
 Each line is handed to the kernel whole and at once, so that a killed session loses at most the run in flight. Each has
-the seal of all lines up to it, and the line of a run that of its samples.
+the checksum of all lines up to it, and the line of a run that of its samples.
 A session's folder holds `NAME.jsonl` and `NAME.f64` for each writing process: `main`, or a worker of xdist.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.store.log.seal import seal_of, sealed
+from pytest_ipperf.store.log.checksum import checksum_of, with_checksum
 
 _TAIL_BYTES = 1 << 20
 """Of an event log that is gone on with, the end that holds its last line."""
@@ -69,15 +69,15 @@ class EventLog:
         self.folder = folder
         self._writer = writer
         self._files: dict[str, FileIO] = {}
-        self._seal = 0
+        self._checksum = 0
 
     def append(self, event: str, facts: Mapping[str, Any]) -> None:
         """Appends one event; LabError naming the folder when it cannot be written."""
         plain = json.dumps({"event": event, "at": time.time(), **facts}, default=_plain)
-        self._open("jsonl")  # the seal is that of what is there already
-        line, seal = sealed(plain, self._seal)
+        self._open("jsonl")  # the checksum continues that of what is there already
+        line, checksum = with_checksum(plain, self._checksum)
         self._write("jsonl", line)
-        self._seal = seal
+        self._checksum = checksum
 
     def append_samples(self, packed: bytes) -> int:
         """Appends raw float64 rows; returns the byte offset at which they start. LabError as for `append`."""
@@ -133,7 +133,7 @@ class EventLog:
                 # Unbuffered: what has been written is the kernel's, and no rest is left to fail once more at the end.
                 self._files[kind] = _alone(path.open("ab", buffering=0))
                 if kind == "jsonl" and self._files[kind].tell():
-                    self._seal = _last_seal(path)
+                    self._checksum = _last_checksum(path)
             except OSError as error:
                 raise self._trouble(error.strerror) from error
         return self._files[kind]
@@ -162,12 +162,12 @@ class EventLog:
             file.close()
 
 
-def _last_seal(path: Path) -> int:
-    """Return the seal of the last line of an event log; 0 where it has none."""
+def _last_checksum(path: Path) -> int:
+    """Return the checksum of the last line of an event log; 0 where it has none."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
         lines = file.read().splitlines(keepends=True)
-    return (seal_of(lines[-1]) or 0) if lines else 0
+    return (checksum_of(lines[-1]) or 0) if lines else 0
 
 
 def _alone(file: FileIO) -> FileIO:

@@ -1,4 +1,4 @@
-"""The events of an event log, line by line: sealed, of the form of today, and with values that such an event can have.
+"""Read the events of an event log line by line, check them, and migrate them to the form of today.
 
 What a killed writer or a loss of power leaves behind the last line's end (half a line, zeros) is none of them. A whole
 line that is no event, or does not fit the lines before it, is damage, also where it is the last one: writers hand over
@@ -17,9 +17,9 @@ from pytest_ipperf.core.portable.errors import DamageError
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.atomic_files import check_is_file
 from pytest_ipperf.store.log import validators as valid
-from pytest_ipperf.store.log.migration import Facts, check_schema, is_sealed, migrated
+from pytest_ipperf.store.log.checksum import checksum_matches, checksum_of
+from pytest_ipperf.store.log.migration import Facts, check_schema, has_checksums, migrated
 from pytest_ipperf.store.log.records import INVALID_EVENT_ERRORS, plain_record
-from pytest_ipperf.store.log.seal import holds, seal_of
 from pytest_ipperf.store.log.validators import Validator
 
 _WORKLOAD: Mapping[str, Validator] = {"workload": valid.text}
@@ -104,14 +104,14 @@ class Event:
 class ReadPosition:
     """How far an event log was read: up to which byte, how many lines, the last one's checksum, and their schema.
 
-    `half` says that half a line stands behind them, which its writer may be about to complete.
+    `partial_line` says that half a line stands behind them, which its writer may be about to complete.
     """
 
     at: int = 0
     lines: int = 0
-    seal: int = 0
+    checksum: int = 0
     schema: int | None = None
-    half: bool = False
+    partial_line: bool = False
 
 
 def read_events(path: Path, position: ReadPosition | None = None) -> Iterator[Event]:
@@ -120,13 +120,13 @@ def read_events(path: Path, position: ReadPosition | None = None) -> Iterator[Ev
     DamageError with file and line at what is none, UsageError naming the session where the schema is not read here.
     """
     position = position or ReadPosition()
-    position.half = False
+    position.partial_line = False
     try:
         with _opened(path) as file:
             file.seek(position.at)
             for line in file:
                 if not line.endswith(b"\n"):
-                    position.half = True  # it is being written, or its writer was killed
+                    position.partial_line = True  # it is being written, or its writer was killed
                     return
                 event = _event(line, path, position)
                 position.at += len(line)
@@ -161,23 +161,23 @@ def damaged(path: Path, line: int, why: str) -> DamageError:
 
 def _event(line: bytes, path: Path, position: ReadPosition) -> Event:
     try:
-        plain = _plain(line, position.seal)
+        plain = _plain(line, position.checksum)
         kind = plain["event"]
         if position.lines == 0:
             position.schema = _schema(plain, path)
         if position.schema is None:
             raise ValueError("no event 'session' stands before it")
-        seal = seal_of(line)
-        if seal is None and is_sealed(position.schema):
+        checksum = checksum_of(line)
+        if checksum is None and has_checksums(position.schema):
             raise ValueError("it has no checksum")
-        position.seal = seal or 0
+        position.checksum = checksum or 0
         return _checked(kind, migrated(plain, position.schema) if kind in _MIGRATED else plain)
     except INVALID_EVENT_ERRORS as error:
         raise damaged(path, position.lines + 1, f"{error}") from None
 
 
-def _plain(line: bytes, seal: int) -> Facts:
-    if seal_of(line) is not None and not holds(line, seal):
+def _plain(line: bytes, checksum: int) -> Facts:
+    if checksum_of(line) is not None and not checksum_matches(line, checksum):
         raise ValueError("its checksum is not that of its bytes and of the lines before it")
     try:
         found = json.loads(line)

@@ -29,7 +29,7 @@ def _from_5(event: Facts) -> Facts:
 def _from_6(event: Facts) -> Facts:
     """Schema 6 called a cell under a design that never judges measured or inconclusive, and kept its interval.
 
-    It had no seals, and no checksums of samples.
+    It had no checksums of lines or samples.
     """
     if event["event"] != "record" or event.get("judges") is not False or event.get("verdict") == "invalid":
         return event
@@ -41,7 +41,7 @@ _STEPS: Mapping[int, Callable[[Facts], Facts]] = {5: _from_5, 6: _from_6}
 OLDEST = min(_STEPS)
 """The oldest schema that is read."""
 WITH_END = 6
-_WITH_SEALS = 7
+_WITH_CHECKSUMS = 7
 
 
 def check_schema(schema: object, where: str) -> int:
@@ -60,9 +60,9 @@ def tells_end(schema: int) -> bool:
     return schema >= WITH_END
 
 
-def is_sealed(schema: int) -> bool:
-    """Whether each line of a schema has a seal; of a line that has one all the same it is looked at too."""
-    return schema >= _WITH_SEALS
+def has_checksums(schema: int) -> bool:
+    """Whether each line of a schema has a checksum; of a line that has one all the same it is looked at too."""
+    return schema >= _WITH_CHECKSUMS
 
 
 def migrated(event: Facts, schema: int) -> Facts:

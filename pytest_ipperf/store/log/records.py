@@ -14,7 +14,7 @@ from pytest_ipperf.core.measurement.client_load import ClientLoad
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.store.log import validators as valid
-from pytest_ipperf.store.log.seal import KEY
+from pytest_ipperf.store.log.checksum import KEY
 from pytest_ipperf.store.log.validators import Validator
 
 INVALID_EVENT_ERRORS = (TypeError, ValueError, KeyError, AttributeError, OverflowError)

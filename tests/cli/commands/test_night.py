@@ -20,7 +20,7 @@ import pytest
 from pytest_ipperf.cli.night import write
 from pytest_ipperf.cli.night.run import only_arguments
 from pytest_ipperf.core.nightly.report import GateStatus
-from pytest_ipperf.store import Archive, sealed_verdict
+from pytest_ipperf.store import Archive, verdict_with_checksum
 from tests.store.kept import events_of, rewrite
 
 NIGHT = [sys.executable, "-c", "import sys; from pytest_ipperf.cli import main; sys.exit(main())", "night"]
@@ -183,7 +183,7 @@ def earlier_nights(root, count, spread):
         verdict = json.loads((root / "nights" / now.name / "verdict.json").read_text())
         verdict |= {"session": folder.name, "began_at": 1.7e9 + 86400 * number}
         (root / "nights" / folder.name).mkdir()
-        (root / "nights" / folder.name / "verdict.json").write_bytes(sealed_verdict(verdict))
+        (root / "nights" / folder.name / "verdict.json").write_bytes(verdict_with_checksum(verdict))
 
 
 @pytest.mark.parametrize(("slower", "decision"), [(0.0, "within"), (0.05, "worse")])

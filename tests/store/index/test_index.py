@@ -94,7 +94,7 @@ def test_what_was_read_is_not_read_again(year, monkeypatch):
     def fail(*_):
         pytest.fail("nothing is new")
 
-    monkeypatch.setattr(SessionIndexer, "journal", fail)
+    monkeypatch.setattr(SessionIndexer, "read_log", fail)
     before = (year / FILE).read_bytes()
     Archive(year).close()
     assert (year / FILE).read_bytes() == before

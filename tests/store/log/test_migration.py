@@ -27,7 +27,7 @@ def folder(tmp_path):
     for event in events:
         for name in {"session": ("saved",), "record": NEW_IN_6}.get(event["event"], ()):
             event.pop(name)
-    rewrite(path, events, seals=False)
+    rewrite(path, events, checksums=False)
     return folder
 
 

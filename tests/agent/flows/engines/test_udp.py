@@ -20,7 +20,7 @@ from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.udp import sockets
 from pytest_ipperf.agent.paths import clock_exchange
 from pytest_ipperf.agent.sockets import batch_io
-from pytest_ipperf.core.measurement.outcome import RunData
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.metrics import METRICS
 from tests.support.needs import require
