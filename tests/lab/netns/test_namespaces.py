@@ -229,7 +229,7 @@ def test_a_lab_that_does_not_come_up_is_one_sentence_and_leaves_nothing(
 def test_a_command_that_fails_inside_is_told_in_its_own_words(monkeypatch, tmp_path):
     long = "a-name-longer-than-fifteen"
     line = f"link set {long} up\n"
-    monkeypatch.setattr(lab, "lay_wires", lambda _, __, run: run("client", ["ip", "-batch", "-"], line))
+    monkeypatch.setattr(lab, "create_veths", lambda _, __, run: run("client", ["ip", "-batch", "-"], line))
     sentence = refused()
     assert sentence.startswith("the lab did not come up: ")
     assert long in sentence

@@ -299,7 +299,7 @@ for ipver in (6, None):
     print(waiting_bytes(4) > 1400, waiting_bytes(6) > 1400, wait_for_drain(ipver), waiting_bytes(4), waiting_bytes(6))
 kept(4, "ipfrag_time", "30")
 fragment(1400)
-reassembly._PATIENCE_S = 0.1
+reassembly._TIMEOUT_S = 0.1
 print(wait_for_drain(6), wait_for_drain(None))
 print(*wait_for_drain(4))
 kept(4, "ipfrag_low_thresh", "3000")
