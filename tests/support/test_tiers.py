@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.tiers import PLACES, TIERS, TOP, tier_of
+from tests.support.tiers import PLACES, TIERS, TOP, may_have, tier_of
 
 IMPURE = """\
 import os
@@ -58,7 +58,9 @@ def test_each_file_has_a_tier_and_the_table_no_line_too_many():
 def test_each_collected_test_has_one_tier(request):
     mine = [item for item in request.session.items if item.path.is_relative_to(TOP)]
     assert mine
-    assert {item.nodeid for item in mine if sum(bool(item.get_closest_marker(tier)) for tier in TIERS) != 1} == set()
+    tiers = {item: [tier for tier in TIERS if item.get_closest_marker(tier)] for item in mine}
+    assert [item.nodeid for item in mine if len(tiers[item]) != 1] == []
+    assert [item.nodeid for item in mine if not may_have(item.path, *tiers[item])] == []
 
 
 def test_a_unit_test_starts_nothing_and_opens_no_connection(pytester):

@@ -101,6 +101,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{tier}: {description}")
 
 
+def may_have(path: Path, tier: str) -> bool:
+    """Return whether a test file may have tests of this tier: by the table, or by a marker in its text."""
+    return tier_of(path) == tier or f"mark.{tier}" in path.read_text(encoding="utf-8")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that have nothing of the one tier that is asked for: to read them all takes long."""
+    asked = config.getoption("markexpr")
+    if asked in TIERS and collection_path.is_relative_to(TOP) and collection_path.match("test_*.py"):
+        return None if may_have(collection_path, asked) else True
+    return None
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     if not item.path.is_relative_to(TOP):
         return
