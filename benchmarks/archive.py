@@ -12,7 +12,7 @@ Two archives are made in a temporary folder, which is removed at the end (about 
   without any statistics. The other peer is the same answer by reading all journals without an index.
 
 In each round every order runs once, in random order from a fixed seed, as a process of its own from its start to its
-end; what is told are medians, with the least and the greatest, and the ratios within a round.
+end; shown are medians, with the least and the greatest, and the ratios within a round.
 """
 
 from __future__ import annotations
@@ -193,11 +193,11 @@ def benchmark_files(root: Path, folder: Path) -> None:
                 "group": None, "name": record.cell, "fullname": record.nodeid, "params": None, "param": None,
                 "extra_info": {}, "options": {}, "stats": stats,
             })  # fmt: skip
-        told = {
+        document = {
             "machine_info": machine, "commit_info": {"id": "0" * 40, "dirty": False}, "benchmarks": benchmarks,
             "datetime": f"2026-01-{number:02d}T00:00:00+00:00", "version": "5.1.0",
         }  # fmt: skip
-        (place / f"{number:04d}_night.json").write_text(json.dumps(told), encoding="utf-8")
+        (place / f"{number:04d}_night.json").write_text(json.dumps(document), encoding="utf-8")
     archive.close()
 
 

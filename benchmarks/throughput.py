@@ -63,9 +63,9 @@ class Bench:
         with self.far.running("iperf3", "-s", "-1", "-p", str(port), port=port) as server:
             argv = ["iperf3", "-c", self.address, "-p", str(port), "-t", str(self.seconds), "-C", "cubic", "-J"]
             done, other = self.near.run(*argv, *options), server.ended()
-        told = json.loads(done.said)["end"]
-        received = told["sum_received"]
-        retransmits = told["sum_sent"]["retransmits"]
+        end = json.loads(done.said)["end"]
+        received = end["sum_received"]
+        retransmits = end["sum_sent"]["retransmits"]
         return _figures(received["bits_per_second"], received["bytes"], (done.cpu_s, other.cpu_s), retransmits)
 
     def netperf(self, write_bytes: int) -> Sequence[float]:

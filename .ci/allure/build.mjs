@@ -54,9 +54,9 @@ function* elements(html) {
 
 /** Whether a program only tells the page what it shows, where links may be: those of CI's jobs. */
 function isData(program) {
-  const told = program.trim().match(/^window\.allureReportOptions = (\{.*\});?$/s);
+  const match = program.trim().match(/^window\.allureReportOptions = (\{.*\});?$/s);
   try {
-    return Boolean(told && JSON.parse(told[1]));
+    return Boolean(match && JSON.parse(match[1]));
   } catch {
     return false;
   }
@@ -90,8 +90,8 @@ const md5 = (text) => createHash("md5").update(text).digest("hex");
 
 /** The history without the entry of these very results, so that a report made twice counts once. */
 function withoutThese(history, results) {
-  const told = results.map((file) => JSON.parse(readFileSync(file, "utf8")));
-  const last = md5(told.reduce((one, other) => ((other.stop ?? 0) > (one.stop ?? 0) ? other : one)).uuid ?? "");
+  const documents = results.map((file) => JSON.parse(readFileSync(file, "utf8")));
+  const last = md5(documents.reduce((one, other) => ((other.stop ?? 0) > (one.stop ?? 0) ? other : one)).uuid ?? "");
   const lines = existsSync(history) ? readFileSync(history, "utf8").split("\n").filter(Boolean) : [];
   const kept = lines.filter((line) => !Object.values(JSON.parse(line).testResults ?? {}).some((each) => each.id === last));
   return kept.map((line) => `${line}\n`).join("");

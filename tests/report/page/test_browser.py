@@ -90,7 +90,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Page.navigate", url="about:blank")
         self.received.clear()
-        # The blank page may tell that it is there after it was left: what counts is told of this document.
+        # The blank page may tell that it is there after it was left: what counts are the events of this document.
         here = self.call("Page.navigate", url=url)["loaderId"]
         deadline = time.monotonic() + PATIENCE_S
         while not self._loaded(here):
