@@ -1,4 +1,4 @@
-"""A burst by a common library: what an application would feel, in the phases and words of the lean client.
+"""Library client: a burst by a common library: what an application would feel, in the phases and words of the lean client.
 
 Look-ups, sources, arrivals, deadline and failures are as in `burst.py`; the loop is asyncio's, and what happens on a
 connected socket is the library's (`Application.library`). The client's own work is a larger part of every figure, so

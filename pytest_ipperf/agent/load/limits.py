@@ -1,4 +1,4 @@
-"""What this host must have for a run: file descriptors and ports. What can be known to be too little is said before."""
+"""Limits of this host for a run: file descriptors and ports, checked before it starts."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_a_server_that_runs_and_does_not_answer_is_told_in_a_sentence(agent):
     assert becomes(lambda: agent.call("unresponsive")[1] == [])  # that is for `quiet` to tell
 
 
-def test_a_long_order_gives_signs_of_life_between_its_bursts_and_a_short_one_none(agent, silent):
+def test_a_long_call_sends_keep_alives_between_its_bursts_and_a_short_one_none(agent, silent):
     long = {**silent_load(silent), "bursts": 3, "deadline_s": 0.7}
     agent.channel.send(("load", (long,)))
     heard = [agent.channel.receive(30)]

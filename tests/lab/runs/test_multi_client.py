@@ -185,7 +185,7 @@ def test_accounts_are_verified_and_the_floor_is_found(up):
     assert (run_result.attempted, run_result.failed, run_result.violations) == (15, {}, ())
 
 
-def test_one_client_is_given_the_order_of_ever(monkeypatch):
+def test_one_client_gets_a_single_load_call(monkeypatch):
     said = []
 
     class Only:

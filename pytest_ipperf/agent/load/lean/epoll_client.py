@@ -1,4 +1,4 @@
-"""A burst: N connections on one epoll loop, each timed through its phases.
+"""Epoll client: run a burst of N connections on one epoll loop, each timed through its phases.
 
 Closed-loop mode: every connection is opened as fast as the loop can, and its own clock starts when its first socket is
 opened, so what a late start costs is not charged to it. Open-loop mode: every connection has an instant at which it is
@@ -53,7 +53,7 @@ class Burst:
     """Runs N conversations against a target; `run()` returns when each has finished, failed or met the deadline.
 
     Then there are, beside the `connections`: `lag_s`, the longest that the loop took to come round; `peak`, the most
-    connections that were in their conversations at once; `sources` and `families`, as the kernel told them; when it
+    connections that were in their conversations at once; `sources` and `families`, as the kernel reports them; when it
     `began`, by intent, and `woke` for that.
     `starts` are the instants of an open-loop burst, in seconds since its beginning, one for each conversation in order.
     With `hold=False` each connection is closed as soon as it has its figure; with `stay` none is before `close()`.
