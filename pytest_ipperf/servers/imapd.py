@@ -212,8 +212,8 @@ class Session(asyncio.Protocol):
         _check_name(mailbox)
         count = len(self._mailboxes.messages)
         values = {b"MESSAGES": count, b"RECENT": 0, b"UIDNEXT": count + 1, b"UIDVALIDITY": 1, b"UNSEEN": 0}
-        items = b" ".join(b"%b %d" % (item, values[item]) for item in asked.upper().split() if item in values)
-        self._say(b"* STATUS INBOX (%b)" % items)
+        fields = b" ".join(b"%b %d" % (item, values[item]) for item in asked.upper().split() if item in values)
+        self._say(b"* STATUS INBOX (%b)" % fields)
         return b"OK STATUS completed"
 
     def select(self, mailbox: bytes) -> bytes:
@@ -244,8 +244,8 @@ class Session(asyncio.Protocol):
             raise ValueError
         for number, message in enumerate(self._mailboxes.messages, start=1):
             if _holds(numbers, number, len(self._mailboxes.messages)):
-                items = b" ".join(_item(item, number, message) for item in asked)
-                self._say(b"* %d FETCH (%b)" % (number, items))
+                fields = b" ".join(_item(item, number, message) for item in asked)
+                self._say(b"* %d FETCH (%b)" % (number, fields))
         return b"OK FETCH completed"
 
     # --- what it says -----------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Library client: a burst by a common library: what an application would feel, in the phases and words of the lean client.
+"""Library client: a burst by a common library, in the phases and words of the lean client: what an application feels.
 
-Look-ups, sources, arrivals, deadline and failures are as in `burst.py`; the loop is asyncio's, and what happens on a
-connected socket is the library's (`Application.library`). The client's own work is a larger part of every figure, so
-figures of the two clients are never compared.
+Look-ups, sources, arrivals, deadline and failures are as in `epoll_client.py`; the loop is asyncio's, and what happens
+on a connected socket is the library's (`Application.library`). The client's own work is a larger part of every figure,
+so figures of the two clients are never compared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Data connections of the lean client: the second connections that a conversation asks for (FTP, RFC 959, section 3.2)."""
+"""Data connections of the lean client: second connections that a conversation asks for (FTP, RFC 959, section 3.2)."""
 
 from __future__ import annotations
 
