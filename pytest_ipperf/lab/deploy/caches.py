@@ -11,7 +11,7 @@ from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
-from pytest_ipperf.lab.deploy.wheels import ROOM
+from pytest_ipperf.lab.deploy.wheels import CACHE_SECTION
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 
 
@@ -42,7 +42,7 @@ def purge(hosts: Sequence[Host]) -> list[Purged]:
 
 def purge_here() -> Purged:
     """Removes the wheels that were fetched, and what agents on this machine have kept, or left that were killed."""
-    folders, wheels, kept = remove_stale(), Cache(ROOM), Cache()
+    folders, wheels, kept = remove_stale(), Cache(CACHE_SECTION), Cache()
     if note := wheels.note or kept.note:
         return Purged("this machine", trouble=note)
     parts = [(wheels, "wheel"), (kept, "entry of agents")]

@@ -36,7 +36,7 @@ from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.deploy.interpreters import Python
 
-ROOM = "wheels"
+CACHE_SECTION = "wheels"
 # What pip says where it has found nothing of a distribution, and where it has reached no index.
 _NONE = re.compile(r"satisfies the requirement (\S+) \(from versions: none\)")
 # What it notes, and says nowhere else, of an index that gives no answer; 404 is one: that it has nothing of that name.
@@ -108,7 +108,7 @@ class Wheels:
     """
 
     def __init__(self) -> None:
-        self._cache = Cache(ROOM)
+        self._cache = Cache(CACHE_SECTION)
         self._read: dict[str, Wheel] = {}
         self._found: dict[tuple[str, Python], Wheel | None] = {}
         self._answered: set[tuple[str, Python]] = set()

@@ -31,7 +31,7 @@ from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.epoch.servers import EpochServers
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.lab.runs.accepted_mail import accepted, check_keeps, hands_over, make_room
+from pytest_ipperf.lab.runs.accepted_mail import accepted, check_keeps, hands_over, reserve_space
 from pytest_ipperf.lab.runs.flows import (
     Duration,
     flow_exceeds_link_rate,
@@ -238,7 +238,7 @@ class LiveTestbed:
     ) -> RunResult:
         counted = hands_over(workload.protocol, service)
         if counted:
-            make_room(self._server, service, bursts * workload.connections)
+            reserve_space(self._server, service, bursts * workload.connections)
         settled = self._drained() and self._settled
         spec = self._spec(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
         # By its index a connection's message is known at the server, where those of an earlier run may arrive late.

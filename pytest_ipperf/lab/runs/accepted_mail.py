@@ -35,7 +35,7 @@ def check_keeps(protocol: str, service: ServerEndpoint) -> None:
         )
 
 
-def make_room(server: AgentClient, service: ServerEndpoint, messages: int) -> None:
+def reserve_space(server: AgentClient, service: ServerEndpoint, messages: int) -> None:
     """Prepare the server for a run of so many messages; LabError where its host has no room for them."""
     patience_s = _CHECK_S + _FILE_S * messages
     server.call("reserve_space", dataclasses.asdict(ExpectedMail(service.name, messages)), patience_s=patience_s)

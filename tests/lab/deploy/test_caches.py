@@ -13,7 +13,7 @@ from pytest_ipperf.cli import main
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.deploy import caches
 from pytest_ipperf.lab.deploy.caches import Purged, caching_hosts, purge, purge_here
-from pytest_ipperf.lab.deploy.wheels import ROOM
+from pytest_ipperf.lab.deploy.wheels import CACHE_SECTION
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host
 
@@ -75,8 +75,8 @@ def test_this_machine_is_cleaned_of_both(tmp_path, monkeypatch, capsys):
         (folders / name).mkdir(parents=True)
         (folders / name / ".lock").touch()
     os.utime(folders / "ipperf-killed" / ".lock", (0, 0))
-    Cache(ROOM).put(b"1" * 1_000_000)
-    Cache(ROOM).put(b"2" * 1_000_000)
+    Cache(CACHE_SECTION).put(b"1" * 1_000_000)
+    Cache(CACHE_SECTION).put(b"2" * 1_000_000)
     Cache().put(b"3")
     assert main(["clean", "--here"]) == 0
     assert capsys.readouterr().out == (

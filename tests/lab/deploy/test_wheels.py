@@ -25,7 +25,7 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.deploy import resolver, wheels
 from pytest_ipperf.lab.deploy.install import package_archive
 from pytest_ipperf.lab.deploy.interpreters import Python
-from pytest_ipperf.lab.deploy.wheels import ROOM, Wheel, Wheels
+from pytest_ipperf.lab.deploy.wheels import CACHE_SECTION, Wheel, Wheels
 from tests.support.machines import TOLD, bare_pythons
 
 OURS = Python.from_report(interpreter())
@@ -175,7 +175,7 @@ def test_a_stable_interface_and_a_version_that_its_python_runs(index):
     wheel(index, "ipperf_top", "3.0rc1", "cp310-abi3-manylinux_2_17_x86_64", compiled=True)
     assert found("ipperf-top<2", host("3.13.1"))[0] == "1.0"
     assert found("ipperf-top", host())[0] == "1.0"
-    Cache(ROOM).clear()
+    Cache(CACHE_SECTION).clear()
     assert found("ipperf-top", host("3.13.1"))[0] == "2.0"
     assert found("ipperf-top", host())[0] == "1.0"
 
@@ -183,12 +183,12 @@ def test_a_stable_interface_and_a_version_that_its_python_runs(index):
 def test_what_is_kept_is_not_asked_for_again(index, monkeypatch):
     wheel(index, "ipperf_top")
     assert found("ipperf-top", host())
-    assert len(Cache(ROOM).entries()) == 1
+    assert len(Cache(CACHE_SECTION).entries()) == 1
     shutil.rmtree(index)
     assert found("ipperf-top", host()) == ("1.0", ["py3-none-any"])
     assert found("ipperf-top>=1", host("3.10.2"))
     assert found("ipperf-top>=2", host()) is None
-    (kept,) = Path(Cache(ROOM).folder).iterdir()
+    (kept,) = Path(Cache(CACHE_SECTION).folder).iterdir()
     kept.write_bytes(kept.read_bytes()[:-1])
     assert found("ipperf-top", host()) is None
     assert not kept.exists(), "it was damaged"
@@ -243,7 +243,7 @@ def test_several_are_fetched_at_once_and_each_alone_where_one_is_missing(index, 
     every.prepare(dict.fromkeys(wanted[:2], False), host())
     assert [bool(every.find(each, host())) for each in wanted[:2]] == [True, True]
     assert len(fetched) == 1
-    Cache(ROOM).clear()
+    Cache(CACHE_SECTION).clear()
     every = Wheels()
     every.prepare(dict.fromkeys(wanted, False), host())
     assert [bool(every.find(each, host())) for each in wanted] == [True, True, False]
@@ -256,7 +256,7 @@ def test_of_the_same_version_the_wheel_that_fits_closest_is_taken(index):
         for tag in tags:
             wheel(index, "ipperf_top", version, tag, compiled="none" not in tag)
     for path in index.iterdir():
-        Cache(ROOM).put(path.read_bytes())
+        Cache(CACHE_SECTION).put(path.read_bytes())
     for python, tag in ((host(), tags[2]), (host(libc=("glibc", "2.17")), tags[1]), (host("3.13.1"), tags[0])):
         taken = [found(f"ipperf-top=={version}", python) for version in versions]
         assert taken == [(version, [tag]) for version in versions]
