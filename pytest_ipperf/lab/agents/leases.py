@@ -37,7 +37,7 @@ def new_owner(command: Sequence[str]) -> str:
 def leased(testbed: Testbed, owner: str, wait_s: float, log: Callable[[str], None]) -> Iterator[None]:
     """Holds this machine, if the testbed uses it, until the context ends; says whom it waits for.
 
-    Hosts behind ssh are leased by their agents, see `lease_there`.
+    Hosts behind ssh are leased by their agents, see `acquire_remote`.
     """
     if all(ACCESS_METHODS[host.way].far for host in testbed.hosts):
         yield
