@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import time
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from pytest_ipperf.agent.load.spec import LoadSpec
@@ -32,6 +32,7 @@ from pytest_ipperf.lab.epoch.servers import EpochServers
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.accepted_mail import accepted, check_keeps, hands_over, reserve_space
+from pytest_ipperf.lab.runs.drain import drained
 from pytest_ipperf.lab.runs.flows import (
     Duration,
     flow_exceeds_link_rate,
@@ -58,10 +59,6 @@ from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 _NOTHING = ServerState()
 _SETTLE_S = 2.0
-# A full queue before 1 Mbit/s is empty by then; what follows on slower links is proven less strictly. Three frames may
-# be on their way from host to host.
-_DRAINED_S = 15.0
-_FRAMES_BITS = 3 * 1538 * 8
 _VERIFIED_S = 15.0
 # Of which a stream sends at least as many packets, each way, as of a transaction: it sends dozens of times that.
 _STREAMED_BYTES = 2**20
@@ -69,7 +66,7 @@ _KINDS = 3
 
 
 class LiveTestbed:
-    """One epoch; made by `stand`, not by hand."""
+    """One epoch; made by `live_testbed`, not by hand."""
 
     def __init__(self, testbed: Testbed, agents: Mapping[str, AgentClient], tunnels: Tunnels | None = None) -> None:
         self._testbed = testbed
@@ -187,7 +184,7 @@ class LiveTestbed:
         spec = flow_spec(self._testbed, arm, workload, kind, duration, ident=ident, deadline_s=deadline_s)
         # The far end waits until fragments of the run before are gone, of which hosts tell each other.
         spec = start_far_end(spec, self._server)
-        settled = self._drained() and self._settled
+        settled = drained(self._testbed, self._agents) and self._settled
         found = run_flow(spec, self._client, self._server)
         after = self._server.call("quiet", 0.0)
         facts = with_ideal(self._testbed, arm, workload, found.facts)
@@ -239,7 +236,7 @@ class LiveTestbed:
         counted = hands_over(workload.protocol, service)
         if counted:
             reserve_space(self._server, service, bursts * workload.connections)
-        settled = self._drained() and self._settled
+        settled = drained(self._testbed, self._agents) and self._settled
         spec = self._spec(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
         # By its index a connection's message is known at the server, where those of an earlier run may arrive late.
         first = spec.ident if counted else spec.first_index
@@ -292,35 +289,6 @@ class LiveTestbed:
     def _names(self) -> dict[str, str]:
         return {role: host.name for role, host in self._testbed.roles.items()}
 
-    def _drained(self) -> bool:
-        """Sets all packet counts back once nothing of the run before is on its way; False where that does not end."""
-        links = self._testbed.links
-        pause_s = 2 * links.delay_s + (_FRAMES_BITS / links.rate_bit_s if links.rate_bit_s else 0.0)
-        end = time.monotonic() + _DRAINED_S
-        if self._testbed.exclusive and not self._connections_over():
-            return False
-        # Clients count a run themselves.
-        self._counted(agent for role, agent in self._agents.items() if role not in self._testbed.clients)
-        while pause_s:
-            time.sleep(pause_s)
-            if not self._counted(self._agents.values()):
-                break
-            if time.monotonic() > end:
-                return False
-        return True
-
-    def _connections_over(self) -> bool:
-        """Whether the clients have the last packets of all their connections; their servers were waited for before."""
-        return all(self._agents[role].call("connections_over", _SETTLE_S) for role in self._testbed.clients)
-
-    @staticmethod
-    def _counted(agents: Iterable[AgentClient]) -> int:
-        """The packets of tunnels, and those that should be in one, that hosts have met since the last time."""
-        counted = [agent.call("quiet", 0.0) for agent in agents]
-        return sum(
-            sum(counts.values()) for each in counted for counts in (each["protocol41"], each["bare_ipv6"]) if counts
-        )
-
     def _forwarded(self) -> dict[str, Any]:
         """The packets of protocol 41 at the router, if there is one."""
         return {ROUTER: self._agents[ROUTER].call("quiet", 0.0)["protocol41"]} if ROUTER in self._agents else {}
@@ -328,8 +296,8 @@ class LiveTestbed:
     def verify(self, arm: Arm, service: ServerEndpoint, workload: Workload, deadline_s: float) -> str:
         """Logs in to the server's accounts and fetches what they hold, once a session; how that went.
 
-        To all of them, as far as `rounds` does not find that too much. Empty where there is nothing to verify. LabError
-        when an account is not as it should be.
+        To all of them, as far as `batches` does not find that too much. Empty where there is nothing to verify.
+        LabError when an account is not as it should be.
         """
         state, keeper = self._servers.state, self._servers.provisioning
         users, held = state.users, (self._server.host, service.name, workload, state)
