@@ -38,7 +38,7 @@ if code is None:
     channel.send(MAGIC_NUMBER)
     code = channel.receive()
     if keeper:
-        code = room["compiled"](code, room["beside"]) if made else code
+        code = room["compiled"](code, room["in_zip_path"]) if made else code
         kept.put(code, digest, made)
 fd = os.memfd_create("pytest-ipperf")
 with open(fd, "wb", closefd=False) as file:
