@@ -52,7 +52,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # one before; and it does without a plugin that it has no use for and that takes a second to load.
 _STARTED = {"PYTEST_ADDOPTS": "-p no:hypothesispytest", "PYTHONDONTWRITEBYTECODE": "1"}
 # These hold the longest files. Begun last they would keep one worker busy while the others have nothing left.
-_LONGEST_FIRST = ("cli", "far", "trouble", "plugin", "truth", "lab")
+_LONGEST_FIRST = ("cli", "system/far", "system/trouble", "plugin", "system/truth", "lab")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -131,5 +131,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _rank(item: pytest.Item) -> int:
     here = Path(__file__).parent
-    folder = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""  # of the suites
-    return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
+    path = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""  # of the suites
+    ranks = (rank for rank, folder in enumerate(_LONGEST_FIRST) if path.startswith(f"{folder}/"))
+    return next(ranks, len(_LONGEST_FIRST))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-TOP = Path(__file__).parents[1]
+TOP = Path(__file__).parents[2]
 PAGE = (TOP / "docs" / "ci.md").read_text(encoding="utf-8")
 
 

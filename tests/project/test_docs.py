@@ -53,7 +53,7 @@ from pytest_ipperf.store import SCHEMA, EventLog
 from pytest_ipperf.transports import TRANSPORTS
 from tests.support.project_settings import STRICT
 
-TOP = Path(__file__).parents[1]
+TOP = Path(__file__).parents[2]
 DOCS = TOP / "docs"
 PAGES = [TOP / "README.md", *sorted(DOCS.rglob("*.md"))]
 DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
@@ -519,7 +519,7 @@ def test_every_sentence_of_the_trouble_page_is_in_the_source():
 def test_the_tunnels_page_lists_every_check_of_the_wire():
     rows = [row[0].partition(" (RFC")[0].replace("-", " ").lower() for row in table("docs/tunnels.md", "check")]
     documented = [re.sub("[^a-z0-9 ]", "", row) for row in rows]
-    asked = re.findall(r"^def test_(\w+)", page("tests/paths/test_wire.py"), re.MULTILINE)
+    asked = re.findall(r"^def test_(\w+)", page("tests/system/paths/test_wire.py"), re.MULTILINE)
     assert [each.replace("_", " ") for each in asked] == documented
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from tests.support.ssh_hosts import trouble as no_farm
-from tests.trouble.breaking import (
+from tests.system.trouble.breaking import (
     CLOCK,
     CONTINUE,
     HONEST,
@@ -50,9 +50,9 @@ from tests.trouble.breaking import (
     worker,
     worker_stopped,
 )  # fmt: skip
-from tests.trouble.struck import PAYLOADS, WELL, Inner, Trouble, beds, left
+from tests.system.trouble.struck import PAYLOADS, WELL, Inner, Trouble, beds, left
 
-PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
 FORMS = pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pytest.mark.evidence)])
 BOUND_S = {"short": 120.0, "long": 240.0}
 """Within which everything has to be reported: against hanging, and no promise of speed."""

@@ -16,7 +16,7 @@ from packaging.version import Version
 from pytest_ipperf.lab.agents.code_archive import TRAVELS, code_archive
 from tests.support.shadowing import shadowed
 
-TOP = Path(__file__).parents[1]
+TOP = Path(__file__).parents[2]
 PACKAGE = TOP / "pytest_ipperf"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -13,8 +13,8 @@ import re
 import pytest
 
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
-from tests.paths.arms import FROM, ISATAP, LAB, TO, TUNNEL, every, tunnelled
-from tests.paths.conftest import Elsewhere
+from tests.system.paths.arms import FROM, ISATAP, LAB, TO, TUNNEL, every, tunnelled
+from tests.system.paths.conftest import Elsewhere
 
 ISATAP_DEVICE = LAB.path(ISATAP).devices[CLIENT]
 CAPTURED = 400

@@ -1,6 +1,6 @@
 """Tries to have mail relayed by a server in a network of its own, in which every packet that leaves is seen.
 
-`python -m tests.security.relaying NAME` tells what came of it, as JSON.
+`python -m tests.system.security.relaying NAME` tells what came of it, as JSON.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ import pytest
 from pytest_ipperf import cli
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.servers import SERVERS
-from tests.security.watching import below
+from tests.system.security.watching import below
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STRANGER = 65533  # nobody's mailboxes are nobody's, 65534
 MAIL = "this mail is for its reader alone"
 SUITE = f"""

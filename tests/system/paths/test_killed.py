@@ -28,7 +28,7 @@ from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.servers.base import true_root
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 SPAN_S = 2.5
 _RNG = random.Random("kill -9")
 MOMENTS_S = [SPAN_S * (part + _RNG.random()) / 10 for part in range(10)]

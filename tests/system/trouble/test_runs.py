@@ -46,7 +46,7 @@ assert _SPEC.loader is not None
 faulty = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(faulty)
 
-PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
 V4, V6 = "127.0.0.1", "::1"
 PAYLOAD = 300
 DEADLINE_S = 0.3

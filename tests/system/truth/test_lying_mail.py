@@ -18,7 +18,7 @@ import pytest_ipperf
 from pytest_ipperf.servers import SERVERS
 from tests.support.project_settings import STRICT
 
-LIARS = Path(__file__).parents[1] / "agent" / "servers" / "lying_smtp.py"
+LIARS = Path(__file__).parents[2] / "agent" / "servers" / "lying_smtp.py"
 SERVER = """
 from pytest_ipperf.agent.lying import LIARS
 

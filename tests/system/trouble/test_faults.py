@@ -19,9 +19,9 @@ import pytest
 import pytest_ipperf
 from pytest_ipperf.lab.netns import namespaces
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
-from tests.trouble.hours import CLOCK_BY_HOURS
+from tests.system.trouble.hours import CLOCK_BY_HOURS
 
-PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
 BOUND_S = {"short": 120.0, "long": 240.0}
 """Within which everything has to be reported: against hanging, and no promise of speed."""
 

@@ -37,7 +37,7 @@ from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.servers import SERVERS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAYLOAD_BYTES = {"http": 10_240, "ftp": 65_536, "smtp": 1024, "imap": 1024, "dns": 34}
 SERVER = {"http": "apache", "ftp": "proftpd", "smtp": "postfix", "imap": "dovecot", "dns": "bind"}
 MARKS = {"http": b"</html>", "ftp": b"\r\n226 ", "smtp": b"queued", "imap": b"\r\na3 OK "}

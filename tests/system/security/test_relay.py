@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.servers import SERVERS
-from tests.security.relaying import LEAK, RECIPIENTS, SENDERS
 from tests.support.needs import require
+from tests.system.security.relaying import LEAK, RECIPIENTS, SENDERS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SMTP = sorted(name for name in SERVERS if SERVERS[name].protocol == "smtp")
 
 pytestmark = pytest.mark.skipif(
@@ -28,7 +28,7 @@ def tried(name):
     if name in SERVERS and (why := SERVERS[name].missing()):
         pytest.skip(f"{name} cannot run here: {why}")
     require("ip")
-    words = ["unshare", "--net", sys.executable, "-m", "tests.security.relaying", name]
+    words = ["unshare", "--net", sys.executable, "-m", "tests.system.security.relaying", name]
     env = {**os.environ, "TMPDIR": "/tmp"}
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=100, check=False)
     assert not done.returncode, done.stderr

@@ -18,7 +18,7 @@ from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.runs.flows import Duration
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
-from tests.security.watching import Watch, below
+from tests.system.security.watching import Watch, below
 
 ARMS = [Arm.parse(name) for name in ("ipv4", "ipv6", "ipv6-tunnel", "ipv6-isatap")]
 NATIVE = ARMS[:2]

@@ -11,9 +11,9 @@ import json
 import pytest
 
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
-from tests.paths.arms import FROM, ISATAP, LAB, TO, TUNNEL, every, tunnelled
-from tests.paths.conftest import live_lab
 from tests.support.uml_guest import Guest, missing
+from tests.system.paths.arms import FROM, ISATAP, LAB, TO, TUNNEL, every, tunnelled
+from tests.system.paths.conftest import live_lab
 
 AWAY = """
 ip addr flush dev eth0

@@ -24,7 +24,7 @@ from typing import Any
 from pytest_ipperf.agent.kernel.processes import tree
 from tests.support.project_settings import STRICT
 from tests.support.ssh_hosts import Farm, FarmHost
-from tests.trouble.rows import Row
+from tests.system.trouble.rows import Row
 
 PAYLOADS = [str(100 * n) for n in range(1, 10)]
 """They make the cells of a chain different, and of DNS nothing else."""

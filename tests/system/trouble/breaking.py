@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest_ipperf
 from tests.support.machines import keys, said, sshd_program
 from tests.support.ssh_hosts import Farm, FarmHost
-from tests.trouble.hours import CLOCK_BY_HOURS
-from tests.trouble.struck import Bed, Inner, agents, every, listeners, sessions
+from tests.system.trouble.hours import CLOCK_BY_HOURS
+from tests.system.trouble.struck import Bed, Inner, agents, every, listeners, sessions
 
 KILL, STOP, CONTINUE = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
 HONEST = "server = Nameserver()\n"
