@@ -1,4 +1,4 @@
-"""Room: memory, disk, and the buffers that the kernel grants to sockets."""
+"""Check memory, disk and the buffers that the kernel grants to sockets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MEMORY, _DISK, _LEAST_DISK = 512 << 20, 1 << 30, 64 << 20
 _BUFFER = 1 << 20  # 100 Mbit/s at a round trip of 80 ms
 
 
-class Room(Check):
+class Resources(Check):
     """500 mailboxes and thousands of connections take some."""
 
     topic = "resources"
@@ -51,4 +51,4 @@ def _text(count: float) -> str:
     return f"{count:.1f} GiB"
 
 
-check = Room()
+check = Resources()
