@@ -85,7 +85,7 @@ def _side(side: ArmSummary) -> dict[str, Any]:
         "attempted": side.attempted,
         "completed": side.completed,
         "failed": columns.failed_text(side),
-        **columns.parts(side),
+        **columns.arm_columns(side),
     }
 
 

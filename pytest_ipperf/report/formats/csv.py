@@ -102,7 +102,7 @@ def _columns(record: Record, side: ArmSummary, levels: Iterable[str], means: Ite
     return {
         **_question(record, levels),
         **_side(record, side),
-        **columns.parts(side),
+        **columns.arm_columns(side),
         **{f"mean_{name}": side.figures.get(name) for name in means},
         "notes": " | ".join(side.notes),
         **columns.answer(record),

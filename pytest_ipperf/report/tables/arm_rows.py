@@ -11,13 +11,13 @@ from pytest_ipperf.core.measurement.client_load import CLIENT_BOUND, ClientLoad
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.portable.units import milliseconds_text
 from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.report.tables.columns import SHOWN_PHASES
 from pytest_ipperf.report.tables.layout import Row, row
 from pytest_ipperf.report.tables.network_notes import link_rate_rows
 from pytest_ipperf.transports import TRANSPORTS
 
 # A shorter absence from the processor is everyday life of a busy machine, and one response in hundreds.
 _HELD_UP_S = 0.02
-_SHOWN_PHASES = ("dns", "connect", "first_byte")
 ArmSummaries = Mapping[int, ArmSummary]
 """An arm by connections at once."""
 
@@ -30,8 +30,8 @@ def arm_rank(arm: Arm) -> tuple[int, int, bool]:
 def rows_of_arm(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
     """Return the medians of phases, completed and failed connections by kind, link rate and client load."""
     # A look-up that is the transaction itself has neither look-up nor connecting before it.
-    shown = [phase for phase in _SHOWN_PHASES if any(side.phases.get(phase) for side in sides.values())]
-    phases = shown or _SHOWN_PHASES
+    shown = [phase for phase in SHOWN_PHASES if any(side.phases.get(phase) for side in sides.values())]
+    phases = shown or SHOWN_PHASES
     name = "  " + " / ".join(phase.replace("_", " ") for phase in phases)
     rows = [row(name, sides, columns, partial(_phases, phases))]
     loads = {count: side.instrument for count, side in sides.items() if side.instrument is not None}

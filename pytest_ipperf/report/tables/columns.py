@@ -1,4 +1,4 @@
-"""Build the columns that all CSV files have of an arm and of its answer, in base units."""
+"""Build the columns that CSV files share, of an arm and of its answer, in base units; flows.csv has its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from pytest_ipperf.core.records.record import ArmSummary, Record
 
-_PHASES = ("dns", "connect", "first_byte")
+SHOWN_PHASES = ("dns", "connect", "first_byte")
+"""The phases of a connection that tables and CSV files show beside the total."""
 
 
 def spread(side: ArmSummary) -> float | None:
@@ -20,11 +21,11 @@ def failed_text(side: ArmSummary) -> str:
     return "; ".join(f"{kind}: {count}" for kind, count in side.failed.items())
 
 
-def parts(side: ArmSummary) -> dict[str, Any]:
-    """Of connections the medians of their phases, the client's share and the pace of the links; None what has none."""
+def arm_columns(side: ArmSummary) -> dict[str, Any]:
+    """Return the medians of an arm's phases, the client share and the rates of its links; None where there is none."""
     client_load, rate = side.instrument, side.pace
     return {
-        **{f"{name}_s": side.phases.get(name) for name in _PHASES},
+        **{f"{name}_s": side.phases.get(name) for name in SHOWN_PHASES},
         "client_share": client_load.share if client_load else None,
         "goodput_bit_s": rate.goodput_bit_s if rate else None,
         "ceiling_bit_s": rate.ceiling_bit_s if rate else None,
