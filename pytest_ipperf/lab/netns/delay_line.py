@@ -1,6 +1,6 @@
 """Delay every frame between two nodes of a lab, in order and in both directions; a program of its own.
 
-Run as `unshare --net python delaying.py SECONDS PID DEVICE PID DEVICE`: in a network namespace of its own it makes a
+Run as `unshare --net python delay_line.py SECONDS PID DEVICE PID DEVICE`: in a network namespace of its own it makes a
 pair of devices to each of two nodes, named by a process that lives there and what the device is called there. It
 returns when the wire stands and leaves a process behind, which ends with the lab's pid namespace.
 

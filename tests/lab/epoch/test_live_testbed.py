@@ -99,7 +99,7 @@ def test_a_testbed_serves_is_proven_and_measures(up, testbed, protocol):
 
 
 @pytest.mark.parametrize("protocol", ["smtp", "http"])
-def test_the_floor_is_a_run_against_the_null_server(up, protocol):
+def test_the_baseline_cost_is_a_run_against_the_null_server(up, protocol):
     live, work = up("lab"), workload("lab", protocol)
     service = live.serve(work, "embedded")
     for arm in ARMS:
@@ -147,14 +147,14 @@ def test_the_name_server_is_the_one_that_was_wanted_and_is_told(up):
 
 @pytest.mark.parametrize("wanted", ["auto", "embedded"])
 @pytest.mark.parametrize("client", ["lean", "library"])
-def test_look_ups_are_measured_and_their_floor_too(up, wanted, client):
+def test_look_ups_are_measured_and_their_baseline_cost_too(up, wanted, client):
     live, work = up("lab"), dataclasses.replace(workload("lab", "dns", 50), client=client)
     work = dataclasses.replace(work, payload_bytes=128)
     service = live.serve(work, wanted)
     assert service.resolver == str(service)
     for arm in ARMS:
         assert live.prove(arm, service, work)["contradictions"] == []
-        for measure in (live.run, live.floor):
+        for measure in (live.run, live.baseline_cost):
             result = measure(arm, service, work, bursts=2, deadline_s=10.0)
             assert (result.attempted, result.failed, result.rows) == (100, {}, 100)
             assert result.violations == ()
@@ -255,7 +255,7 @@ def test_a_client_that_starts_from_another_address_is_found_out(up):
     testbed = Testbed(name="odd", client=host, server=dataclasses.replace(HOST, name="server"))
     live, work = up(testbed), workload("odd")
     service = live.serve(work, "embedded")
-    assert live.run(ARMS[0], service, work, bursts=1, deadline_s=5.0).contradictions == ()
+    assert live.run(ARMS[0], service, work, bursts=1, deadline_s=5.0).violations == ()
     expected = dataclasses.replace(live._expected(ARMS[0], work), client="127.0.0.6")
     live._expected = lambda *_: expected
     result = live.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)

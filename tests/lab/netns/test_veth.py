@@ -265,7 +265,7 @@ def test_a_wire_needs_no_rights_and_goes_with_its_lab(request, processes, who):
     assert owner.stdout
     line = owner.stdout.readline()
     seen = processes.below(owner.pid)
-    held = [pid for pid in seen if b"delaying" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    held = [pid for pid in seen if b"delay_line" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     owner.kill()
     said = owner.communicate()[1]
     assert "% packet loss" in json.loads(line or "null"), said
@@ -294,7 +294,7 @@ def _kernel_delays():
 def test_the_kernel_holds_the_frames_where_it_can_and_else_the_program():
     with namespaces(lab("far", 2, Links(delay_s=DELAY_S))) as entries:
         alive = _said(entries["client"], "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-    assert ("delaying.py" in alive) == (not _kernel_delays())
+    assert ("delay_line.py" in alive) == (not _kernel_delays())
 
 
 WIRED = """
@@ -321,7 +321,7 @@ def test_a_kernel_with_netem_delays_as_the_program_does(uml):
     assert fastest, done.stdout
     assert 2 * DELAY_S <= float(fastest[1]) / 1000 < 3 * DELAY_S
     assert "sleep infinity" in done.stdout
-    assert "delaying.py" not in done.stdout
+    assert "delay_line.py" not in done.stdout
 
 
 def test_a_wire_that_cannot_be_made_is_told_in_the_words_of_ip():
