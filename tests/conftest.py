@@ -15,7 +15,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests.support.forked_sessions import can_fork, fork
+from tests.support.sessions.forked_sessions import can_fork, fork
 
 # pytest refuses this line in a conftest that it meets after its start. The tests' own is always met at the start,
 # and at the top level it would load the tester into every measurement.
@@ -23,13 +23,13 @@ pytest_plugins = [
     "pytester",
     # Before those that import it, or its assertions could not be rewritten any more.
     "tests.support.needs",
-    "tests.support.ssh_hosts",
-    "tests.support.private_paths",
-    "tests.support.projects",
+    "tests.support.hosts.ssh_hosts",
+    "tests.support.hosts.private_paths",
+    "tests.support.sessions.projects",
     "tests.support.tiers",
-    "tests.support.uml_guest",
-    "tests.support.users",
-    "tests.support.xdist_workers",
+    "tests.support.hosts.uml_guest",
+    "tests.support.hosts.users",
+    "tests.support.sessions.xdist_workers",
 ]
 
 # The same examples in every run, and no deadline, because a measuring machine is busy at times.

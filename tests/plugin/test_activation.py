@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from tests.support.projects import SUITE
+from tests.support.sessions.projects import SUITE
 
 STRANGER = """
     import pytest

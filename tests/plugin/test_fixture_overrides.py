@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from tests.support.projects import SUITE
+from tests.support.sessions.projects import SUITE
 
 
 def test_a_plugin_that_is_loaded_before_ours_keeps_its_fixtures(pytester):

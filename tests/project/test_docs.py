@@ -51,7 +51,7 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.store import SCHEMA, EventLog
 from pytest_ipperf.transports import TRANSPORTS
-from tests.support.project_settings import STRICT
+from tests.support.sessions.project_settings import STRICT
 
 TOP = Path(__file__).parents[2]
 DOCS = TOP / "docs"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.paths.clock_sync import DRIFT, WANDER, ClockMap, excess_drift_s, offset_at, sample_clocks
-from tests.support.drifting_clock import Truth
+from tests.support.hosts.drifting_clock import Truth
 
 SECOND = 10**9
 

@@ -43,7 +43,7 @@ from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.servers import SERVERS
-from tests.support.machines import SSHD_CONFIG, bare_pythons, sshd_program
+from tests.support.hosts.machines import SSHD_CONFIG, bare_pythons, sshd_program
 
 SERVER = f"""{SSHD_CONFIG}
 Port {{port}}

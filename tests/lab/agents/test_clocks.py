@@ -20,7 +20,7 @@ from pytest_ipperf.lab.agents import clocks
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.clocks import HostClock, best_sample, exchange_stamps
 from pytest_ipperf.lab.inventory.model import Host
-from tests.support.drifting_clock import Truth
+from tests.support.hosts.drifting_clock import Truth
 
 SECOND = 10**9
 OFFSETS = st.integers(-(10**15), 10**15)

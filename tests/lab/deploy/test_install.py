@@ -28,7 +28,7 @@ from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import Application
-from tests.support.machines import TOLD, bare_pythons
+from tests.support.hosts.machines import TOLD, bare_pythons
 
 ROOT = Path(__file__).parents[3]
 OURS = Python.from_report(interpreter())

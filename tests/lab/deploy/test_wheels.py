@@ -26,7 +26,7 @@ from pytest_ipperf.lab.deploy import resolver, wheels
 from pytest_ipperf.lab.deploy.install import package_archive
 from pytest_ipperf.lab.deploy.interpreters import Python
 from pytest_ipperf.lab.deploy.wheels import CACHE_SECTION, Wheel, Wheels
-from tests.support.machines import TOLD, bare_pythons
+from tests.support.hosts.machines import TOLD, bare_pythons
 
 OURS = Python.from_report(interpreter())
 ROOT = Path(__file__).parents[3]

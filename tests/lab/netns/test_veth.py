@@ -25,7 +25,7 @@ from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
 from pytest_ipperf.lab.netns.veth import create_veths, veth_pairs
 from pytest_ipperf.lab.runs.link_rate import train_rates
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
-from tests.support import uml_guest
+from tests.support.hosts import uml_guest
 from tests.support.needs import require
 
 uml = uml_guest.uml

@@ -21,8 +21,8 @@ from pytest_ipperf.plugin.allure.statuses import Category, Classification, categ
 from pytest_ipperf.plugin.measure.outcome import VERDICTS
 from pytest_ipperf.plugin.session.session_end import SESSION_END
 from pytest_ipperf.plugin.session.stash import SESSION
-from tests.support.project_settings import STRICT
-from tests.support.projects import SYNTHETIC
+from tests.support.sessions.project_settings import STRICT
+from tests.support.sessions.projects import SYNTHETIC
 
 theirs = pytest.importorskip("allure_pytest.utils", reason="allure-pytest is not installed (pip install allure-pytest)")
 

@@ -11,8 +11,8 @@ from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.plugin.distribution.scheduler import TestbedScheduling, cell_pattern, independent
 from pytest_ipperf.plugin.options.declarations import CLIENTS
 from pytest_ipperf.protocols import PROTOCOLS
-from tests.support.project_settings import STRICT
-from tests.support.xdist_workers import add_hook, run
+from tests.support.sessions.project_settings import STRICT
+from tests.support.sessions.xdist_workers import add_hook, run
 
 
 def remote(name: str, client: str, server: str, domain: str = "") -> Testbed:

@@ -27,7 +27,7 @@ from pytest_ipperf.core.design.plan import plan_for
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.plugin.display.screen import StatusLines
 from pytest_ipperf.plugin.distribution.worker_progress import LogTail, WorkerStatus
-from tests.support.xdist_workers import add_hook, run
+from tests.support.sessions.xdist_workers import add_hook, run
 
 WORKLOAD = Workload(testbed="one", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
 PLAN = plan_for(WORKLOAD, [Arm.parse("ipv4"), Arm.parse("ipv6")], DESIGNS["quick"], 1)

@@ -26,7 +26,7 @@ from pytest_ipperf.lab.tunnels.setup import EXISTING
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import HostAddresses
-from tests.support.machines import SSHD_CONFIG, sshd_program
+from tests.support.hosts.machines import SSHD_CONFIG, sshd_program
 
 ROOT = Path(__file__).parents[3]
 BACKEND = "ebpf"

@@ -12,7 +12,7 @@ from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.report.studies.response_time.printed import MEANS
-from tests.support.project_settings import STRICT
+from tests.support.sessions.project_settings import STRICT
 
 TOP = Path(__file__).parents[3]
 SUITE = TOP / "suites" / "response_time" / "test_response_time.py"

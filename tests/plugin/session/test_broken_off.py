@@ -10,7 +10,7 @@ import pytest
 from pytest_ipperf.core.records.completeness import SessionState
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import read_session_summary
-from tests.support.projects import program
+from tests.support.sessions.projects import program
 
 SUITE = """
     import os

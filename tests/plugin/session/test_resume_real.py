@@ -26,7 +26,7 @@ from pytest_ipperf.plugin.session.plan_text import plan_data, question_texts
 from pytest_ipperf.plugin.session.resume import _check_workload
 from pytest_ipperf.store import StoredWorkload, read_session
 from tests.store.kept import events_of, rewrite
-from tests.support.project_settings import STRICT
+from tests.support.sessions.project_settings import STRICT
 
 SUITE = """
 import pytest

@@ -12,7 +12,7 @@ import pytest
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.report.formats import FORMATS
 from tests.store.kept import keep, record
-from tests.support.projects import program
+from tests.support.sessions.projects import program
 
 INTERVAL = re.compile(
     r"\[[-+]?\d[\d.e+]*( %)?, *[-+]?\d|\.\.[-+]?\d[\d.]* %|\d+ % (t )?interval|_interval\"", re.IGNORECASE

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
-from tests.support.machines import bare_pythons
-from tests.support.ssh_hosts import ROOT
+from tests.support.hosts.machines import bare_pythons
+from tests.support.hosts.ssh_hosts import ROOT
 
 SUITE = (ROOT / "suites" / "response_time" / "test_response_time.py").read_text()
 PROTOCOLS = {"smtp", "http", "ftp", "imap", "dns"}

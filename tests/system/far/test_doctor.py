@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from tests.support.doctor import asked, findings
+from tests.support.hosts.doctor import asked, findings
 
 
 def grades(found):

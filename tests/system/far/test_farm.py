@@ -9,14 +9,14 @@ import sys
 import time
 from pathlib import Path
 
-from tests.support import machines
+from tests.support.hosts import machines
+from tests.support.hosts.ssh_hosts import ROOT
 from tests.support.needs import needs
-from tests.support.ssh_hosts import ROOT
 
 LOOK = "import importlib.metadata as m, os; print(os.uname().nodename, len(list(m.distributions())), os.getcwd())"
 KILLED = """
 import contextlib, sys, time
-from tests.support.ssh_hosts import Farm, places_of
+from tests.support.hosts.ssh_hosts import Farm, places_of
 with contextlib.ExitStack() as stack:
     stands = Farm(stack, places_of(1, 1, routed=False))
     print(stands.folder, *(host.pid for host in stands.hosts.values()), flush=True)

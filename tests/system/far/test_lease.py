@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.support.ssh_hosts import SUITE
+from tests.support.hosts.ssh_hosts import SUITE
 
 LONG = SUITE.replace("[1, 10]", "[10]")
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_ipperf.servers import SERVERS
-from tests.support.doctor import findings
+from tests.support.hosts.doctor import findings
 
 SERVER = next((name for name in ("dovecot", "courier") if not SERVERS[name].missing()), "")
 # Between two epochs the only folder there is that of the mailboxes.

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from tests.support.machines import sshd_program
+from tests.support.hosts.machines import sshd_program
 
 # What a reboot does to a machine in small: its sshd goes and all that came by it, and a second later it is back.
 REBOOT = """

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
-from tests.support import machines
-from tests.support.ssh_hosts import CONTROL6, SUITE
+from tests.support.hosts import machines
+from tests.support.hosts.ssh_hosts import CONTROL6, SUITE
 
 needs_sudo = pytest.mark.skipif(shutil.which("sudo") is None, reason="no sudo here (Debian: apt-get install sudo)")
 ONE = SUITE.replace("[1, 10]", "[1]")

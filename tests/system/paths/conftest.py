@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS, preferred
+from tests.support.hosts.uml_guest import Guest, Told, in_guest, missing
+from tests.support.hosts.users import User
 from tests.support.needs import require
-from tests.support.uml_guest import Guest, Told, in_guest, missing
-from tests.support.users import User
 
 HERE = Path(__file__).parent
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"

@@ -11,7 +11,7 @@ import json
 import pytest
 
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
-from tests.support.uml_guest import Guest, missing
+from tests.support.hosts.uml_guest import Guest, missing
 from tests.system.paths.arms import FROM, ISATAP, LAB, TO, TUNNEL, every, tunnelled
 from tests.system.paths.conftest import live_lab
 

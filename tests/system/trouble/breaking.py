@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest_ipperf
-from tests.support.machines import keys, said, sshd_program
-from tests.support.ssh_hosts import Farm, FarmHost
+from tests.support.hosts.machines import keys, said, sshd_program
+from tests.support.hosts.ssh_hosts import Farm, FarmHost
 from tests.system.trouble.hours import CLOCK_BY_HOURS
 from tests.system.trouble.struck import Bed, Inner, agents, every, listeners, sessions
 

@@ -29,7 +29,7 @@ import pytest_ipperf
 from pytest_ipperf.agent.kernel.processes import Process, survivors, tree
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.protocols.base import PHASES
-from tests.support.project_settings import STRICT
+from tests.support.sessions.project_settings import STRICT
 from tests.system.trouble.rows import Row
 
 PAIR = BUILTIN["pair"]

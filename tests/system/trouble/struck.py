@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.kernel.processes import tree
-from tests.support.project_settings import STRICT
-from tests.support.ssh_hosts import Farm, FarmHost
+from tests.support.hosts.ssh_hosts import Farm, FarmHost
+from tests.support.sessions.project_settings import STRICT
 from tests.system.trouble.rows import Row
 
 PAYLOADS = [str(100 * n) for n in range(1, 10)]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
-from tests.support.ssh_hosts import trouble as no_farm
+from tests.support.hosts.ssh_hosts import trouble as no_farm
 from tests.system.trouble.breaking import (
     CLOCK,
     CONTINUE,

@@ -16,7 +16,7 @@ import pytest
 
 import pytest_ipperf
 from pytest_ipperf.servers import SERVERS
-from tests.support.project_settings import STRICT
+from tests.support.sessions.project_settings import STRICT
 
 LIARS = Path(__file__).parents[2] / "agent" / "servers" / "lying_smtp.py"
 SERVER = """

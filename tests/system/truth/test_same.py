@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.servers import SERVERS
-from tests.support.project_settings import STRICT
+from tests.support.sessions.project_settings import STRICT
 
 SUITE = """
 import pytest

@@ -25,7 +25,7 @@ import pytest
 import pytest_ipperf
 from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.lab.netns.namespaces import unusable
-from tests.support.project_settings import STRICT
+from tests.support.sessions.project_settings import STRICT
 
 SLOWER_SERVER = Path(__file__).parent / "slower.py"
 SUITE = """

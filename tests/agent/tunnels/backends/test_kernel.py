@@ -15,8 +15,8 @@ import pytest
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, HostAddresses
+from tests.support.hosts.uml_guest import uml  # noqa: F401 - a fixture
 from tests.support.needs import needs
-from tests.support.uml_guest import uml  # noqa: F401 - a fixture
 
 PLACES = {
     CLIENT: HostAddresses("198.18.0.1", "2001:2:0:10::1"),

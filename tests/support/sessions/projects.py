@@ -17,7 +17,7 @@ import pytest_ipperf.plugin.distribution.scheduler
 # Inner sessions in this process leave no module behind, and would load these anew each.
 import pytest_ipperf.plugin.start
 import pytest_ipperf.plugin.summary  # noqa: F401
-from tests.support.project_settings import STRICT
+from tests.support.sessions.project_settings import STRICT
 
 SUITE = """
     import pytest

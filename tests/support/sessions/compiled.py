@@ -1,4 +1,4 @@
-"""Keep the package's bytecode as pytest wants it, for sessions that may write none: `python -m tests.support.compiled`.
+"""Keep the package's bytecode as pytest wants it, for sessions that may write none; run as a module.
 
 pytest rewrites the assertions of plugins, and keeps what came of it beside Python's own bytecode of the same module.
 """

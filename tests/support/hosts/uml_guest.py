@@ -33,7 +33,7 @@ import pytest
 
 from pytest_ipperf.agent.kernel.processes import tree
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 MODULES = ("crc-ccitt", "ipv6", "tunnel4", "ip_tunnel", "sit", "veth", "sch_tbf", "sch_netem", "sch_ingress", "cls_bpf",
            "ifb", "tun")  # fmt: skip

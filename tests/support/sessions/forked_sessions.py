@@ -21,8 +21,8 @@ from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-_TOP = Path(__file__).parents[2]
-_LOADED = "tests.support.session_preload"
+_TOP = Path(__file__).parents[3]
+_LOADED = "tests.support.sessions.session_preload"
 # What a Python looks at when it starts, and a fork no more; with the two others it is told by hand.
 _AT_START = ("PYTHON", "LC_", "LANG")
 _TOLD = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")

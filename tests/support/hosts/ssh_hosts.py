@@ -28,12 +28,12 @@ import pytest
 
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.netns.veth import _FORWARDING, _SYSCTLS
-from tests.support import machines
-from tests.support.machines import ADMIN, CLERK, Machine, bare_pythons, said
+from tests.support.hosts import machines
+from tests.support.hosts.machines import ADMIN, CLERK, Machine, bare_pythons, said
 from tests.support.needs import lacking
-from tests.support.project_settings import STRICT
+from tests.support.sessions.project_settings import STRICT
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CONTROL, CONTROL6 = "198.19.0", "2001:2:0:f0"
 SUITE = """
     import pytest

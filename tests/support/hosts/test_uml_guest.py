@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.kernel.processes import survivors, tree
-from tests.support import uml_guest
-from tests.support.uml_guest import ROOT, SEARCH, Guest, missing
+from tests.support.hosts import uml_guest
+from tests.support.hosts.uml_guest import ROOT, SEARCH, Guest, missing
 
 _TESTS = """
     from pathlib import Path
@@ -32,7 +32,7 @@ _TESTS = """
 # Has the kernel refuse ptrace (101) to this process and its children (seccomp(2)), and looks.
 _FORBIDDEN = """
 import ctypes, struct
-from tests.support.uml_guest import missing
+from tests.support.hosts.uml_guest import missing
 steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 101), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)]
 program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
 prctl = ctypes.CDLL(None).prctl
@@ -41,7 +41,7 @@ print(missing())
 """
 _OWNER = """
 import sys
-from tests.support.uml_guest import Guest
+from tests.support.hosts.uml_guest import Guest
 guest = Guest()
 print(guest.folder, guest._process.pid, flush=True)
 guest.sh("sleep 0.5")
