@@ -73,7 +73,7 @@ grids: venv
 
 LOCKED := --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-# Below matplotlib's floor for it, newer releases of pyparsing warn; the tests need hypothesis.
+# With the lowest matplotlib, newer releases of pyparsing warn; the tests need hypothesis.
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv (pip install uv)" >&2; exit 2; }
 	uv pip compile --quiet --universal --python-version 3.11 $(LOCKED) \
