@@ -64,7 +64,7 @@ class Changes:
             raise
 
     def undo(self) -> list[str]:
-        """Undoes all of it in reverse request, then looks whether all is as it was; a sentence for what is not.
+        """Undoes all of it in reverse order, then looks whether all is as it was; a sentence for what is not.
 
         Where there are sentences, the host is marked. Nothing is done where nothing was changed.
         """
@@ -155,7 +155,7 @@ class _HelperPipe:
         return True
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Its answer to an request; LabError where it is dead, or silent for too long."""
+        """Its answer to a request; LabError where it is dead, or silent for too long."""
         assert self._popen.stdin is not None  # noqa: S101 - it is a pipe
         self._request_number += 1
         try:

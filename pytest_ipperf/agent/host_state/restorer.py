@@ -45,7 +45,7 @@ Note = dict[str, Any]
 
 
 class RollbackHelper:
-    """What has been changed here so far, and what was before; each public method is an request."""
+    """What has been changed here so far, and what was before; each public method is a request."""
 
     def __init__(self) -> None:
         self._undo_log: UndoLog | None = None
@@ -151,9 +151,9 @@ def _hint(said: str) -> str:
 
 
 def roll_back(records: Iterable[dict[str, Any]], torn: Iterable[str] = ()) -> list[str]:
-    """Undoes what a undo log tells, the last first; marks the host with what is not as it was, and tells it.
+    """Undoes what an undo log tells, the last first; marks the host with what is not as it was, and tells it.
 
-    `torn` says what of the undo_log could not be read. LabError where the host cannot be marked.
+    `torn` says what of the undo log could not be read. LabError where the host cannot be marked.
     """
     before, notes = _read(records)
     left = [*torn, *(_undo_and_verify(before, notes) if notes else ())]

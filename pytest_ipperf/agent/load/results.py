@@ -24,8 +24,8 @@ class BurstResult:
 
     `indices` are the indices of the connections of its rows, in the same order, as unsigned integers of 64 bits.
     `cpu_s` is its processor time, user and kernel, `wall_s` how long it took to its last figure. `woke_s` is how long
-    after the instant that it was given it really began; 0 where it was given none. `beside_s` is all the processor time
-    of processes other than this one, the making of the burst included. `content_bytes` came, or were taken by the
+    after the instant that it was given it really began; 0 where it was given none. `workers_cpu_s` is all the processor
+    time of processes other than this one, the making of the burst included. `content_bytes` came, or were taken by the
     server, in the completed connections.
     """
 

@@ -1,4 +1,4 @@
-"""Progress messages of a long request, and the quiet period in which none is sent because something is measured."""
+"""Progress messages of a long call, and the quiet period in which none is sent because something is measured."""
 
 from __future__ import annotations
 

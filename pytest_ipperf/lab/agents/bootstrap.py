@@ -47,7 +47,7 @@ sys.path.insert(0, f"/proc/self/fd/{fd}")
 from pytest_ipperf.agent.rpc.server import serve
 serve(channel, fd)
 """
-"""Runs on the host, with its end of an execnet channel as `channel`; the other end is in `board`."""
+"""Runs on the host, with its end of an execnet channel as `channel`; the other end is in `start_agent`."""
 
 
 def start_agent(

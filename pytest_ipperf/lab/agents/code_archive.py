@@ -50,5 +50,5 @@ def pack(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 @cache
 def digests() -> dict[bytes, str]:
-    """SHA-256 by the magic of those Pythons for which there is a cargo of their own; empty: for all others."""
+    """SHA-256 by the magic of those Pythons for which there is an archive of their own; empty: for all others."""
     return {magic: hashlib.sha256(code_archive(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}

@@ -30,7 +30,7 @@ class Python:
 
     @classmethod
     def from_report(cls, facts: Mapping[str, Mapping[str, str]]) -> Python:
-        """From what `agent.packages.interpreter` says."""
+        """From what `agent.packages.installed.interpreter` says."""
         name, version = facts["libc"]
         return cls(tuple(sorted(facts["markers"].items())), str(facts["abi"]), (name, version), str(facts["magic"]))
 

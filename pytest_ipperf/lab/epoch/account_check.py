@@ -10,7 +10,7 @@ AT_ONCE = 50
 _IN_FLIGHT_BYTES = 1 << 26
 _MOVED_BYTES = 1 << 29
 _FEWEST = 5
-# Sessions of FTP stay until their order is done, and servers have room for not many more than these.
+# Sessions of FTP stay until their run is done, and servers have room for not many more than these.
 _SESSIONS = 500
 _LEAST_S = 10.0
 _SLOW_BYTES_PER_S = 1e6
@@ -18,7 +18,7 @@ _SLOW_BYTES_PER_S = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One order's part: `bursts` of `connections` each, to the accounts from the `first` on."""
+    """One run's part: `bursts` of `connections` each, to the accounts from the `first` on."""
 
     first: int
     connections: int

@@ -1,4 +1,4 @@
-"""The nodes of a lab: hosts of this machine as network namespaces, joined by the wires of `wires.py`.
+"""The nodes of a lab: hosts of this machine as network namespaces, joined by the veth pairs of `veth.py`.
 
 It is held by a pipe: the first process of its pid namespace reads from us, and when we go, however we go, it reads the
 end, exits, and the kernel takes all processes, namespaces and devices with it. Its scratch folder is a tmpfs of its

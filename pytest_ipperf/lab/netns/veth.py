@@ -3,7 +3,7 @@
 client - router - server, or client - server; further clients have links of their own to the router. A rate is exact to
 less than 1 % only because of three things, each of which showed as a wrong number: the shaper counts what Ethernet adds
 to a frame (`stab`), devices merge no packets, and TCP builds none that are larger than the MTU. The last two are the
-handler `unmerged`; for the same reason a loss is one of packets, and a delay one of all packets alike. What drops
+RPC method `unmerged`; for the same reason a loss is one of packets, and a delay one of all packets alike. What drops
 a packet sits where also those pass that a program at the port has put into others, and before the shaper.
 """
 

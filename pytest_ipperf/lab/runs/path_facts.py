@@ -46,7 +46,7 @@ def agents_of_client(agents: Mapping[str, AgentClient], role: str) -> dict[str, 
 def clients_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping[str, Any]) -> list[str]:
     """What speaks against a run; of one that several clients made, against the part of each of them, with its name.
 
-    `expected` is by the clients' roles. What server and router have met is of all of them together.
+    `expected_path` is by the clients' roles. What server and router have met is of all of them together.
     """
     clients = proof.get("clients")
     if not clients:

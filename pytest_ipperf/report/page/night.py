@@ -26,7 +26,7 @@ _NAMED = 40
 
 
 def night_part(night: NightReport) -> Markup:
-    """The light, and below it what has to be said of single cells."""
+    """The gate status, and below it what has to be said of single cells."""
     parts = [_light(night), _counts(night)]
     for title, decisions in groupby(RANK, lambda decision: _TITLES.get(decision, capital(decision.value))):
         cells = night.with_decision(*decisions)

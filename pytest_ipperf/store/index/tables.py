@@ -122,7 +122,7 @@ def is_refused(error: sqlite3.Error) -> bool:
 
 
 def opened(path: Path) -> sqlite3.Connection:
-    """The file with today's tables, for writing; sqlite3.Error where that cannot be, `cannot` tells why."""
+    """The file with today's tables, for writing; sqlite3.Error where that cannot be, `why` tells the reason."""
     base = _with_functions(sqlite3.connect(path, timeout=_WAIT_S))
     try:
         for pragma in _PRAGMAS:

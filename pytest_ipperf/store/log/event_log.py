@@ -93,7 +93,7 @@ class EventLog:
             raise self._trouble(error.strerror) from error
 
     def append_file(self, name: str, data: bytes, *, head_bytes: int) -> None:
-        """Appends to a file of its own, leaving out so many first bytes where there is one already; as `keep`."""
+        """Appends to a file of its own, leaving out so many first bytes where there is one already; as `write_file`."""
         try:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

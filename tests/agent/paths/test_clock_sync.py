@@ -69,7 +69,7 @@ def test_instants_of_a_run_lie_within_its_error(offset_ns, seed, looks, parts):
     clock_map = ClockMap(samples)
     for part in parts:
         at_ns = looks[0] + int(part * (looks[1] - looks[0]))
-        # The error is that of their clock's instants; a second of theirs may be 1.0003 of clock_map. Both are whole ns.
+        # The error is that of their clock's instants; a second of theirs may be 1.0003 of ours. Both are whole ns.
         assert abs(clock_map.to_local_ns(truth.reading(at_ns)) - at_ns) <= clock_map.error_s * 1e9 * 1.0003 + 3
 
 

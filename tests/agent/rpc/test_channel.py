@@ -64,7 +64,7 @@ def test_over_a_network_a_sign_comes_between_measured_seconds_only_and_has_time_
     assert said == []
     reporter.measurement_ended()
     assert (said, control.settled, reporter.control) == ([PROGRESS], 2, 0)
-    reporter.measurement_started()  # after the sign's own four segments
+    reporter.measurement_started()  # after the keep-alive's own four segments
     reporter.measurement_ended()
     assert (said, control.settled, reporter.control) == ([PROGRESS], 2, 0)
 

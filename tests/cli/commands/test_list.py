@@ -1,4 +1,4 @@
-"""`pytest-ipperf list`, and what is true of all orders over the archive."""
+"""`pytest-ipperf list`, and what is true of all commands over the archive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the access methods make of a host's keys; that it works is shown over real sshds in tests/far."""
+"""What the access methods make of a host's keys; that it works is shown over real sshds in tests/system/far."""
 
 from __future__ import annotations
 

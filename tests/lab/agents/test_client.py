@@ -191,7 +191,7 @@ def test_after_a_late_answer_no_order_can_be_mistaken_for_another(agent_on, sile
 
 
 def test_patience_begins_anew_with_each_sign_of_life(agent_on, silent):
-    """The call takes longer than patience lasts; it is given up when no sign comes, which is soon."""
+    """The call takes longer than patience lasts; it is given up when no keep-alive comes, which is soon."""
     agent = agent_on()
     began = time.monotonic()
     result = long_call(agent, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)

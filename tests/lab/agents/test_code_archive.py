@@ -1,4 +1,4 @@
-"""The cargo: source for every Python, and compiled code for one like ours."""
+"""The code archive: source for every Python, and compiled code for one like ours."""
 
 from __future__ import annotations
 

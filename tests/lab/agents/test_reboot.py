@@ -1,4 +1,4 @@
-"""What is taken for a host that goes down, and what is not; real ones are in tests/far."""
+"""What is taken for a host that goes down, and what is not; real ones are in tests/system/far."""
 
 from __future__ import annotations
 

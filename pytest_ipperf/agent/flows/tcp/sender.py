@@ -34,7 +34,7 @@ class StreamSender(Streams):
         self._content = (block * (spec.payload_bytes // len(block) + 1))[: spec.payload_bytes]
 
     def run(self, alive: Callable[[], None]) -> FlowReport:
-        """All of it; gives the facts of `Looks`, `send_buffer_bytes` and, of a run seen whole, `sender_cpu_s`."""
+        """All of it; gives those of `TcpInfoSampler`, `send_buffer_bytes` and, of a run seen whole, `sender_cpu_s`."""
         sampler = TcpInfoSampler(self.socks)
         try:
             for at_s, _, counts in self.watch(self._spec.warmup_s, self._spec.run_s, alive):

@@ -1,4 +1,4 @@
-"""Orders that find out whether a host is fit for measurements, and put in order what can be."""
+"""RPC methods that find out whether a host is fit for measurements, and put in order what can be."""
 
 from __future__ import annotations
 
