@@ -58,9 +58,9 @@ BOUND_S = {"short": 120.0, "long": 240.0}
 """Within which everything has to be reported: against hanging, and no promise of speed."""
 
 SMALL = [
-    ("core/*.py", "epochs=2,\n            blocks=1", "epochs=1,\n            blocks=1"),
+    ("core/**/*.py", "epochs=2,\n            blocks=1", "epochs=1,\n            blocks=1"),
     # Long runs at one connection, time to be struck in; others are a burst.
-    ("core/*.py", "return -(-self.run_connections // connections)", "return 500 if connections == 1 else 1"),
+    ("core/**/*.py", "return -(-self.run_connections // connections)", "return 500 if connections == 1 else 1"),
 ]
 HASTE = [
     ("agent/**/*.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),

@@ -305,7 +305,7 @@ others = [socket.socket(family) for _ in range(10)]
 for at, other in enumerate(others):
     other.bind((sys.argv[2], 40000 + at))
 with runs.standing("null", "ftp") as (port, _):
-    print(runs.load(runs.call("ftp", sys.argv[2], port, 10, bursts=3))["failed"])
+    print(runs.load(runs.spec("ftp", sys.argv[2], port, 10, bursts=3))["failed"])
 """
 
 
