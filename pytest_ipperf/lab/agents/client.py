@@ -43,7 +43,7 @@ _GRACE_S, _REAP_S = 60.0, 90.0
 # A pipe of Linux takes so much without anybody who reads (pipe(7)), less some heartbeats.
 _PIPE_BYTES = 32768
 _DIED = "its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
-_SILENT = "its host hangs or is overloaded, the agent is broken, or it was stopped"
+_SILENT = "its host hangs or is overloaded, the link is broken, or it was stopped"
 # Runs on a host whose agent was lost: one that was stopped is woken, and told to end, as its line may do neither.
 _REAP = """
 import os, signal, time

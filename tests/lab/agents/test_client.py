@@ -21,7 +21,7 @@ from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
 
 HOST = BUILTIN["loopback"].server
 DIED = "; its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
-SILENT = "; its host hangs or is overloaded, the agent is broken, or it was stopped"
+SILENT = "; its host hangs or is overloaded, the link is broken, or it was stopped"
 SERVED = {
     "protocol": "smtp", "addresses": ["127.0.0.1"], "ports": (20000, 29999), "connections": 10, "payload_bytes": 1000,
     "state": {}, "data": "",
