@@ -1,5 +1,6 @@
 """Check the variance against the exact one of `statistics`."""
 
+import math
 import statistics
 
 import pytest
@@ -26,3 +27,9 @@ def test_a_large_mean_costs_no_digits(mean, values):
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(2, 40))
 def test_equal_values_have_none(value, count):
     assert variance([value] * count) == stdev([value] * count) == 0
+
+
+@pytest.mark.parametrize("values", [[1.0, math.nan, 2.0], [math.nan, 1.0], [math.inf, 1.0], [math.inf, math.inf]])
+def test_what_is_not_finite_has_no_known_spread(values):
+    assert math.isnan(variance(values))
+    assert math.isnan(stdev(values))
