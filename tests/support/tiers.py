@@ -121,6 +121,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         if not (tier := tier_of(item.path)):
             raise pytest.UsageError(f"{item.path.relative_to(TOP)} has no tier: name it or its folder in {__file__}")
         item.add_marker(tier)
+        return
+    own = [tier for tier in TIERS if item.get_closest_marker(tier)]
+    # Where only one tier is asked for, a file that does not show in its text that it has that tier is never read.
+    if len(own) > 1 or not may_have(item.path, own[0]):
+        raise pytest.UsageError(
+            f"{item.nodeid} has the tiers {own}; it takes one, written in its file as mark.{own[0]}"
+        )
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
