@@ -32,7 +32,7 @@ from pytest_ipperf.lab.epoch.servers import EpochServers
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.accepted_mail import accepted, check_keeps, hands_over, reserve_space
-from pytest_ipperf.lab.runs.drain import drained
+from pytest_ipperf.lab.runs.drain import drained, weaker_proof
 from pytest_ipperf.lab.runs.flows import (
     Duration,
     flow_exceeds_link_rate,
@@ -211,7 +211,11 @@ class LiveTestbed:
             ),
             unsettled=(),
             facts=facts,
-            notes=(*found.notes, *disturbances({CLIENT: near}, self._names)),
+            notes=(
+                *found.notes,
+                *weaker_proof(self._testbed, settled=settled),
+                *disturbances({CLIENT: near}, self._names),
+            ),
         )
 
     @contextlib.contextmanager
@@ -282,7 +286,12 @@ class LiveTestbed:
             unsettled=tuple(after["busy"]),
             client=client_facts(report, after, workload),
             facts=skew,
-            notes=(*differences, *notes, *disturbances(clients, self._names)),
+            notes=(
+                *differences,
+                *notes,
+                *weaker_proof(self._testbed, settled=settled),
+                *disturbances(clients, self._names),
+            ),
         )
 
     @property
