@@ -1,4 +1,4 @@
-"""Interface of a metric file: the quantity with its meaning, and how it is computed from a run."""
+"""Interface of a metric file: the quantity, its meaning, and how it is computed from a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from pytest_ipperf.core.measurement.run_data import RunData
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`value` gives a run's value in the metric's unit, None where the run has none; `lacking` says why, in words."""
+    """A metric and its computation.
+
+    `value` returns a run's value in the metric's unit, None if the run has none; `lacking` says in words why.
+    """
 
     metric: Metric
     value: Callable[[RunData], float | None]

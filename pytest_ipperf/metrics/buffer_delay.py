@@ -1,4 +1,4 @@
-"""Buffer delay: by how much the RTT grew while TCP filled the queues on the way, as a share of the empty path's."""
+"""Buffer delay: growth of the RTT while TCP filled the queues on the path, relative to the RTT of the empty path."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
 from pytest_ipperf.core.measurement.run_data import RunData

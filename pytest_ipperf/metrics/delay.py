@@ -1,7 +1,8 @@
-"""One-way delay: from the sending of a datagram to its arrival at the other host, whose clock is another.
+"""One-way delay: from the sending of a datagram to its arrival at the other host, by the clocks of both.
 
-It is told only where the clocks' error, the fact `clock_error_s`, is small in it. What was lost took for ever, so that
-an arm cannot win by losing its slowest datagrams, and of several copies the first one counts.
+A run has a value only if the clocks' error, the fact `clock_error_s`, is small against the delay. A lost datagram
+counts as infinitely late, so that an arm cannot win by losing its slowest datagrams; of several copies the first
+counts.
 """
 
 import math
@@ -13,16 +14,16 @@ from pytest_ipperf.core.stats.percentile import median
 from pytest_ipperf.metrics.base import Measure
 
 _MOST_ERROR = 0.1
-"""Of the delay."""
+"""Largest error of the clocks, as a share of the delay."""
 
 
 def arrived_s(outcome: RunData) -> list[float]:
-    """The delays of what arrived."""
+    """Return the delays of the datagrams that arrived."""
     return list(delays(*map(outcome.column, ("sequence", "sent_s", "received_s"))).values())
 
 
 def known(outcome: RunData, delay_s: float) -> bool:
-    """Whether that is finite, and the clocks' error small in it."""
+    """Return whether the delay is finite and the clocks' error small against it."""
     return outcome.facts.get("clock_error_s", math.inf) <= _MOST_ERROR * delay_s < math.inf
 
 

@@ -1,4 +1,4 @@
-"""Duplication: how many copies came beyond the first ones, for each datagram that arrived."""
+"""Duplication: copies beyond the first, for each datagram that arrived."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
 from pytest_ipperf.core.measurement.run_data import RunData

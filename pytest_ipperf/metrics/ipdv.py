@@ -1,4 +1,4 @@
-"""IPDV: by how much the delays of consecutive datagrams differ (RFC 3393), where both of them arrived."""
+"""IPDV: difference between the delays of consecutive datagrams that both arrived (RFC 3393)."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
 from pytest_ipperf.core.measurement.run_data import RunData

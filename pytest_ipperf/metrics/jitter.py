@@ -1,7 +1,7 @@
 """Jitter: RFC 3550's interarrival jitter, as the mean of its readings after each arrival.
 
-Receivers report the reading at one instant, which remembers about 16 packets: what it shows is chance. The mean tells
-of the run.
+Receivers report the reading of one instant, which remembers about 16 packets and is largely chance; the mean describes
+the whole run.
 """
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric

@@ -1,4 +1,4 @@
-"""Loss: the share of what was sent that never came, one way (UDP) or there and back (RTT)."""
+"""Loss: share of the packets sent that never arrived, one way (UDP) or there and back (RTT)."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
 from pytest_ipperf.core.measurement.run_data import RunData

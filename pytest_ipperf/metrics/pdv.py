@@ -1,4 +1,4 @@
-"""PDV: by how much the slow datagrams are behind the fastest one (RFC 5481), as RFC 8219 reads it."""
+"""PDV: delay of the slow datagrams beyond that of the fastest (RFC 5481), as RFC 8219 reads it."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
 from pytest_ipperf.core.measurement.run_data import RunData

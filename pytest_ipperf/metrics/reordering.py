@@ -1,4 +1,4 @@
-"""Reordering: the share of the datagrams that came after one which had been sent later."""
+"""Reordering: share of the datagrams that arrived after one which had been sent later."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
 from pytest_ipperf.core.measurement.run_data import RunData

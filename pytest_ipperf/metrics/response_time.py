@@ -1,7 +1,7 @@
 """Response time: from the opening of a connection's first socket to the end of its transaction (paper 000).
 
-The value of a run is the mean over its connections; one that failed counts with the deadline (a restricted mean), so
-that an arm cannot win by losing its slowest connections.
+The value of a run is the mean over its connections; a failed one counts as the deadline (a restricted mean), so that an
+arm cannot win by losing its slowest connections.
 """
 
 from pytest_ipperf.core.design.metric import Metric

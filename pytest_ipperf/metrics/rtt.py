@@ -1,6 +1,6 @@
 """RTT: from the sending of a probe to the arrival of its reply.
 
-A lost reply took for ever, so that an arm cannot win by losing its slowest ones.
+A lost reply counts as infinitely late, so that an arm cannot win by losing its slowest ones.
 """
 
 import math

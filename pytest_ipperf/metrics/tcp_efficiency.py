@@ -1,4 +1,4 @@
-"""TCP efficiency: the share of the bytes that a sender sent which did not have to be sent again.
+"""TCP efficiency: share of the bytes sent that are no retransmissions.
 
 The sender's kernel counts them, from Linux 4.19 on.
 """

@@ -1,9 +1,8 @@
-"""Throughput: the payload that reached the receiver in a second, without any header and without second copies.
+"""Throughput: payload that reached the receiver in a second, without headers and duplicates.
 
-Of TCP it is what all streams together had received in the run's window (goodput, RFC 6349). Of UDP it is the share of
-the datagrams that arrived, of the payload that was sent, over the time it took: that of the sender's whole schedule,
-whether it kept to it or not, or, where a queue on the way was emptied after it, that from the first arrival to the last
-and the gap which a last one has too.
+TCP: the bytes that all streams together received in the run's window (goodput, RFC 6349). UDP: the share of the
+datagrams that arrived, times the payload sent, over the time. That time is the sender's whole schedule, kept or not,
+or, if a queue on the path drained after it, the time from the first arrival to the last plus one gap between datagrams.
 """
 
 from pytest_ipperf.core.design.metric import Metric

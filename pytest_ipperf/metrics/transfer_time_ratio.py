@@ -1,8 +1,8 @@
-"""Transfer time ratio: how many times as long as ideal a TCP transfer took.
+"""Transfer time ratio: actual duration of a TCP transfer relative to the ideal one.
 
-The ideal is the ceiling that the lab knows its links to have (fact `ideal_bit_s`), or the window asked for by every
-stream (`window_bytes`) in each RTT of the empty path, where that is less. The kernel may give more window than was
-asked, and then the ratio may be below 1.
+The ideal rate is the ceiling that the lab knows its links to have (fact `ideal_bit_s`), or the window requested for
+every stream (`window_bytes`) per RTT of the empty path, if that is less. The kernel may grant more window than
+requested; then the ratio may be below 1.
 """
 
 from pytest_ipperf.core.design.metric import Metric

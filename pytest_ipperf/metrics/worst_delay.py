@@ -1,4 +1,4 @@
-"""Worst one-way delay: what only one datagram in a thousand exceeds (RFC 8219, section 7.2); as `delay` otherwise."""
+"""Worst one-way delay: the delay that one datagram in a thousand exceeds (RFC 8219, section 7.2), else as `delay`."""
 
 import math
 

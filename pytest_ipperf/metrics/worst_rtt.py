@@ -1,4 +1,4 @@
-"""Worst round-trip time: what only one probe in a thousand exceeds (RFC 8219, section 7.2, has it of one way)."""
+"""Worst round-trip time: the RTT that one probe in a thousand exceeds (RFC 8219, section 7.2, defines it one way)."""
 
 import math
 

@@ -1,7 +1,7 @@
 """Server recipe: how a server program is configured and started. It runs nothing itself; the agent on a host does.
 
-Recipes travel to hosts (standard library only, Python 3.10), except for the packages of the embedded servers,
-which they look for and name when they are missing.
+Recipes travel to hosts (standard library only, Python 3.10), except for the packages of the embedded servers, which
+they look for and report when they are missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 
-# Not on the PATH of an ordinary user of Debian.
+# Folders that are not on the PATH of an ordinary user of Debian.
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SILENT = CannedReplies(b"", ())
 _NOTHING = ServerState()
@@ -28,12 +28,12 @@ _NOTHING = ServerState()
 
 @dataclass(frozen=True)
 class Site:
-    """Where one disposable instance lives and what it is to hold.
+    """Place and contents of one disposable server instance.
 
-    `folder` is private to the instance and absolute; `addresses` are what it listens on, with one `port` for all.
-    `connections` is the largest number of clients at once. `state` is what it holds; `data` is the folder with its
-    `provisions`, if it has any. `ports` is the range from which further listeners draw (FTP's data connections).
-    `zone` maps host names to their addresses, for name servers. `canned_replies` is what the null server says.
+    `folder` is private to the instance and absolute; it listens on all `addresses`, with one `port`. `connections` is
+    the largest number of simultaneous clients. `state` is what it serves; `data` is the folder with its `provisions`,
+    if it has any. `ports` is the range for further listeners (FTP's data connections). `zone` maps host names to their
+    addresses, for name servers. `canned_replies` are the replies of the null server.
     """
 
     folder: str
@@ -63,82 +63,82 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A message that a server has accepted and keeps in a file, by the sender in its envelope (RFC 5321, MAIL FROM)."""
+    """Message that a server has accepted and keeps in a file; `sender` is from its envelope (RFC 5321, MAIL FROM)."""
 
     path: Path
     sender: str
 
 
 class Server(ABC):
-    """A recipe for one server program."""
+    """Recipe for one server program."""
 
     name: str
     protocol: str
     embedded: bool
-    """Whether it is a Python server that comes with the project instead of the host's own program."""
+    """True if it is a Python server that comes with the project, not a program of the host."""
     apt: str
-    """The Debian package that brings it, for the sentence about a missing program."""
+    """Debian package that contains it, named when the program is missing."""
     probe: tuple[bytes, bytes]
-    """What readiness means: bytes to send after connecting (may be empty) and how the answer must begin."""
+    """Readiness probe: bytes to send after connecting (may be empty), and how the answer must begin."""
     packages: tuple[str, ...] = ()
-    """The distributions of an embedded server. A host that lacks them is sent them: `missing` asks for nothing else."""
+    """Distributions of an embedded server, which are sent to hosts that lack them; `missing` asks for nothing else."""
     datagram: bool = False
-    """Whether it is asked by UDP; others are asked by TCP."""
+    """True if it is probed by UDP instead of TCP."""
     reserve: bool = False
-    """Whether, unless it is named, it serves only where no other program for its protocol can run."""
+    """True if it is a fallback: unless named, it serves only where no other program for its protocol can run."""
     provisioned: bool = False
-    """Whether it has `provisions`."""
+    """True if it has `provisions`."""
     keeps: bool = False
-    """Whether it keeps the messages that it accepts (see `kept`), without which its protocol cannot be measured."""
+    """True if it keeps the messages that it accepts (see `kept`), as a protocol that hands them over requires."""
 
     @abstractmethod
     def missing(self) -> str:
-        """Why it cannot run on this host for this user, as the end of a sentence; empty where it can."""
+        """Return why it cannot run on this host for this user, as the end of a sentence; empty if it can."""
 
     @abstractmethod
     def version(self) -> str:
-        """The program's version, as its results name it: `3.7.11`."""
+        """Return the program's version as results name it: `3.7.11`."""
 
     @abstractmethod
     def entries(self, site: Site) -> Sequence[Entry]:
-        """Folders and files, parents first."""
+        """Return the folders and files of an instance, parents first."""
 
     def provisions(self, folder: str, state: ServerState) -> Iterable[Entry]:
-        """What is laid out only once, in a folder of its own that outlives the instance, parents first: mailboxes.
+        """Return entries that are written once, to a folder that outlives the instance, parents first: mailboxes.
 
-        No run may change what a later one finds there.
+        No run may change what a later run finds there.
         """
         del folder, state
         return ()
 
     @abstractmethod
     def argv(self, site: Site) -> Sequence[str]:
-        """The foreground command.
+        """Return the command that runs it in the foreground.
 
         An embedded server is `("python", "-m", module, *arguments)`: the agent fills in the interpreter and the path to
         the code that travelled.
         """
 
     def kept(self, site: Site) -> Iterable[Kept]:
-        """List the messages that it has accepted and that nobody has removed; only read between runs."""
+        """Yield the accepted messages that nobody has removed yet; only called between runs."""
         del site
         return ()
 
     def message(self, path: Path) -> bytes:
-        """Return a kept message: trace headers of its own first, then what was sent; lines may end in LF alone."""
+        """Return a kept message: the server's trace headers, then the message as sent; lines may end in LF alone."""
         return path.read_bytes()
 
     def busy(self, site: Site) -> str:
-        """What still goes on after a run (a queue that drains), as a few words; empty when quiet."""
+        """Describe in a few words the work still going on after a run (a queue that drains); empty when idle."""
         del site
         return ""
 
 
 def zone_at(zone: Mapping[str, Sequence[str]], address: str) -> dict[str, tuple[str, ...]]:
-    """The zone as a name server tells it at one of its own addresses.
+    """Return the zone as a name server answers at one of its own addresses.
 
-    A name that has the address has no other of its family there: a server with several leads each arm, which all look
-    up one name, to the address at which that arm has asked. Other names have all of theirs.
+    A name that has this address has no other of its family there: all arms look up the same name, and each is led to
+    the address of the server at which it has asked. Other names keep all of their addresses.
     """
     return {
         name: tuple(
@@ -149,7 +149,7 @@ def zone_at(zone: Mapping[str, Sequence[str]], address: str) -> dict[str, tuple[
 
 
 def tree(folder: str, files: Mapping[str, bytes]) -> Iterator[Entry]:
-    """Entries of a folder with files by their paths below it, such as `/a/index.html`, and the folders between."""
+    """Yield entries of a folder, of files by their paths below it (`/a/index.html`), and of the folders between."""
     yield Entry(folder)
     made = set()
     for path, content in files.items():
@@ -163,10 +163,10 @@ def tree(folder: str, files: Mapping[str, bytes]) -> Iterator[Entry]:
 
 
 def maildirs(folder: str, state: ServerState, owner: str | None) -> Iterator[Entry]:
-    """Entries of a folder with a mailbox (Maildir) for each account, by its name.
+    """Yield entries of a folder with a mailbox (Maildir) for each account, by its name.
 
-    The messages are read ones: what is new, a server would move at the first look at it. They are kept as Unix keeps
-    text, with LF alone, and servers put the CR back. All belongs to `owner` and its group; None: to the agent's own.
+    The messages are marked as read, since a server would move new ones at its first look. Lines end in LF alone, as
+    Unix keeps text; servers put the CR back. All belongs to `owner` and its group; None: to the agent's own user.
     """
     group = grp.getgrgid(pwd.getpwnam(owner).pw_gid).gr_name if owner else None
     messages = [message.replace(b"\r\n", b"\n") for message in (state.content, *state.messages)]
@@ -182,14 +182,14 @@ def maildirs(folder: str, state: ServerState, owner: str | None) -> Iterator[Ent
 
 
 def program(*names: str) -> str:
-    """The path of the first of these programs that this host has; empty when it has none."""
+    """Return the path of the first of these programs that this host has; empty if it has none."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SYSTEM_FOLDERS))
     return next((found for name in names if (found := shutil.which(name, path=path))), "")
 
 
 @cache
 def words(*argv: str) -> str:
-    """What a short command prints; empty when it cannot be started or fails."""
+    """Return the output of a short command; empty if it cannot be started or fails."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -198,7 +198,7 @@ def words(*argv: str) -> str:
 
 
 def true_root() -> bool:
-    """Whether this process is root of the machine and not of a user namespace, which has no other users to become."""
+    """Return whether this process is root of the machine; root of a user namespace cannot switch to other users."""
     if os.geteuid() != 0:
         return False
     try:

@@ -1,6 +1,6 @@
 """Null server: answers any protocol with canned replies, as cheaply as Python can, to measure the baseline cost.
 
-The baseline cost holds everything but the server: the client, both hosts' network stacks, the link, the look-up.
+The baseline cost contains everything but the server: the client, both hosts' network stacks, the link, the look-up.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ACCEPTS = 64
 
 
 class Null(Server):
-    """One process and one thread; sends the canned replies of its site, whose protocol is none of its business."""
+    """Server of one process and one thread that sends its site's canned replies, whatever the protocol."""
 
     name = "null"
     protocol = "any"
     embedded = True
     apt = ""
-    probe = (b"", b"")  # a protocol in which the client speaks first shows no more than that it listens
+    probe = (b"", b"")  # no more than a connection: with some protocols the client speaks first
 
     def missing(self) -> str:
         return ""
@@ -54,7 +54,7 @@ class Null(Server):
 
 
 class _Session:
-    """One connection: which turn it is, the end of what it has heard in this turn, what its peer has still to take."""
+    """One connection: its turn, the end of the bytes received in this turn, and the bytes still to send."""
 
     __slots__ = ("asides", "heard", "sock", "turn", "turns", "unsent", "waits")
 
@@ -69,7 +69,7 @@ class _Session:
 
 
 class _Loop:
-    """All connections, level-triggered: a server that is easy to trust. Each listener has replies of its own."""
+    """Event loop of all connections, level-triggered because that is simplest; each listener has replies of its own."""
 
     def __init__(self, listeners: Sequence[tuple[socket.socket, CannedReplies]]) -> None:
         self._epoll = select.epoll()
@@ -106,15 +106,15 @@ class _Loop:
             self._go_on(session, self._send)
 
     def _wait_for_room(self, listener: socket.socket) -> None:
-        """Leaves those who come to the kernel until a session has ended."""
+        """Stop accepting until a session has ended; the kernel queues new connections meanwhile."""
         self._epoll.modify(listener.fileno(), 0)
         self._waiting.append(listener)
 
     def _go_on(self, session: _Session, step: Callable[[_Session], bool]) -> None:
-        """Takes a step, which tells whether the session goes on, and closes one that does not."""
+        """Take a step, which returns whether the session continues; close the session if it does not."""
         try:
             going_on = step(session)
-        except OSError:  # a client that has gone, which is its own affair
+        except OSError:  # the client has gone, which is no error here
             going_on = False
         if not going_on:
             del self._sessions[session.sock.fileno()]
@@ -127,7 +127,7 @@ class _Loop:
         if not data:
             return False
         for beginning, answer in session.asides:
-            if data.startswith(beginning):  # in one piece, as so little is
+            if data.startswith(beginning):  # so few bytes come in one segment
                 session.unsent = memoryview(answer)
                 return self._send(session)
         ending, answer = session.turns[session.turn]
@@ -157,7 +157,7 @@ def _listener(address: str, port: int) -> socket.socket:
 
 
 def _data_listeners(addresses: Sequence[str], low: int, high: int) -> list[socket.socket]:
-    """On a port of the range that all addresses have free; OSError without one."""
+    """Return listeners on one port of the range that is free on all addresses; raise OSError if there is none."""
     error = OSError(errno.EADDRINUSE, "no free port for data")
     for port in random.sample(range(low, high + 1), high + 1 - low):
         with contextlib.ExitStack() as stack:
@@ -172,7 +172,7 @@ def _data_listeners(addresses: Sequence[str], low: int, high: int) -> list[socke
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
+    """Serve until SIGTERM; the only argument is the configuration from `Null.argv`, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     config = json.loads(argv[0])
     replies = CannedReplies.from_bytes(Path(config["script"]).read_bytes())
@@ -181,7 +181,7 @@ def main(argv: Sequence[str]) -> None:
     if replies.data is not None:
         data = _data_listeners(config["addresses"], *config["data_ports"])
         replies = replies.with_port(data[0].getsockname()[1])
-    # Whoever connects for data has asked for it, or does so in the same moment: it is sent at once.
+    # A client that connects to the data port has asked for the data or is just asking for it, so it is sent at once.
     moved = CannedReplies(replies.data or b"", ())
     _Loop([*((sock, replies) for sock in listeners), *((sock, moved) for sock in data)]).run()
 

@@ -1,7 +1,7 @@
-"""Define a transport: how an IP version travels, what that costs on the wire, and what hosts need for it.
+"""Definition of a transport: how an IP version travels, its cost on the wire, and what it needs on the hosts.
 
 Rule 1: a transport declares and never runs anything; the agents on the hosts carry it out, by one of their backends.
-Rule 2: it travels: standard library only, Python 3.10.
+Rule 2: it travels to hosts: standard library only, Python 3.10.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 CLIENT, ROUTER, SERVER = "client", "router", "server"
-"""The roles of a testbed's hosts."""
+"""Roles of a testbed's hosts."""
 
 
 @dataclass(frozen=True)
 class HostAddresses:
-    """The IPv4 and IPv6 addresses of a host on the measured link, empty where it has none."""
+    """IPv4 and IPv6 addresses of a host on the measured link; empty for a version that it lacks."""
 
     ipv4: str
     ipv6: str
@@ -24,11 +24,11 @@ class HostAddresses:
 
 @dataclass(frozen=True)
 class TunnelEndpoint:
-    """One end of a tunnel. Plain values, as it travels.
+    """One end of a tunnel, in plain values, as it travels.
 
-    `device` is its name on the host, `local` the host's own IPv4 address. `remote` is the peer's (6in4), or that of the
-    potential router (ISATAP, RFC 5214, section 8.1), empty where there is none. `addresses` are the device's, with
-    their prefix length; `routes` lead through it: a prefix and the next hop, empty for what is on the link.
+    `device` is its name on the host, `local` the host's own IPv4 address. `remote` is the peer's address (6in4) or the
+    potential router's (ISATAP, RFC 5214, section 8.1), empty where there is none. `addresses` of the device include
+    their prefix length; `routes` lead through it: each a prefix and its next hop, which is empty on the link itself.
     """
 
     transport: str
@@ -43,9 +43,10 @@ class TunnelEndpoint:
 
 @dataclass(frozen=True)
 class HostRoutes:
-    """Addresses and routes that a host needs beside tunnels, on the device by which it reaches `towards`; plain values.
+    """Addresses and routes that a host needs beside tunnels, on the device that leads to `towards`; plain values.
 
-    `addresses` with their prefix length, `routes` as those of a `TunnelEndpoint`, and whether the host `forwards` IPv6.
+    `addresses` include their prefix length; `routes` are like those of a `TunnelEndpoint`; `forwards` asks the host to
+    forward IPv6.
     """
 
     towards: str
@@ -56,11 +57,11 @@ class HostRoutes:
 
 @dataclass(frozen=True)
 class NetworkPath:
-    """The network path of an arm between the two ends of a testbed.
+    """Network path of an arm between the two ends of a testbed.
 
-    `client` and `server` are their literal addresses. By role: the tunnel `devices` that the arm's routes use, the
-    `ends` and `legs` that have to be made for it (none where all is there already), and the `carriers`, which meet
-    all of its packets as protocol 41, the client first.
+    `client` and `server` are literal addresses. By role: `devices` are the tunnel devices that the arm's routes use,
+    `ends` and `legs` the tunnel endpoints and routes to be made for it (empty where all exist already). `carriers` are
+    the hosts that see all of its packets as protocol 41, the client first.
     """
 
     client: str
@@ -73,11 +74,11 @@ class NetworkPath:
 
 @dataclass(frozen=True)
 class Transport(ABC):
-    """Each file of this folder offers one as `transport`.
+    """Way in which IP travels; each file of this folder offers one as `transport`.
 
-    `overhead_bytes` is what it adds to each packet beside the IP header itself; `encapsulated` says whether its
-    packets travel inside IPv4 as protocol 41, which the proof of the path counts; `rank` is its place in tables.
-    `routed` says whether a router of the testbed takes part in it, and a prefix behind that.
+    `overhead_bytes` is added to each packet beside the IP header itself; `encapsulated` says whether its packets travel
+    inside IPv4 as protocol 41, which the proof of the path counts; `rank` is its place in tables. `routed` says whether
+    it involves a router of the testbed and a prefix behind that router.
     """
 
     name: str
@@ -91,12 +92,12 @@ class Transport(ABC):
 
     @abstractmethod
     def path(self, hosts: Mapping[str, HostAddresses], prefixes: tuple[str, ...]) -> NetworkPath:
-        """The path between the client and the server among `hosts`, by role; they may have a router.
+        """Return the path between the client and the server among `hosts`, by role; a router may be among them.
 
-        `prefixes` are IPv6 networks of 64 bits that the testbed sets apart for it. UsageError where they are too few.
+        `prefixes` are /64 networks that the testbed reserves for it; raise UsageError if there are too few.
         """
 
     def carriers(self, server: str, *, router: bool) -> tuple[str, ...]:
-        """Those of the path to an address on a device that the server has already, perhaps by a router."""
+        """Return the carriers of the path to `server`, the address of an existing device, perhaps behind a router."""
         del server, router
         return CLIENT, SERVER

@@ -1,6 +1,6 @@
-"""Carry IPv6 by ISATAP: in IPv4 within a site, its endpoints found in the IPv6 addresses (RFC 5214).
+"""ISATAP: IPv6 inside IPv4 within a site; the endpoints follow from the IPv6 addresses (RFC 5214).
 
-With a router the client reaches the server, which has native IPv6, through it; without one the server is in the site.
+With a router, the client reaches the server, which has native IPv6, through it; without one, the server is in the site.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _LINK_LOCAL = "fe80::/64"
 
 
 def isatap_address(prefix: str, ipv4: str) -> str:
-    """The address of an IPv4 host in a prefix of 64 bits (RFC 5214, section 6.1).
+    """Return the ISATAP address of an IPv4 host in a prefix of 64 bits (RFC 5214, section 6.1).
 
-    Its identifier is `::200:5efe:a.b.c.d` where the IPv4 address is unique in the world, else `::0:5efe:a.b.c.d`.
+    Its interface identifier is `::200:5efe:a.b.c.d` for a globally unique IPv4 address, else `::0:5efe:a.b.c.d`.
     """
     host = ipaddress.IPv4Address(ipv4)
     return str(ipaddress.IPv6Network(prefix)[_IDENTIFIER | (_UNIVERSAL if host.is_global else 0) | int(host)])
 
 
 class Isatap(Transport):
-    """`prefixes` are that of the site and, where there is a router, that of the server's link behind it."""
+    """ISATAP; the first of the `prefixes` is the site's, the second the server link's behind a router, if any."""
 
     def path(self, hosts: Mapping[str, HostAddresses], prefixes: tuple[str, ...]) -> NetworkPath:
         if ROUTER not in hosts:

@@ -1,4 +1,4 @@
-"""Carry IPv4 or IPv6 natively, straight on the link."""
+"""Native transport: IPv4 or IPv6 straight on the link."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_ipperf.transports.base import CLIENT, SERVER, HostAddresses, Network
 
 
 class Native(Transport):
-    """Nothing has to be made; an IPv6 path is returned, as that of IPv4 is the hosts' own."""
+    """Native transport, for which nothing has to be made; the returned path is the IPv6 one."""
 
     def path(self, hosts: Mapping[str, HostAddresses], prefixes: tuple[str, ...]) -> NetworkPath:
         del prefixes

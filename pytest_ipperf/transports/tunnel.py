@@ -1,4 +1,4 @@
-"""Carry IPv6 by a configured tunnel: in IPv4 between two endpoints (6in4, RFC 4213)."""
+"""Configured tunnel: IPv6 inside IPv4 between two endpoints (6in4, RFC 4213)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DEVICE = "ipperf-6in4"
 
 
 class Tunnel(Transport):
-    """Client and server are its ends; a router between them forwards IPv4 and knows nothing of it."""
+    """Tunnel between client and server; a router between them just forwards IPv4."""
 
     def path(self, hosts: Mapping[str, HostAddresses], prefixes: tuple[str, ...]) -> NetworkPath:
         inner = ipaddress.IPv6Network(prefixes[0])

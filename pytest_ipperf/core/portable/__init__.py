@@ -1,1 +1,1 @@
-"""The part of the core that travels to hosts; it needs the standard library of Python 3.10 alone."""
+"""Part of the core that travels to hosts; needs only the standard library of Python 3.10."""

@@ -1,6 +1,6 @@
-"""The sentence about content that is not what the server was given. Travels to hosts.
+"""Sentences about content that differs from the server's. Travels to hosts.
 
-Sentences are short and the same for the same difference, as failures are counted by them.
+They are short, and the same for the same difference, as failures are counted by them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _SHOWN_BYTES = 16
 def wrong_content(expected: bytes, offset: int, seen: bytes | memoryview) -> str:
     """Describe the first difference of the bytes `seen` at `offset` from the `expected` content.
 
-    ValueError where they do not differ.
+    Raise ValueError if they do not differ.
     """
     seen = memoryview(seen)
     if expected.startswith(seen, offset):
         raise ValueError(f"{len(seen)} bytes at offset {offset} do not differ from what was expected")
-    # Every beginning of what came is right up to the first difference, and none is after it.
+    # The prefixes of `seen` match up to the first difference and none beyond it, so a bisection finds it.
     right = bisect_left(range(len(seen)), 1, key=lambda at: not expected.startswith(seen[: at + 1], offset))
     at, found = offset + right, excerpt(seen[right:])
     if at >= len(expected):
@@ -27,7 +27,7 @@ def wrong_content(expected: bytes, offset: int, seen: bytes | memoryview) -> str
 
 
 def wrong_size(expected: bytes, seen_bytes: int, where: str = "") -> str:
-    """Describe content that ends too early or is announced with another size; `where` says how that is known."""
+    """Describe content that ends too early or is announced with another size; `where` names the source of the size."""
     return f"expected {len(expected)} bytes, seen {seen_bytes}{where and f' {where}'}"
 
 

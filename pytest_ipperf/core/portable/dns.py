@@ -1,6 +1,6 @@
-"""DNS messages (RFC 1035), as much of them as a stub resolver needs: one question out, its addresses back.
+"""DNS messages (RFC 1035) as far as a stub resolver needs them: one question, and the addresses of its answer.
 
-Travels to hosts. Pure bytes: who sends them, and when again, is the agent's business.
+Travels to hosts. Pure bytes: sending and repeating them is the agent's business.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 TYPE_A = 1
 TYPE_AAAA = 28
 TTL_S = 0
-"""The time to live of every record that the project's name servers hold, so that nobody may keep an answer."""
+"""Time to live of every record that the project's name servers hold; zero, so that nobody may cache an answer."""
 _TYPE_OPT = 41
 _CLASS_IN = 1
 _OPTION_PADDING = 12
@@ -30,9 +30,9 @@ _SHOWN, _SHOWN_CHARACTERS = 3, 60
 
 @dataclass(frozen=True, slots=True)
 class DnsAnswer:
-    """The answer that a message gives: the `address`, or else the `trouble`.
+    """Answer of a message: the `address`, or else the `trouble`.
 
-    `differs` tells a well-formed answer that is not what the zone holds from a message that answers nothing.
+    `differs` tells a well-formed answer that contradicts the zone from a message that answers nothing.
     """
 
     address: str
@@ -41,7 +41,7 @@ class DnsAnswer:
 
 
 def record_type(ipver: int) -> int:
-    """A for IPv4, AAAA for IPv6 (RFC 3596)."""
+    """Return the record type of addresses of an IP version: A for IPv4, AAAA for IPv6 (RFC 3596)."""
     return TYPE_AAAA if ipver == 6 else TYPE_A
 
 
@@ -50,17 +50,17 @@ def _labels(name: str) -> bytes:
 
 
 def least_padded(name: str) -> int:
-    """The size in bytes of the smallest query for `name` that can be padded."""
+    """Return the size in bytes of the smallest query for `name` that can be padded."""
     return len(query(name, TYPE_A, 0)) + _OPTION_BYTES
 
 
 def question(name: str, rtype: int) -> bytes:
-    """Return the question section that asks for records of a type and class IN (RFC 1035, section 4.1.2)."""
+    """Return the question section that asks for records of a type in class IN (RFC 1035, section 4.1.2)."""
     return _labels(name) + struct.pack("!HH", rtype, _CLASS_IN)
 
 
 def query(name: str, rtype: int, ident: int, *, size: int = 0) -> bytes:
-    """A query for `name`; with `size` it is padded to exactly that many bytes by an EDNS option (RFC 7830).
+    """Return a query for `name`; with `size` it is padded to exactly that many bytes by an EDNS option (RFC 7830).
 
     `size` must be 0 or at least `least_padded`, as the option itself needs 15 bytes.
     """
@@ -80,14 +80,14 @@ def query(name: str, rtype: int, ident: int, *, size: int = 0) -> bytes:
 def answer(message: bytes, asked: bytes, addresses: Sequence[str]) -> DnsAnswer:
     """Judge a response to the question section `asked`, for whose name the zone holds exactly these `addresses`.
 
-    The identifier is the caller's to compare. A response counts only if it is authoritative, complete and without
-    error, repeats the question, and has one address record of the asked type and class, with the zone's TTL, for each
-    of the addresses and nothing else in its answer section (RFC 1035, section 4.1). No name of the zone is an alias.
+    The caller compares the identifier. A response counts only if it is authoritative, complete and without error,
+    repeats the question, and has in its answer section exactly one address record of the asked type and class, with the
+    zone's TTL, for each of the addresses (RFC 1035, section 4.1). No name of the zone is an alias.
     """
     return _judged(message[2:], asked, tuple(addresses))
 
 
-@lru_cache(maxsize=64)  # but for their identifiers, the answers of a server to one question are the same
+@lru_cache(maxsize=64)  # a server's answers to one question differ in their identifiers alone
 def _judged(message: bytes, asked: bytes, addresses: tuple[str, ...]) -> DnsAnswer:
     try:
         trouble = _refusal(b"\0\0" + message)
@@ -100,7 +100,7 @@ def _judged(message: bytes, asked: bytes, addresses: tuple[str, ...]) -> DnsAnsw
 
 
 def _refusal(message: bytes) -> str:
-    """Return why a message is no answer at all, by its header; empty where it is one."""
+    """Return why a message is no answer at all, judged by its header; empty if it is one."""
     flags = struct.unpack_from("!H", message, 2)[0]
     if len(message) < _HEADER_BYTES:
         raise ValueError("no header")
@@ -118,7 +118,7 @@ def _refusal(message: bytes) -> str:
 
 
 def _difference(message: bytes, asked: bytes, addresses: tuple[str, ...]) -> str:
-    """Return in what an answer differs from the zone, in a clause; empty where in nothing."""
+    """Describe in a clause how an answer differs from the zone; empty if it does not."""
     flags, questions, answers, authorities, additionals = struct.unpack_from("!5H", message, 2)
     wanted = _owner(asked)
     at, found = _HEADER_BYTES, []
@@ -131,7 +131,7 @@ def _difference(message: bytes, asked: bytes, addresses: tuple[str, ...]) -> str
         record, at = _record(message, at)
         records += [record] * (place < answers)
         if record.rtype == _TYPE_OPT and (place < answers + authorities or record.owner != b"\0" or record.ttl_s >> 24):
-            raise ValueError("no such OPT")  # whose TTL begins with more of the RCODE (RFC 6891, section 6.1.3)
+            raise ValueError("no such OPT")  # its TTL begins with more of the RCODE (RFC 6891, section 6.1.3)
     if at != len(message):
         raise ValueError("more or less than a message")
     if found != [wanted]:
@@ -152,7 +152,7 @@ class _Record:
 
     @property
     def key(self) -> bytes:
-        """Return what a question for it would be."""
+        """Return the record's owner, type and class in the form of a question."""
         return self.owner + struct.pack("!HH", self.rtype, self.rclass)
 
     def __str__(self) -> str:
@@ -184,7 +184,7 @@ def _elsewhere(record: _Record, wanted: bytes) -> str:
 
 
 def _owner(asked: bytes) -> bytes:
-    """Return a question with its name in small letters, as names are compared (RFC 1035, section 2.3.3)."""
+    """Return a question with its name in lower case, as names are compared (RFC 1035, section 2.3.3)."""
     return asked[:-4].lower() + asked[-4:]
 
 
@@ -213,9 +213,9 @@ def _record(message: bytes, at: int) -> tuple[_Record, int]:
 
 
 def _name(message: bytes, at: int) -> tuple[bytes, int]:
-    """Return the name at a place in small letters, uncompressed, and where it ends (RFC 1035, section 4.1.4).
+    """Return the uncompressed name at a place, in lower case, and the place where it ends (RFC 1035, section 4.1.4).
 
-    ValueError or IndexError where there is none: a pointer has to go back, so that none goes round.
+    Raise ValueError or IndexError if there is none. A pointer has to point backwards, which excludes loops.
     """
     found, begun, end = b"", at, 0
     while True:

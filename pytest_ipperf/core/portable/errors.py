@@ -1,7 +1,7 @@
 """Every exception of the project, in the bottom layer so that all layers can raise it.
 
-A failed connection is data and never raises; what raises is a broken question or a broken measuring program.
-Each message is one sentence: the thing, the bad value, and what would be right.
+A failed connection is data and never raises; an error means a wrong question or a broken measuring program. Each
+message is one sentence: the thing, the bad value, and the remedy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _SENTENCE, _REPORT = 1000, 8000
 def bounded(sentence: str, most: int = _SENTENCE) -> str:
     """Return the sentence in at most `most` characters (no fewer than 300), and say how many are left out.
 
-    A quoted value gives way first, so that the thing and what would be right stay; then the middle does.
+    A quoted value is shortened first, so that the thing and the remedy stay; then the middle is.
     """
     if len(sentence) <= most:
         return sentence
@@ -25,7 +25,7 @@ def bounded(sentence: str, most: int = _SENTENCE) -> str:
 
 
 def _without_value(sentence: str, near: int) -> str:
-    """Shorten what stands between the first quote and the last one, where these are near the ends."""
+    """Shorten the text between the first quote and the last one, if these are near the ends."""
     begins = {sentence.find(quote, 0, near): quote for quote in "'\""}
     begin = min((at for at in begins if at >= 0), default=-1)
     end = sentence.rfind(begins[begin], len(sentence) - near) if begin >= 0 else -1
@@ -42,7 +42,7 @@ def _left_out(characters: int) -> str:
 class IpperfError(Exception):
     """Root of all errors that the project raises on purpose.
 
-    Whatever a message quotes, a value of 20 MB or a server's reply, it is `bounded` to `longest` characters.
+    Messages may quote anything, a value of 20 MB or a server's reply; they are `bounded` to `longest` characters.
     """
 
     longest = _REPORT
@@ -62,11 +62,11 @@ class LabError(IpperfError):
 
 
 class AgentError(LabError):
-    """The instrument on a host died, did not answer in time, or could not be started."""
+    """An agent on a host died, did not answer in time, or could not be started."""
 
 
 class RestoreError(LabError):
-    """A host is not as it was before: whatever was measured, somebody has to look after it."""
+    """A host could not be restored and needs somebody's attention, whatever was measured."""
 
 
 class DamageError(LabError):

@@ -1,6 +1,6 @@
-"""A factor: something of a protocol's own that is held equal within a workload, such as a window or an offered rate.
+"""Factor: a protocol's own parameter that is held equal within a workload, such as a window or an offered rate.
 
-What every protocol has (testbed, connections, payload) is no factor of its own. It travels: Python 3.10, nothing else.
+Parameters of every protocol (testbed, connections, payload) are no factors. Travels to hosts: Python 3.10 alone.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Unit = Literal["bytes", "bit/s", "word"]
 
 @dataclass(frozen=True)
 class Factor:
-    """A factor of a protocol, one file of `protocols/` each.
+    """Factor of a protocol.
 
     `levels` are measured where a test names none. A workload's text and a test's id name a level after the `mark`, as
-    in `window64k`; of words the word alone, and nothing of the `implicit` level, which goes without saying.
-    `words` are all that there are, where the unit is that.
+    in `window64k`; a word stands alone, and the `implicit` level is left out. `words` are all possible values if the
+    unit is "word".
     """
 
     name: str
@@ -35,7 +35,7 @@ class Factor:
     implicit: Value | None = None
 
     def parse(self, given: object) -> Value:
-        """A level as people write it: `64k`, `10mbit`, `down`; UsageError where it makes no sense."""
+        """Return the level of a text as people write it (`64k`, `10mbit`, `down`); raise UsageError if it is none."""
         text = str(given).strip()
         if self.implicit is not None and text == str(self.implicit):
             return self.implicit
@@ -46,17 +46,17 @@ class Factor:
         return parse_bytes(text) if self.unit == "bytes" else parse_rate(text)
 
     def text(self, value: Value) -> str:
-        """The shortest form that `parse` reads: `64k`, `10mbit`, `down`."""
+        """Return the shortest text that `parse` reads as this value: `64k`, `10mbit`, `down`."""
         if isinstance(value, str):
             return value
         return bytes_text(int(value)) if self.unit == "bytes" else short_rate_text(float(value))
 
     def level(self, value: Value) -> Level:
-        """That value of this factor."""
+        """Return the level with this value."""
         return Level(self.name, value, "" if value == self.implicit else f"{self.mark}{self.text(value)}")
 
     def level_from_text(self, text: str) -> Level | None:
-        """The level that ids call so; None where they call none of this factor so."""
+        """Return the level that ids name by this text; None if the text names no level of this factor."""
         try:
             value = self.parse(text.removeprefix(self.mark))
         except UsageError:
@@ -67,7 +67,7 @@ class Factor:
 
 @dataclass(frozen=True, order=True)
 class Level:
-    """A value of a factor; `text` is what ids and the names of workloads say of it, empty where it is implicit."""
+    """Value of a factor; `text` stands for it in ids and names of workloads, empty if it is implicit."""
 
     name: str
     value: Value
@@ -75,7 +75,7 @@ class Level:
 
 
 def levels_from_text(factors: Sequence[Factor], text: str) -> tuple[Level, ...]:
-    """The levels of all factors, from what a workload's text says of those that are not implicit."""
+    """Return the levels of all factors from a workload's text, which leaves the implicit ones out."""
     parts, found = text.split("-"), []
     for factor in factors:
         level = factor.level_from_text(parts[0]) if parts else None
@@ -89,5 +89,5 @@ def levels_from_text(factors: Sequence[Factor], text: str) -> tuple[Level, ...]:
 
 
 def values_of(levels: Sequence[Level]) -> Mapping[str, Value]:
-    """The levels' values by the names of their factors."""
+    """Return the levels' values by the names of their factors."""
     return {level.name: level.value for level in levels}

@@ -1,7 +1,7 @@
-"""A plug-in registry: a folder of modules as a read-only mapping, so that one new file is one new thing.
+"""Plug-in registry: a folder of modules as a read-only mapping, so that one new file is one new thing.
 
-Each module of the folder offers one object under the registry's name (`protocol`, `server`, `metric`, ...);
-`base` holds what they share and is not in the registry.
+Each module of the folder offers one object under the registry's name (`protocol`, `server`, `metric`, ...); `base`
+holds their common code and is not in the registry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Thing = TypeVar("Thing")
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
-    """The modules of package `package` by name; each is imported when first asked for."""
+    """Modules of package `package` by name; each is imported on first use."""
 
     def __init__(self, package: str, path: list[str], offers: str) -> None:
         self._package = package

@@ -6,16 +6,16 @@ import json
 from dataclasses import dataclass, replace
 
 DATA_PORT = b"<data port>"
-"""Stands in the replies with `data` for the number of the port where that is to be had."""
+"""Placeholder in the replies for the number of the port that serves `data`."""
 
 
 @dataclass(frozen=True)
 class CannedReplies:
-    """The canned replies of a server that does nothing else.
+    """Canned replies of a server that does nothing else.
 
-    `greeting` is said first; each of `turns` is what has to end the bytes heard since the last one, and the answer. The
-    connection is closed after the last. `data`, if there is any, goes out on each connection to a port of its own,
-    which is then closed. `asides` count as no turns: what another client may begin to say, and the answer.
+    `greeting` is sent first. Each of `turns` is the ending of the bytes to wait for since the last turn, and the
+    answer; the connection is closed after the last. `data`, if not None, is sent on each connection to a port of its
+    own, which is then closed. `asides` are requests that count as no turn, each by its beginning and with its answer.
     """
 
     greeting: bytes
@@ -24,7 +24,7 @@ class CannedReplies:
     asides: tuple[tuple[bytes, bytes], ...] = ()
 
     def to_bytes(self) -> bytes:
-        """As a file, in JSON: each byte a character of its own number."""
+        """Return the replies as a JSON file, with each byte as the character of that number."""
         turns, asides = (
             [[part.decode("latin-1") for part in turn] for turn in each] for each in (self.turns, self.asides)
         )
@@ -33,7 +33,7 @@ class CannedReplies:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CannedReplies:
-        """The inverse of `to_bytes`."""
+        """Return the replies that `to_bytes` has written."""
         greeting, turns, moved, asides = json.loads(data)
         made, beside = (
             tuple((ending.encode("latin-1"), answer.encode("latin-1")) for ending, answer in each)
@@ -42,6 +42,6 @@ class CannedReplies:
         return cls(greeting.encode("latin-1"), made, None if moved is None else moved.encode("latin-1"), beside)
 
     def with_port(self, port: int) -> CannedReplies:
-        """The same with the number of the data's port in its place."""
+        """Return the replies with this number in place of the data port's placeholder."""
         turns = tuple((ending, answer.replace(DATA_PORT, b"%d" % port)) for ending, answer in self.turns)
         return replace(self, turns=turns)

@@ -1,4 +1,4 @@
-"""What a server holds for a workload: accounts, and the page, file or message that is moved. Travels to hosts."""
+"""Server state: accounts, and the page, file or message that transactions move. Travels to hosts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pytest_ipperf.core.portable.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """The same for all numbers of connections, so that a server is given it once.
+    """Content of a server, the same for all numbers of connections, so that it is written once.
 
     `content` is the page, file or message that each transaction moves; empty: the protocol's own, of the payload's
     size. There are `users` accounts with one `password` for all; each has a mailbox of its own, in which a copy of
     `content` comes first and `messages` follow. `pages` are further pages or files, by their paths (`/other.html`).
-    `addresses` are those of the server's name in the zone, as a client has to find them; the agent fills them in.
+    `addresses` are those of the server's name in the zone, which a client has to find; the agent fills them in.
     """
 
     content: bytes = b""
     users: int = 0
-    password: str = field(default="", repr=False)  # which pytest would show with a test's variables
+    password: str = field(default="", repr=False)  # pytest would show it with a test's variables
     messages: tuple[bytes, ...] = ()
     pages: Mapping[str, bytes] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
@@ -32,22 +32,22 @@ class ServerState:
                 raise UsageError(f"page {path!r} is not a path such as /other.html")
 
     def user(self, index: int) -> str:
-        """The account of a connection: connections have different ones, as long as there are enough."""
+        """Return the account of a connection; connections use different ones while there are enough."""
         return f"user{index % self.users}"
 
     @property
     def names(self) -> list[str]:
-        """All accounts."""
+        """Return the names of all accounts."""
         return [self.user(index) for index in range(self.users)]
 
     @property
     def digest_without_password(self) -> str:
-        """That of what it holds but for the password, which every session makes anew."""
+        """Return the digest of everything but the password, which every session makes anew."""
         return replace(self, password="").digest
 
     @property
     def digest(self) -> str:
-        """States that differ in anything have different ones."""
+        """Return a digest that is different for states that differ in anything."""
         made = hashlib.sha256()
         for part in (self.content, str(self.users).encode(), self.password.encode(), *self.messages):
             made.update(b"%d " % len(part) + part)

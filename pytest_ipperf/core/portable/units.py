@@ -1,6 +1,6 @@
 """Quantities as people write them, and back: `1k`, `0.5ms`, `5min`, `10%`.
 
-Inside the project all is in base units (bytes, seconds, fractions); these functions convert at its borders.
+Inside the project all values are in base units (bytes, seconds, fractions); these functions convert at its borders.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _split(text: str, units: dict[str, float] | dict[str, int]) -> tuple[float, 
 
 
 def parse_bytes(text: str | int) -> int:
-    """`1k` -> 1024, `64k` -> 65536, `100` -> 100; k, m and g are powers of 1024."""
+    """Return a number of bytes: `1k` -> 1024, `64k` -> 65536, `100` -> 100; k, m and g are powers of 1024."""
     parts = _split(str(text), _BYTES)
     size = parts[0] * _BYTES[parts[1]] if parts else 0.0
     if size < 1 or size != int(size):
@@ -31,7 +31,7 @@ def parse_bytes(text: str | int) -> int:
 
 
 def bytes_text(size: int) -> str:
-    """1024 -> `1k`, 1500 -> `1500`: the shortest exact form, and the inverse of `parse_bytes`."""
+    """Return the shortest exact text that `parse_bytes` reads: 1024 -> `1k`, 1500 -> `1500`."""
     for unit in ("g", "m", "k"):
         if size % _BYTES[unit] == 0:
             return f"{size // _BYTES[unit]}{unit}"
@@ -39,7 +39,7 @@ def bytes_text(size: int) -> str:
 
 
 def parse_seconds(text: str) -> float:
-    """`0.5ms` -> 0.0005, `5min` -> 300.0; the unit must be named."""
+    """Return a number of seconds: `0.5ms` -> 0.0005, `5min` -> 300.0; the unit is required."""
     parts = _split(text, _SECONDS)
     if parts is None:
         raise UsageError(f"time {text!r} is not a number with a unit, such as 0.5ms, 10s or 5min")
@@ -47,8 +47,8 @@ def parse_seconds(text: str) -> float:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration for people: `850 ms`, `42 s`, `3 min 05 s`, `2 h 10 min`."""
-    if seconds < 0.9995:  # above, three digits of milliseconds would round to a thousand of them
+    """Return a duration for people: `850 ms`, `42 s`, `3 min 05 s`, `2 h 10 min`."""
+    if seconds < 0.9995:  # above, three digits of milliseconds would round to 1000
         return f"{seconds * 1000:.3g} ms"
     whole = round(seconds)
     if whole < 120:
@@ -59,7 +59,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def parse_rate(text: str) -> float:
-    """`100mbit` -> 1e8 bit/s; k, m and g are powers of 1000, as with `tc`."""
+    """Return a rate in bit/s: `100mbit` -> 1e8; k, m and g are powers of 1000, as with `tc`."""
     parts = _split(text, _BITS)
     if parts is None or not parts[0]:
         raise UsageError(f"rate {text!r} is not a number of bits a second such as 512kbit, 100mbit or 1gbit")
@@ -67,19 +67,19 @@ def parse_rate(text: str) -> float:
 
 
 def rate_text(bit_s: float) -> str:
-    """A rate for people: 1e8 -> `100 Mbit/s`."""
+    """Return a rate for people: 1e8 -> `100 Mbit/s`."""
     size, unit = next((pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if bit_s >= pair[0]), (1.0, ""))
     return f"{bit_s / size:.4g} {unit}bit/s"
 
 
 def short_rate_text(bit_s: float) -> str:
-    """1e7 -> `10mbit`: the shortest exact form, and the inverse of `parse_rate`."""
+    """Return the shortest exact text that `parse_rate` reads: 1e7 -> `10mbit`."""
     unit = next((unit for unit in ("gbit", "mbit", "kbit") if bit_s >= _BITS[unit]), "bit")
     return f"{bit_s / _BITS[unit]:.15g}{unit}"
 
 
 def parse_percent(text: str) -> float:
-    """`10%` -> 0.1; the sign must be there, as 0.1 could mean either."""
+    """Return a fraction: `10%` -> 0.1; the sign is required, as 0.1 could mean either."""
     parts = _split(text, {"%": 1})
     if parts is None:
         raise UsageError(f"share {text!r} is not a percentage such as 10%")
@@ -87,14 +87,14 @@ def parse_percent(text: str) -> float:
 
 
 def quantity_text(value: float, unit: str) -> str:
-    """A value of a metric for people: seconds, rates, shares: `3.92 ms`, `94.1 Mbit/s`, `4.5 %`."""
+    """Return a metric's value for people, from seconds, bit/s or a share: `3.92 ms`, `94.1 Mbit/s`, `4.5 %`."""
     if unit == "s":
         return seconds_text(value) if value >= 1e-3 else f"{value * 1e6:.3g} us"
     return rate_text(value) if unit == "bit/s" else f"{100 * value:.3g} %"
 
 
 def parse_points(text: str) -> float:
-    """`0.5pp` -> 0.005: percentage points, in which shares differ."""
+    """Return a difference of shares given in percentage points: `0.5pp` -> 0.005."""
     parts = _split(text, {"pp": 1})
     if parts is None:
         raise UsageError(f"difference {text!r} is not a number of percentage points such as 0.5pp")
@@ -102,7 +102,7 @@ def parse_points(text: str) -> float:
 
 
 def milliseconds_text(seconds: float) -> str:
-    """A response time with three significant digits in milliseconds: 0.00392 -> `3.92`, 0.1514 -> `151`."""
+    """Return a response time as milliseconds with three significant digits: 0.00392 -> `3.92`, 0.1514 -> `151`."""
     if not math.isfinite(seconds):
         return "> deadline"
     value = seconds * 1000
