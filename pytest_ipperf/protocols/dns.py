@@ -22,12 +22,12 @@ from pytest_ipperf.protocols.base import CONTENT, Application, Call, ContentErro
 if TYPE_CHECKING:
     from asyncio import DatagramProtocol, Future
 
-# With the headers of IPv6 and UDP 1280 bytes, which every link carries whole (RFC 8200, section 5).
+# 1280 bytes with the headers of IPv6 and UDP, which every link carries unfragmented (RFC 8200, section 5).
 _MOST_BYTES = 1232
 
 
 class LookUp(Conversation):
-    """One question answered; what answers another question is not heard."""
+    """One query and its answer; replies to other queries are ignored."""
 
     __slots__ = ("_addresses", "_query", "_question")
 
@@ -49,13 +49,13 @@ class LookUp(Conversation):
                 self.trouble = answer.trouble
             else:
                 self.finished = True
-                self.content_bytes = len(self._query)  # which is the payload
+                self.content_bytes = len(self._query)  # the query is the payload
         return b""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dns(Application):
-    """The query has the payload's size; a larger one than the plain one is padded (RFC 7830)."""
+    """DNS; the query has the payload's size and is padded if that is larger than the plain one (RFC 7830)."""
 
     name: str = "dns"
     title: str = "DNS"
@@ -104,7 +104,7 @@ class Dns(Application):
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
-        del source, port  # the agent makes the socket, as an application would only let the kernel do the same
+        del source, port  # the agent makes the socket; an application would leave both to the kernel
         listener, ipver = _listener(), 6 if family == socket.AF_INET6 else 4
 
         async def look_up(call: Call) -> None:
@@ -122,7 +122,7 @@ _Listener = Callable[[Call, Conversation, "Future[None]"], "DatagramProtocol"]
 
 
 def _listener() -> _Listener:
-    """Makes what hears the datagrams of a call, and tells the future when it is answered or why it will not be."""
+    """Return a protocol class that passes a call's datagrams on and sets its future to the answer or the failure."""
     from asyncio import DatagramProtocol  # noqa: PLC0415 - the lean client has no use for it
 
     class Listener(DatagramProtocol):
@@ -151,7 +151,7 @@ def _listener() -> _Listener:
 
 
 async def _looked_up_by_asyncio(call: Call, talk: Conversation, listener: _Listener) -> None:
-    """The same query as by `LookUp`, by an endpoint of asyncio's own."""
+    """Look up as `LookUp` does, by an endpoint of asyncio."""
     import asyncio  # noqa: PLC0415 - the lean client has no use for it
 
     loop, query = asyncio.get_running_loop(), talk.first_bytes()

@@ -1,4 +1,4 @@
-"""FTP (RFC 959, RFC 2428): one file fetched, measured until `226` is seen and all of it is there (paper 000, 2.4)."""
+"""FTP (RFC 959, RFC 2428): one file, measured until `226` and all of the file are there (paper 000, 2.4)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from aioftp import Client
 
 FILE = "file.bin"
-"""What the content is called where a server puts each of its accounts; not all make that place their root."""
+"""Name of the content where a server puts each of its accounts; not all servers make that place their root."""
 
 _LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\n"
 _RETR = b"RETR %s\r\n" % FILE.encode("ascii")
-# To what the n-th reply is one, and which codes will do.
+# The request that the n-th reply answers, and the accepted codes.
 _ASKED = ("the greeting", "USER", "PASS", "TYPE", "EPSV", "RETR", "RETR", "RETR")
 _EXPECTED = ((b"220",), (b"331",), (b"230",), (b"200",), (b"229",), (b"150", b"125"), (b"226",), ())
 _EPSV, _LAST = 4, 6
@@ -42,7 +42,7 @@ _READ_BYTES = 65536
 
 
 class Retrieve(Replies):
-    """One file fetched by an account of its own; `226` and the end of the data may come in either order."""
+    """Retrieval of one file by an account of its own; `226` and the end of the data may come in either order."""
 
     __slots__ = ("_commands", "_content", "_ended", "_password", "_step")
 
@@ -50,7 +50,8 @@ class Retrieve(Replies):
 
     def __init__(self, user: str, password: str, content: bytes) -> None:
         super().__init__()
-        # The answers to the first replies. The fifth one gives the port, and RETR waits for the data connection.
+        # The n-th command answers the n-th reply; the fifth reply gives the port, and RETR waits for the data
+        # connection.
         self._commands = (
             b"USER %s\r\n" % user.encode(), b"PASS %s\r\n" % password.encode(), b"TYPE I\r\n", b"EPSV\r\n", b"", b"",
         )  # fmt: skip
@@ -60,7 +61,7 @@ class Retrieve(Replies):
         self._step = 0
 
     def _within(self, line: bytes) -> bool:
-        """Until a line begins with the reply's code and a space, any line may stand in it (RFC 959, section 4.2)."""
+        """Return whether the reply goes on, until a line begins with its code and a space (RFC 959, section 4.2)."""
         if not self._open and line[3:4] == b"-" and line[:3].isdigit():
             self._open = line[:3]
             return True
@@ -71,7 +72,7 @@ class Retrieve(Replies):
 
     def _reply(self, line: bytes) -> bytes:
         step = self._step
-        # After the last one, one more is not waited for.
+        # No reply is expected after the last one.
         if step > _LAST or line[:3] not in _EXPECTED[step] or line[3:4] not in b" \r\n":
             self._refuse(line)
             return b""
@@ -110,7 +111,7 @@ class Retrieve(Replies):
         return b""
 
     def _settle(self) -> None:
-        """Looks whether all is there, when the last reply and the end of the data are."""
+        """Finish, or set `trouble`, once both the last reply and the end of the data have come."""
         if self._ended and self._step > _LAST:
             self.finished = self.content_bytes == len(self._content) and not self._buffer
             if self._buffer:
@@ -120,13 +121,13 @@ class Retrieve(Replies):
 
 
 def _hidden(said: str, password: str) -> str:
-    """A reply as failures show it: a server may repeat what it was told, and a password is told to nobody."""
+    """Return a reply for a failure, shortened and without the password, which a server may repeat."""
     return (said.replace(password, "...") if password else said).strip()[:80]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ftp(Application):
-    """The file has the payload's size, and may be empty."""
+    """FTP; the file has the payload's size, and may be empty."""
 
     name: str = "ftp"
     title: str = "FTP"
@@ -172,9 +173,9 @@ class Ftp(Application):
 
 
 def _connecting(base: type[Client], call: Call, family: int, source: str) -> Any:
-    """The client of aioftp, both connections of which are as the lean client's: of that family, from that source.
+    """Return aioftp's client with both connections made like the lean client's: of this family, from this source.
 
-    It knows what was `asked` last, and the `writers` of its connections.
+    Its `asked` is the last command, its `writers` belong to its connections.
     """
     import asyncio  # noqa: PLC0415 - the lean client has no use for it
 
@@ -183,7 +184,7 @@ def _connecting(base: type[Client], call: Call, family: int, source: str) -> Any
             super().__init__(encoding="latin-1", passive_commands=("epsv",))  # no time-outs: the burst has a deadline
             self.asked = "the greeting"
             self.writers: list[asyncio.StreamWriter] = []
-            self._open_connection = self._opened  # up to version 0.24 it is no method that could be overridden
+            self._open_connection = self._opened  # up to version 0.24 it is an attribute, not a method to override
 
         async def command(self, command: str | None = None, *args: Any, **kwargs: Any) -> Any:
             self.asked = command.split()[0] if command else self.asked
@@ -208,11 +209,11 @@ def _connecting(base: type[Client], call: Call, family: int, source: str) -> Any
 
 
 async def _fetched_by_library(client: Any, state: ServerState, port: int, call: Call) -> None:
-    """The same commands as by `Retrieve`, by aioftp."""
+    """Fetch the file by aioftp, with the same commands as `Retrieve`."""
     from aioftp import BaseClient, StatusCodeError  # noqa: PLC0415 - the host may lack it
 
     try:
-        await BaseClient.connect(client, await call.resolve(), port)  # that of `Client` hears the greeting too
+        await BaseClient.connect(client, await call.resolve(), port)  # not Client.connect, which reads the greeting too
         await client.command(None, "220")
         call.note_first_byte()
         await client.login(state.user(call.index), state.password)
@@ -222,16 +223,16 @@ async def _fetched_by_library(client: Any, state: ServerState, port: int, call: 
             if not state.content.startswith(data, got_bytes):
                 raise ContentError(wrong_content(state.content, got_bytes, data))
             got_bytes += len(data)
-        stream.close()  # for this a server may wait before it says more
+        stream.close()  # a server may wait for this before it replies
         await client.command(None, "226")
         if got_bytes != len(state.content):
             raise ContentError(wrong_size(state.content, got_bytes, "before 226"))
         call.note_end(got_bytes)
-        await call.everyone()  # and no QUIT, as the session has to stay
+        await call.everyone()  # without QUIT, as the session has to stay open
     except StatusCodeError as error:
         said = f"{error.received_codes[-1]}{error.info[-1]}"
         raise ReplyError(f"reply {_hidden(said, state.password)!r} to {client.asked}") from error
-    except (IndexError, OverflowError) as error:  # what it says where it finds no port, or none that can be one
+    except (IndexError, OverflowError) as error:  # raised by aioftp if the reply has no port or an impossible one
         raise ReplyError("no port in the reply to EPSV") from error
     finally:
         for writer in client.writers:

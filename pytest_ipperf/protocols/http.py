@@ -1,6 +1,7 @@
 """HTTP (RFC 9112): one GET on a connection of its own, measured until `</html>` is seen (paper 000, Table 2-1).
 
-The body is compared with the server's page byte for byte as it comes, and its framing is held to RFC 9112, section 6.
+The body is compared byte for byte with the server's page as it arrives, and its framing checked against RFC 9112,
+section 6.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _REQUEST = (
 )
 
 _LONGEST_HEAD, _LONGEST_LINE = 16384, 4096
-_STATUS = re.compile(rb"HTTP/1\.(\d) (200|1(?!01)\d\d)(?: [^\r\n\0]*)?")  # interim ones may precede that of the page
+_STATUS = re.compile(rb"HTTP/1\.(\d) (200|1(?!01)\d\d)(?: [^\r\n\0]*)?")  # interim responses may precede the page's
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _FOLDED = re.compile(rb"\r\n[ \t]+")  # RFC 9112, section 5.2
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
@@ -51,7 +52,8 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 _OK = 200
 _CHUNKED, _UNTIL_CLOSED = -1, -2  # in place of a length
 _CHUNK = re.compile(rb"\r\n([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
-# Any beginning of what follows a body's last chunk, which may still be under way (RFC 9112, section 7.1).
+# Matches any beginning of what may follow a body's last chunk, as the rest may not have arrived (RFC 9112, section
+# 7.1).
 _LAST_CHUNK = re.compile(
     rb"(?:\r(?:\n(?:0+[ \t]*(?:;[^\r\n]*)?(?:\r(?:\n(?:[^\r\n]+\r\n)*(?:[^\r\n]+\r?|\r\n?)?)?)?)?)?)?"
 )
@@ -59,7 +61,7 @@ _LAST_CHUNK = re.compile(
 
 @dataclass(frozen=True)
 class _Head:
-    """A response's head: its status line, the body's length or how else that is framed, and what is wrong with it."""
+    """Head of a response: its status, the body's length or other framing, and what is wrong with it."""
 
     status: int
     length: int = _UNTIL_CLOSED
@@ -67,10 +69,10 @@ class _Head:
 
 
 class Get(Conversation):
-    """One page fetched, of which no copy is made as it comes.
+    """Retrieval of one page, which is compared as it arrives and not copied.
 
-    `_buffer` is a head, or the line of a chunk, as far as it is there; `_left` are bytes of a chunk that are to come.
-    `_length` is the body's, as its head has it: 0 before that.
+    `_buffer` is an incomplete head or chunk-size line; `_left` counts the bytes still missing from a chunk. `_length`
+    is the body's, as its head has it: 0 before that.
     """
 
     __slots__ = ("_buffer", "_left", "_length", "_page")
@@ -100,7 +102,7 @@ class Get(Conversation):
             self.differs(wrong_size(self._page, self.content_bytes, "before the body's end"))
 
     def _heads(self, data: bytes) -> memoryview | bytes:
-        """Take the final head, if all of it is there, after any interim ones; gives what follows it."""
+        """Read the final head once it is complete, after any interim ones; return the bytes that follow it."""
         at = 0
         while (end := data.find(b"\r\n\r\n", at)) >= 0:
             head, at = _head_of(data[at:end]), end + 4
@@ -112,7 +114,7 @@ class Get(Conversation):
                 return b""
             if head.status == _OK:
                 self._length = head.length
-                self._buffer = b"\r\n" if head.length == _CHUNKED else b""  # the first chunk then begins as all others
+                self._buffer = b"\r\n" if head.length == _CHUNKED else b""  # so that all chunks begin alike
                 return memoryview(data)[at:]
         self._buffer = data[at:]
         line, ended, _ = self._buffer.partition(b"\n")
@@ -120,7 +122,7 @@ class Get(Conversation):
             self.trouble = f"a head of more than {_LONGEST_HEAD} bytes"
         elif ended and not line.endswith(b"\r"):
             self.trouble = f"reply {_shown(line)}, whose line does not end in CR LF"
-        elif ended or not b"HTTP/1.".startswith(line[:7]):  # which no more bytes will mend
+        elif ended or not b"HTTP/1.".startswith(line[:7]):  # no further bytes can make it right
             self.trouble = _head_of(line.removesuffix(b"\r")).trouble
         return b""
 
@@ -132,7 +134,7 @@ class Get(Conversation):
             self.differs(wrong_content(self._page, self.content_bytes, piece))
 
     def _chunks(self, data: bytes) -> None:
-        """Take a body in chunks (RFC 9112, section 7.1)."""
+        """Read a body in chunks (RFC 9112, section 7.1)."""
         if self._buffer:
             data, self._buffer = self._buffer + data, b""
         at = 0
@@ -159,14 +161,14 @@ class Get(Conversation):
             self.trouble = f"no chunk, but {excerpt(line)}"
 
     def _end_chunks(self, data: bytes, at: int) -> None:
-        """Look at what has come together with the page's end."""
+        """Check the bytes that have come together with the page's end."""
         if self._left or not _LAST_CHUNK.fullmatch(data, at):
             self.differs(f"expected the last chunk after {len(self._page)} bytes, seen {excerpt(data[at:])}")
 
 
-@lru_cache(maxsize=64)  # but for their date, the heads of a server are the same
+@lru_cache(maxsize=64)  # the heads of a server differ in their date alone
 def _head_of(head: bytes) -> _Head:
-    """Read a response's head, without the empty line that ends it (RFC 9112, sections 4 to 6)."""
+    """Parse a response's head, without the empty line that ends it (RFC 9112, sections 4 to 6)."""
     first, ended, fields = head.partition(b"\r\n")
     status = _STATUS.fullmatch(first)
     if not status:
@@ -182,9 +184,9 @@ def _head_of(head: bytes) -> _Head:
 
 
 def _framed(status: int, old: bool, lengths: list[bytes], codings: list[bytes]) -> _Head:  # noqa: FBT001
-    """Find how the body of a response is framed; an `old` one is HTTP/1.0 (RFC 9112, section 6)."""
+    """Return how the body of a response is framed; an `old` one is HTTP/1.0 (RFC 9112, section 6)."""
     if codings:
-        # With a length as well, somebody on the way may have taken the message for another one.
+        # With a length as well, the message may be an attempt at request smuggling or an intermediary's error.
         if lengths or old or [each.lower() for each in codings] != [b"chunked"]:
             beside = f", Content-Length {_shown(b', '.join(lengths))}" if lengths else ""
             return _Head(status, trouble=f"framing by Transfer-Encoding {_shown(b', '.join(codings))}{beside}")
@@ -202,7 +204,7 @@ def _shown(said: bytes) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Http(Application):
-    """The page is static and of the payload's size."""
+    """HTTP; the page is static and of the payload's size."""
 
     name: str = "http"
     title: str = "HTTP"
@@ -245,7 +247,7 @@ class Http(Application):
             auto_decompress=False,
             headers={"Accept-Encoding": "identity"},
         )
-        # It has no option for this: a GET that was cut off would be sent a second time, and its failure not be seen.
+        # aiohttp has no option for this: it would repeat a GET that was cut off, and hide the failure.
         session._retry_connection = False  # noqa: SLF001
         url = f"http://{self.host}:{port}/index.html"
 
@@ -261,7 +263,7 @@ _CALL: ContextVar[Call] = ContextVar("call")
 
 
 def _connector(family: int, source: str) -> TCPConnector:
-    """Connects each call anew: to what the call has looked up, from `source`, over `family` or not at all."""
+    """Return a connector to the address that each call has looked up, from `source`, over `family` only."""
     from aiohttp import TCPConnector, abc  # noqa: PLC0415 - the host may lack it
 
     class Resolver(abc.AbstractResolver):
@@ -281,7 +283,7 @@ def _connector(family: int, source: str) -> TCPConnector:
             _CALL.get().note_connected(connection.transport.get_extra_info("socket"))
             return connection
 
-    # Where aiohttp is too old to know one of these, it does not do what they prevent or cannot do what they permit.
+    # An aiohttp too old to know one of these neither does what it prevents nor can do what it permits.
     newer: dict[str, Any] = {"happy_eyeballs_delay": None, "socket_factory": _stream}
     known = inspect.signature(TCPConnector).parameters
     return Connector(
@@ -302,7 +304,7 @@ def _stream(info: tuple[Any, ...]) -> socket.socket:
 
 
 async def _fetched_by_library(session: ClientSession, url: str, call: Call, page: bytes) -> None:
-    """The same page as by `Get`, by aiohttp, which closes the connection itself when it has heard the page's end."""
+    """Fetch the page by aiohttp, which closes the connection itself after the page's end."""
     from aiohttp import ClientPayloadError, ClientResponseError, ServerDisconnectedError  # noqa: PLC0415
 
     seen_bytes = 0
@@ -326,7 +328,7 @@ async def _fetched_by_library(session: ClientSession, url: str, call: Call, page
     except ClientResponseError as error:
         raise ReplyError(" ".join(error.message.split())[:120]) from error
     except (ClientPayloadError, ServerDisconnectedError) as error:
-        if ConnectionResetError.__name__ in str(error):  # of a reset within the page nothing but its text tells
+        if ConnectionResetError.__name__ in str(error):  # only the error's text tells a reset within the page
             raise ConnectionResetError(errno.ECONNRESET, "reset") from error
         raise EOFError from error
 

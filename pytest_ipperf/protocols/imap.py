@@ -1,4 +1,4 @@
-"""IMAP (RFC 9051, RFC 3501): one message fetched from an own account, to the FETCH's OK (paper 000, Table 2-1)."""
+"""IMAP (RFC 9051, RFC 3501): one message of an own account, measured to the FETCH's OK (paper 000, Table 2-1)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _HEADERS = (
 )
 _NAMES = ("the greeting", "LOGIN", "SELECT", "FETCH")
 _GREETING, _FETCH = 0, 3
-# PEEK, as no run may change what the next one finds: BODY[] alone would mark the message as read.
+# PEEK, because BODY[] alone would mark the message as read and change what the next run finds.
 _ASKED_FOR = "BODY.PEEK[]"
-_LITERAL = re.compile(rb"\{(\d{1,18})\}\r?\n\Z")  # Python makes no number of thousands of digits
+_LITERAL = re.compile(rb"\{(\d{1,18})\}\r?\n\Z")  # limited, as Python refuses to convert thousands of digits
 _MESSAGE = re.compile(rb"(?:\* )?1 FETCH \((?:.* )?BODY\[\] \{\d+\}(?:\r?\n)?\Z", re.IGNORECASE)
 _MESSAGES_END = re.compile(rb"(?: .*)?\)(?:\r?\n)?\Z")
 _TWICE = "expected one message, seen another one after it"
@@ -40,7 +40,7 @@ _SHOWN = 80
 
 
 class Fetch(Conversation):
-    """One message fetched; its connection logs in to an account that no other one uses."""
+    """Retrieval of one message; its connection logs in to an account that no other connection uses."""
 
     __slots__ = (
         "_buffer", "_came", "_commands", "_goes_on", "_left", "_message", "_secret", "_step", "_takes", "_within",
@@ -56,10 +56,10 @@ class Fetch(Conversation):
         self._message = message
         self._buffer = b""
         self._step = _GREETING
-        self._goes_on = False  # a literal is no reply's last word
-        self._left = 0  # bytes of a literal that are to come
-        self._takes = False  # that literal is the message
-        self._within = False  # the reply with the message has not ended
+        self._goes_on = False  # the reply goes on after a literal
+        self._left = 0  # bytes missing from a literal
+        self._takes = False  # the literal is the message
+        self._within = False  # inside the reply with the message
         self._came = False  # the message has begun
 
     def first_bytes(self) -> bytes:
@@ -86,7 +86,7 @@ class Fetch(Conversation):
         return b""
 
     def _hasty(self) -> bool:
-        """Refuse what has come with a command's last reply, unless it is news, which a server may tell at any time."""
+        """Refuse bytes that follow a command's last reply, unless untagged, as such a response may come any time."""
         if b"* ".startswith(self._buffer[:2]):
             return False
         self.finished = False
@@ -94,7 +94,7 @@ class Fetch(Conversation):
         return True
 
     def _literal(self, data: bytes, at: int) -> int:
-        """Takes what has come of a literal, and gives where it ends; its bytes are no lines."""
+        """Consume the bytes of a literal, which are no lines; return where they end."""
         end = min(len(data), at + self._left)
         self._left -= end - at
         if self._takes:
@@ -106,12 +106,12 @@ class Fetch(Conversation):
         return end
 
     def _line(self, line: bytes) -> bytes:
-        """Takes a line; gives the next command where the line ends the reply to the last one."""
+        """Process a line; return the next command if the line ends the reply to the last one."""
         begun, self._goes_on = self._goes_on, False
         if (literal := _LITERAL.search(line)) and (begun or line.startswith(b"* ")):
             self._announced(line, int(literal[1]), begun=begun)
         elif begun:
-            if self._within and not _MESSAGES_END.match(line):  # else it is what follows a literal within its reply
+            if self._within and not _MESSAGES_END.match(line):  # else the rest of the reply after its literal
                 self._wrong(line)
             self._within = False
         elif self._step and line[:3] == b"a%d " % self._step:
@@ -152,7 +152,7 @@ class Fetch(Conversation):
 
 @dataclass(frozen=True, kw_only=True)
 class Imap(Application):
-    """The message, headers included, has the payload's size as it goes over the wire, with CRLF."""
+    """IMAP; the message, headers included, has the payload's size as sent, with CRLF."""
 
     name: str = "imap"
     title: str = "IMAP"
@@ -186,7 +186,7 @@ class Imap(Application):
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
-        del family, source, port  # the agent connects, so that connecting and the greeting are told apart
+        del family, source, port  # the agent connects, so that connecting and the greeting are timed apart
 
         async def fetch(call: Call) -> None:
             await _fetched_by_library(call, state)
@@ -195,7 +195,7 @@ class Imap(Application):
 
 
 def _answers(tag: bytes, content: bytes) -> tuple[bytes, ...]:
-    """What the null server says: to CAPABILITY, for which the library asks, and to the commands of both clients."""
+    """Return the null server's answers to CAPABILITY, sent by the library alone, and to both clients' commands."""
     return (
         b"* CAPABILITY IMAP4rev1\r\n%b0 OK CAPABILITY completed\r\n" % tag,
         b"%b1 OK LOGIN completed\r\n" % tag,
@@ -206,12 +206,12 @@ def _answers(tag: bytes, content: bytes) -> tuple[bytes, ...]:
 
 
 def _quoted(text: str) -> str:
-    """As a quoted string (RFC 9051, section 4.3)."""
+    """Return the text as a quoted string (RFC 9051, section 4.3)."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _shown(said: bytes, secret: str) -> str:
-    """What a server said as failures show it: it may repeat the password, in quotes too, which is told to nobody."""
+    """Return a reply for a failure, shortened and without the password, which a server may repeat, quoted or not."""
     text = said.decode("latin-1")
     for form in (_quoted(secret)[1:-1], secret):
         text = text.replace(form, "...") if secret else text
@@ -228,7 +228,7 @@ def _no_message(message: bytes, said: bytes, secret: str) -> str:
 
 @cache
 def _library_line() -> type[Any]:
-    """The library's end of a connection; it ends its call when it breaks, as the library would wait for ever."""
+    """Return the library's protocol class, which cancels its call on a broken connection; the library would wait on."""
     import asyncio  # noqa: PLC0415 - the lean client has no use for it
 
     from aioimaplib import aioimaplib  # noqa: PLC0415 - the host may lack it
@@ -236,8 +236,8 @@ def _library_line() -> type[Any]:
     class Line(aioimaplib.IMAP4ClientProtocol):  # type: ignore[misc] # it brings no types
         def __init__(self, call: Call, secret: str) -> None:
             super().__init__(asyncio.get_running_loop())
-            self.tagpre = "A"  # not by chance, as the null server has canned replies; it takes no small letter
-            # In place of its `wait`, which cannot be broken off while it asks for the server's capabilities.
+            self.tagpre = "A"  # fixed, as the null server has canned replies; the library accepts no small letter
+            # Replaces its `wait`, which cannot be cancelled while it asks for the server's capabilities.
             self.ready = self.loop.create_future()
             self.lost: Exception | None = None
             self._call = call
@@ -271,7 +271,7 @@ def _library_line() -> type[Any]:
 
 @cache
 def _library_client() -> type[Any]:
-    """The library's client, for a connection that stands."""
+    """Return the library's client class, for an open connection."""
     from aioimaplib import aioimaplib  # noqa: PLC0415 - the host may lack it
 
     class Client(aioimaplib.IMAP4):  # type: ignore[misc] # it brings no types
@@ -286,7 +286,7 @@ def _library_client() -> type[Any]:
 
 
 async def _fetched_by_library(call: Call, state: ServerState) -> None:
-    """The same commands as `Fetch`, by aioimaplib, which asks for the server's capabilities before."""
+    """Fetch the message by aioimaplib, with the commands of `Fetch` after its own CAPABILITY."""
     import asyncio  # noqa: PLC0415 - as above
 
     make_line, sock = _library_line(), await call.connect()
@@ -319,7 +319,7 @@ def _check(response: Any, asked: str, state: ServerState) -> None:
 
 
 def _check_message(lines: list[bytes | bytearray], state: ServerState) -> None:
-    """Compare the message of a FETCH's reply, of which the library gives the literals as bytearrays."""
+    """Compare the message of a FETCH's reply, in which the library gives literals as bytearrays."""
     found = [at for at, line in enumerate(lines) if isinstance(line, bytes) and _MESSAGE.match(line)]
     if not found:
         raise ContentError(_no_message(state.content, b"OK " + lines[-1], state.password))

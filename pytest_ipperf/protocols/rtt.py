@@ -1,8 +1,8 @@
 """RTT: the round-trip time of probes, one after the other (RFC 2681; paper 001, Fig. 6).
 
 Each reply is a sample: when its probe was sent, in seconds since the run began, and how long it took. A probe is a UDP
-datagram or a TCP message that the other end sends back, the opening of a TCP connection, or an echo request of
-ICMP (RFC 792, RFC 4443).
+datagram or a TCP message that the other end sends back, the opening of a TCP connection, or an echo request of ICMP
+(RFC 792, RFC 4443).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pytest_ipperf.protocols.base import Flow
 
 _LEAST_BYTES = 32
 _MOST_BYTES = 65507 - 8
-"""What an ICMP echo over IPv4 holds after its own header, with as much to spare as any other probe needs."""
+"""Largest payload of an ICMP echo over IPv4; every other probe has room for it too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rtt(Flow):
-    """What a time contains is a factor, so that no two kinds of it are ever compared.
+    """RTT; the factor `waiting` says what a time contains, so that different kinds are never compared.
 
-    `path`: both ends wait by looking all the time, so that little but the path is measured. `application`: they sleep
-    until a packet comes, as programs do. `wire`: between the kernels' own time stamps of both ends.
+    `path`: both ends poll without sleeping, so that little but the path is measured. `application`: they sleep until a
+    packet comes, as programs do. `wire`: between the kernels' own time stamps of both ends.
     """
 
     name: str = "rtt"

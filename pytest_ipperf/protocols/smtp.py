@@ -23,16 +23,16 @@ from pytest_ipperf.protocols.base import (
 )
 
 _HEADERS = b"From: <client@ipperf.test>\r\nTo: <server@ipperf.test>\r\nSubject: pytest-ipperf\r\n\r\n"
-# Each connection has a sender of its own, by which its message is known at the server; all are of the same length.
+# Each connection has its own sender, which identifies its message at the server; all have the same length.
 _SENDER = "client-%010d@ipperf.test"
 _SENT_BY = re.compile(r"client-(\d{10,})@ipperf\.test")
-# What a server may put on top of a message (RFC 5321, section 4.4; Delivered-To by custom, X-... by anybody), with the
-# lines by which a field goes on, and the empty line where what was sent begins with no header.
+# Headers that a server may add on top of a message (RFC 5321, section 4.4; Delivered-To by custom, X-... by anybody),
+# with their continuation lines, and the empty line if the message itself begins with no header.
 _TRACE = re.compile(
     rb"(?:(?:Received|Return-Path|Delivered-To|X-[!-9;-~]+):[^\n]*\n(?:[ \t][^\n]*\n)*)*\n?", re.IGNORECASE
 )
 _HEADER = re.compile(rb"[!-9;-~]+[ \t]*:")
-# The greeting answers nothing, so the n-th reply is the answer to the n-th line of this table.
+# The greeting answers no command, so the n-th reply is the answer to the n-th line of this table.
 _COMMANDS = (
     ("the greeting", b"EHLO client.ipperf.test\r\n", (b"220 ",)),
     ("EHLO", b"", (b"250 ",)),
@@ -47,7 +47,7 @@ _ENHANCED = re.compile(rb"(\d)\.\d{1,3}\.\d{1,3}(?![^ \r\n])")  # RFC 3463, sect
 
 
 class Send(Replies):
-    """One message handed over."""
+    """Submission of one message."""
 
     __slots__ = ("_mail", "_message", "_size_bytes", "_step")
 
@@ -71,7 +71,7 @@ class Send(Replies):
         asked, following, expected = _COMMANDS[self._step]
         last = self._step == _LAST
         if (
-            (line[:4] not in expected and line.rstrip() + b" " not in expected)  # of a reply without text
+            (line[:4] not in expected and line.rstrip() + b" " not in expected)  # a reply without text
             or (self._open and self._open != line[:3])
             or (line[5:6] == b"." and self._step > _EHLO and _contradicts(line[:3], line[4:]))
             or (last and not _QUEUED.search(line, 4))
@@ -90,13 +90,13 @@ class Send(Replies):
 
 @dataclass(frozen=True, kw_only=True)
 class Smtp(Application):
-    """The message, headers included, has the payload's size; the dots that SMTP asks for come on top.
+    """SMTP; the message, headers included, has the payload's size, and SMTP's dots come on top.
 
-    These are the final one, and one more for each line of a suite's own message that begins with a dot.
+    They are the final one, and one more for each line of a suite's own message that begins with a dot.
     """
 
     name: str = "smtp"
-    # The second: Postfix holds messages, which takes less than to discard them in the midst of a burst.
+    # Version 2: Postfix holds messages, which costs less than discarding them during a burst.
     version: int = 2
     hands_over: bool = True
     title: str = "SMTP"
@@ -104,7 +104,7 @@ class Smtp(Application):
     source: str = "RFC 5321; paper 000, section 2.5"
     ends_with: str = "250 ... queued"
     typical_s: float = 0.0011
-    # The first that refuses a reply which is too long.
+    # The first version that refuses a reply which is too long.
     packages: tuple[str, ...] = ("aiosmtplib>=5.1.3",)
 
     def content(self, payload_bytes: int) -> bytes:
@@ -141,7 +141,7 @@ class Smtp(Application):
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
-        del family, source, port  # the agent connects, so that connecting and the greeting are told apart
+        del family, source, port  # the agent connects, so that connecting and the greeting are timed apart
 
         async def send(call: Call) -> None:
             await _sent_by_library(call, state.content)
@@ -150,7 +150,7 @@ class Smtp(Application):
 
 
 def _may_stand_on_top(added: bytes, sent: bytes) -> bool:
-    """Whether a server may have put this before what was sent: trace headers, and an empty line only to end them."""
+    """Return whether a server may have put this on top: trace headers, and an empty line only to end them."""
     if not _TRACE.fullmatch(added):
         return False
     ended = added == b"\n" or added.endswith(b"\n\n")
@@ -158,25 +158,25 @@ def _may_stand_on_top(added: bytes, sent: bytes) -> bool:
 
 
 def _contradicts(code: bytes, text: bytes) -> bool:
-    """Tell whether a reply has an enhanced code of another class than its code's (RFC 2034, section 4)."""
+    """Return whether a reply's enhanced code is of another class than its code (RFC 2034, section 4)."""
     enhanced = _ENHANCED.match(text)
     return enhanced is not None and enhanced[1] != code[:1]
 
 
 @lru_cache(maxsize=1)  # all connections of a run send the same
 def _dotted(message: bytes) -> bytes:
-    """As it goes over the wire, to its final dot (RFC 5321, section 4.5.2)."""
+    """Return the message as transmitted, with doubled dots and the final one (RFC 5321, section 4.5.2)."""
     return (b"\r\n" + message).replace(b"\r\n.", b"\r\n..")[2:] + b".\r\n"
 
 
 async def _sent_by_library(call: Call, message: bytes) -> None:
-    """The same commands as `Send`, by aiosmtplib."""
+    """Send the message by aiosmtplib, with the same commands as `Send`."""
     import asyncio  # noqa: PLC0415 - the lean client has no use for it
 
     from aiosmtplib import SMTP, SMTPResponseException  # noqa: PLC0415 - the host may lack it
 
-    # With a name of its own it looks none up, and without STARTTLS and time-outs it does what the lean client does.
-    # That there is no other host than the socket's has to be said up to version 3.
+    # A given local name saves a look-up; without STARTTLS and time-outs it does what the lean client does. Versions up
+    # to 3 require the explicit `hostname=None` beside a socket.
     client = SMTP(
         sock=await call.connect(), hostname=None, local_hostname="client.ipperf.test", start_tls=False, timeout=None
     )
@@ -201,19 +201,19 @@ async def _sent_by_library(call: Call, message: bytes) -> None:
     except SMTPResponseException as error:
         raise ReplyError(_wrong_reply(error.code, error.message, asked)) from error
     finally:
-        if isinstance(client.transport, asyncio.Transport):  # a call that was broken off
+        if isinstance(client.transport, asyncio.Transport):  # the call was cancelled
             client.transport.abort()
 
 
 def _check(code: int, said: str, asked: str) -> None:
-    """Hold the enhanced code of a reply that the library takes for a good one against its code."""
+    """Check the enhanced code of a reply that the library accepts against its code."""
     if _contradicts(b"%d" % code, said.rpartition("\n")[2].encode(errors="replace")):
         raise ReplyError(_wrong_reply(code, said, asked))
 
 
 def _wrong_reply(code: int, said: str, asked: str) -> str:
     text = " ".join(said.split())
-    return f"reply {(text if code < 0 else f'{code} {text}')[:80]!r} to {asked}"  # the library's own words have none
+    return f"reply {(text if code < 0 else f'{code} {text}')[:80]!r} to {asked}"  # its own errors have no code
 
 
 protocol = Smtp()

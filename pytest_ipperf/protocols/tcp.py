@@ -1,7 +1,7 @@
-"""TCP (RFC 9293): bulk transfer as fast as it goes, measured at its receiver (paper 001, Figs 4 and 5).
+"""TCP (RFC 9293): bulk transfer at full speed, measured at its receiver (paper 001, Figs 4 and 5).
 
-A connection is one stream and the payload the size of a write. What is kept of a run are the bytes that each stream had
-received at instants of the run, and what the sender's kernel told of it (tcp(7): TCP_INFO).
+A connection is one stream and the payload the size of a write. A run keeps the bytes that each stream had received at
+instants of the run, and the statistics of the sender's kernel (tcp(7): TCP_INFO).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_WINDOW_BYTES = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class Tcp(Flow):
-    """The window is asked of the kernel as the size of both socket buffers; `auto` leaves it to the kernel.
+    """TCP; the window is requested as the size of both socket buffers, and `auto` leaves it to the kernel.
 
     Streams go `up`, from client to server, or `down`.
     """

@@ -1,7 +1,7 @@
 """UDP (RFC 768): a stream of datagrams at an even, offered rate, measured at its receiver (paper 001, Figs 7 to 9).
 
-Each datagram that arrives is a sample: its number in the stream, when it was sent, and when the receiver's kernel took
-it, both in seconds since the run began, on the sender's clock as far as the fact `clock_error_s` knows it.
+Each datagram that arrives is a sample: its sequence number, when it was sent, and when the receiver's kernel received
+it, both in seconds since the run began, on the sender's clock within the fact `clock_error_s`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pytest_ipperf.protocols.base import Flow
 
 _LEAST_BYTES = 32
 _MOST_BYTES = 65507
-"""What an IPv4 packet holds (RFC 791, RFC 768); IPv6's 65527 would not be the same on both arms."""
+"""Largest payload of an IPv4 packet (RFC 791, RFC 768); IPv6's 65527 would not be the same on both arms."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Udp(Flow):
-    """The rate is that of the payload, without any header."""
+    """UDP; the rate counts payload alone, without headers."""
 
     name: str = "udp"
     title: str = "UDP"

@@ -1,4 +1,4 @@
-"""aiohttp.web: the page of an embedded HTTP server, each connection closed after its answer."""
+"""aiohttp.web: an embedded HTTP server of the page; each connection is closed after its answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BACKLOG = 4096
 
 
 class Aiohttp(Server):
-    """One process and one thread."""
+    """Embedded HTTP server of one process and one thread."""
 
     name = "aiohttp"
     protocol = "http"
@@ -61,7 +61,7 @@ async def _serve(addresses: Sequence[str], port: int, pages: Mapping[str, bytes]
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
+    """Serve until SIGTERM; the only argument is the configuration from `Aiohttp.argv`, as JSON."""
     config = json.loads(argv[0])
     pages = {path: Path(f"pages{path}").read_bytes() for path in config["pages"]}
     asyncio.run(_serve(config["addresses"], config["port"], pages))

@@ -1,4 +1,4 @@
-"""aiosmtpd: an embedded SMTP server that takes every message, answers as Postfix does, and keeps it in a file."""
+"""aiosmtpd: an embedded SMTP server that accepts every message, answers as Postfix does, and keeps it in a file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pytest_ipperf.servers.base import Entry, Kept, Server, Site
 _BACKLOG = 4096
 _TIMEOUT_S = 300
 _FOLDER = "kept"
-# The envelope's sender goes on top as servers write it at the final delivery (RFC 5321, section 4.4).
+# Like a server at final delivery, put the envelope's sender on top (RFC 5321, section 4.4).
 _RETURN_PATH = b"Return-Path: <%s>\r\n"
 
 
 class Aiosmtpd(Server):
-    """One process and one thread; nothing that it keeps goes anywhere, so nothing can be relayed."""
+    """Embedded SMTP server of one process and one thread; it delivers nothing, so nothing can be relayed."""
 
     name = "aiosmtpd"
     protocol = "smtp"
@@ -62,25 +62,25 @@ class _Envelope(Protocol):
 
 
 class Keep:
-    """Keep each message in a file of `folder`, named by a number.
+    """Handler that keeps each message in a file of `folder`, named by a number.
 
-    A file takes a descriptor that sessions do not get: those that fill the process's limit are served all the same.
+    A descriptor is reserved for the file, so that messages can be kept even while sessions use up the process's limit.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._spare = _held()
-        # After those of a server that was here before.
+        # Continue after the numbers of an earlier server.
         self._numbers = itertools.count(1 + max((int(name, 16) for name in os.listdir(folder)), default=0))  # noqa: PTH208
 
     async def handle_DATA(self, server: object, session: object, envelope: _Envelope) -> str:  # noqa: N802 - aiosmtpd's
-        """Answer as Postfix does, once the message is in its file."""
+        """Keep the message in a file, then answer as Postfix does."""
         del server, session
-        name = self.write(envelope.mail_from, envelope.content)  # at once: faster than a thread would be
+        name = self.write(envelope.mail_from, envelope.content)  # synchronous, as a thread would cost more
         return f"250 2.0.0 Ok: queued as {name}"
 
     def write(self, sender: str, content: bytes) -> str:
-        """Keep a message; return its file's name. OSError where it cannot be written."""
+        """Keep a message and return its file's name; raise OSError if it cannot be written."""
         name = f"{next(self._numbers):08X}"
         os.close(self._spare)
         try:
@@ -92,7 +92,7 @@ class Keep:
 
 
 def _held() -> int:
-    """Open a descriptor that only holds a place below the process's limit."""
+    """Open a descriptor that only reserves a place below the process's limit."""
     return os.open(os.devnull, os.O_RDONLY)
 
 
@@ -113,7 +113,7 @@ async def _serve(addresses: Sequence[str], port: int, folder: str) -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
+    """Serve until SIGTERM; the only argument is the configuration from `Aiosmtpd.argv`, as JSON."""
     config = json.loads(argv[0])
     asyncio.run(_serve(config["addresses"], config["port"], config["folder"]))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_ipperf.servers.base import Entry, Server, Site, program, tree, true_root, words
 
 _MODULE_FOLDERS = ("/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules")
-# Some distributions build one or the other of them in.
+# Some distributions compile some of these in.
 _MODULES = ("mpm_event", "unixd", "authz_core", "mime", "dir")
 _USERS = ("www-data", "apache", "http", "nobody")
 _THREADS = 64
@@ -57,7 +57,7 @@ DocumentRoot "{folder}/htdocs"
 
 
 class Apache(Server):
-    """Runs as root, whose children become the web server's user, and as any other user."""
+    """Apache httpd, as root with children of the web server's user, or as any other user."""
 
     name = "apache"
     protocol = "http"

@@ -1,7 +1,7 @@
 """BIND 9: A and AAAA of one zone, over UDP and TCP, authoritative and nothing else.
 
-The zone is the root, so that any name may be measured, and no question is ever passed on to another server.
-There is one of its own for each address that it listens on: of that family, a name that has the address has no other.
+The zone is the root, so that any name may be measured, and no query is ever forwarded to another server. Each address
+that it listens on has a zone of its own, in which a name with that address has no other of its family.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_THREADS = 8
 _SPARE = 50
 _BACKLOG = 4096
 _BUFFER_BYTES = 8 << 20
-# Older ones do not know the option, and refuse a configuration with it.
+# Versions before this one do not know the option and refuse the configuration.
 _BUFFERS_SINCE = (9, 18)
 _APPARMOR_ON = Path("/sys/module/apparmor/parameters/enabled")
 _OWN_PROFILE = Path("/proc/self/attr/current")
@@ -59,13 +59,13 @@ $TTL 0
 
 
 class Bind(Server):
-    """A thread for each processor that it may use; as root it becomes the name server's user."""
+    """BIND with a thread for each usable processor; as root it becomes the name server's user."""
 
     name = "bind"
     protocol = "dns"
     embedded = False
     apt = "bind9"
-    # The address of the root: an answer of no records with the AA flag, as soon as the zone is loaded.
+    # A query for the root's address: the answer has no records and the AA flag, as soon as the zone is loaded.
     probe = (struct.pack("!HHHHHHBHH", 0x4950, 0, 1, 0, 0, 0, 0, 1, 1), b"IP\x84\x00")
     datagram = True
 
@@ -124,7 +124,7 @@ def _zone(site: Site, asked: str) -> str:
 
 
 def _user() -> str:
-    """Whom it becomes when root starts it; empty where there is nobody to become, or no right to."""
+    """Return the user that it becomes if root starts it; empty if there is none, or no right to become it."""
     for name in _USERS if true_root() else ():
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name).pw_name
@@ -132,10 +132,10 @@ def _user() -> str:
 
 
 def _confined() -> bool:
-    """Whether the kernel keeps named to the folders of the system's own name server."""
+    """Return whether AppArmor confines named to the folders of the system's own name server."""
     try:
         on = _APPARMOR_ON.read_text(encoding="ascii").strip() == "Y"
-        # Where this process is confined already, as in a container, so is what it starts, and not by that profile.
+        # If this process is confined already, as in a container, its children are too, and not by that profile.
         on = on and _OWN_PROFILE.read_text(encoding="ascii").strip("\0\n ") == "unconfined"
     except (OSError, UnicodeDecodeError):
         return False

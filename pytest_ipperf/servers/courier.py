@@ -1,7 +1,7 @@
 """Courier IMAP: a mailbox for each account, in a private folder; the study's own server (paper 000, section 2.6).
 
-Where it looks for its configuration and its socket is compiled in, so it gets these places in a mount namespace of its
-own. It need not be installed, which it cannot be beside Dovecot: what `.ci/courier` has unpacked is laid over /usr.
+The places of its configuration and its socket are compiled in, so it gets them in a mount namespace of its own. It need
+not be installed, which it cannot be beside Dovecot: the programs unpacked by `.ci/courier` are laid over /usr.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pytest_ipperf.servers.base import Entry, Server, Site, maildirs, program, t
 
 _UNPACKED = "/usr/local/lib/pytest-ipperf/courier"
 _PROGRAM = "usr/sbin/couriertcpd"
-# Folders of /usr, one by one, as it may itself lie in /usr/local and no folder can be laid over one that it is in.
+# Single folders of /usr, as an overlay cannot cover a folder that contains it, and it may lie in /usr/local.
 _LAID_OVER = "bin sbin lib libexec"
 _USER = "nobody"
-# A comma or a colon would end an overlay's option, others would be taken for the table of the users. An instance sees a
-# /run of its own, as the host's may have no place for its socket and is not to get one.
+# A comma or a colon would end an overlay's option, others would be misread in the table of users. An instance sees a
+# /run of its own, as the host's may have no place for its socket and must not get one.
 _MOUNTABLE = re.compile(r"(?!/run(/|\Z))[A-Za-z0-9/._-]+")
-# Room for sessions that have ended at the client but not yet here: those of a verification, one for each account.
+# Room for sessions that have ended only at the client: those of an account check, one for each account.
 _SPARE = 600
 
 _AUTHDAEMON = """\
@@ -39,8 +39,8 @@ DEBUG_LOGIN=0
 DEFAULTOPTIONS=""
 LOGGEROPTS=""
 """
-# What Debian's /etc/courier/imapd has, without TLS. By its number no other instance of this host shares the process
-# that watches the mailboxes.
+# Debian's /etc/courier/imapd without TLS. The instance's number keeps it from sharing another one's process that
+# watches the mailboxes.
 _ENVIRONMENT = {
     "IMAP_CAPABILITY": "IMAP4rev1 UIDPLUS CHILDREN NAMESPACE THREAD=ORDEREDSUBJECT THREAD=REFERENCES SORT QUOTA IDLE",
     "IMAP_KEYWORDS": "1",
@@ -61,7 +61,7 @@ _ENVIRONMENT = {
     "PROTOCOL": "IMAP4",
     "DEBUG_LOGIN": "0",
 }
-# The first process of its pid namespace, so that its end is everyone's: the watcher of mailboxes goes by itself only
+# It is the first process of its pid namespace, whose end ends all others; by itself the watcher of mailboxes would end
 # half a minute later.
 _RUN = """\
 set -e
@@ -84,7 +84,7 @@ wait $!
 
 
 class Courier(Server):
-    """A process for each session, as `nobody`, who owns the mailboxes."""
+    """Courier IMAP with a process for each session, as `nobody`, who owns the mailboxes."""
 
     name = "courier"
     protocol = "imap"
@@ -114,7 +114,7 @@ class Courier(Server):
         return ""
 
     def version(self) -> str:
-        # It tells nobody, and has it in its text.
+        # It has no option for its version, but contains it as text.
         found = words("grep", "--text", "--only-matching", "Courier-IMAP [0-9.]*", f"{_root()}/usr/bin/imapd")
         return found.partition(" ")[2].partition("\n")[0] or "unknown"
 
@@ -144,12 +144,12 @@ def _unpacked() -> str:
 
 
 def _root() -> str | None:
-    """Below which its programs are: empty for an installed one, None where there is none."""
+    """Return the folder above its programs: empty if installed, None if there are none."""
     return next((root for root in ("", _unpacked()) if Path(root or "/", _PROGRAM).exists()), None)
 
 
 def _accounts(site: Site) -> str:
-    """The users' data base as text. A plain digest is the cheapest that can be asked of it, and takes any password."""
+    """Return the user database as text; a plain digest is the cheapest check, and takes any password."""
     user = pwd.getpwnam(_USER)
     digest = base64.b64encode(hashlib.sha256(site.state.password.encode()).digest()).decode("ascii")
     return "".join(

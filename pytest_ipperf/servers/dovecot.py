@@ -12,13 +12,12 @@ from pytest_ipperf.servers.base import Entry, Server, Site, maildirs, program, t
 
 _OWNER = "nobody"
 _NOBODY = 65534
-# Room for sessions that have ended at the client but not yet here: those of a verification, one for each account.
+# Room for sessions that have ended only at the client: those of an account check, one for each account.
 _SPARE = 600
 _LOGINS = 2
 
-# Log-in processes are kept and take many clients each, as a new one for each log-in would be a fork more in every
-# figure; a session has a process of its own, as it has in Debian. Without root there is nobody else to become and
-# nothing to be locked into.
+# Log-in processes are kept and take many clients each, as a new one for each log-in would add a fork to every figure; a
+# session has a process of its own, as in Debian. Without root there is no other user to become and no chroot.
 _CONFIGURATION = """\
 base_dir = {folder}/run
 state_dir = {folder}/state
@@ -77,7 +76,7 @@ service anvil {{
 
 
 class Dovecot(Server):
-    """As root it becomes `dovecot` and `dovenull`, and the mailboxes are `nobody`'s."""
+    """Dovecot; as root it becomes `dovecot` and `dovenull`, and `nobody` owns the mailboxes."""
 
     name = "dovecot"
     protocol = "imap"
@@ -119,15 +118,15 @@ class Dovecot(Server):
 
 
 def _users() -> tuple[str, str, str]:
-    """Who it becomes: for itself, for log-ins, for the mailboxes."""
+    """Return the users that it becomes: for itself, for log-ins, for the mailboxes."""
     if true_root():
         return "dovecot", "dovenull", _OWNER
-    own = pwd.getpwuid(os.geteuid() or _NOBODY).pw_name  # contained, root of a namespace is nobody
+    own = pwd.getpwuid(os.geteuid() or _NOBODY).pw_name  # inside a user namespace, root is nobody
     return own, own, own
 
 
 def _accounts(state: ServerState) -> str:
-    """The users' passwords, in hexadecimal as a password may have a colon."""
+    """Return the users' passwords, in hexadecimal as a password may contain a colon."""
     password = state.password.encode().hex()
     return "".join(f"{name}:{{PLAIN.HEX}}{password}\n" for name in state.names)
 

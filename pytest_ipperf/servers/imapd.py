@@ -1,4 +1,4 @@
-"""imapd: an embedded IMAP server (RFC 9051, RFC 3501), enough of one for a client that reads its mailbox.
+"""imapd: an embedded IMAP server (RFC 9051, RFC 3501), sufficient for a client that reads its mailbox.
 
 Each account has an INBOX with its messages, all of them read, and nothing can be changed. There is no IDLE, no search
 and no part of a message other than `HEADER` and `TEXT`.
@@ -32,7 +32,7 @@ _MACROS = {b"ALL": b"FLAGS INTERNALDATE RFC822.SIZE", b"FAST": b"FLAGS INTERNALD
 
 
 class Imapd(Server):
-    """One process and one thread."""
+    """Embedded IMAP server of one process and one thread."""
 
     name = "imapd"
     protocol = "imap"
@@ -56,25 +56,25 @@ class Imapd(Server):
 
 @dataclass(frozen=True)
 class Mailboxes:
-    """What the server holds: the password of each account, and the messages that all of them have."""
+    """Content of the server: the password of each account, and the messages that all of them have."""
 
     accounts: Mapping[bytes, bytes]
     messages: Sequence[bytes]
 
     @classmethod
     def of(cls, state: ServerState) -> Mailboxes:
-        """As a workload wants them."""
+        """Return the mailboxes of a workload's server state."""
         accounts = {name.encode(): state.password.encode() for name in state.names}
         return cls(accounts, (state.content, *state.messages))
 
     def to_bytes(self) -> bytes:
-        """As a file, in JSON: each byte a character of its own number."""
+        """Return the mailboxes as a JSON file, with each byte as the character of that number."""
         accounts = {name.decode("latin-1"): password.decode("latin-1") for name, password in self.accounts.items()}
         return json.dumps([accounts, [message.decode("latin-1") for message in self.messages]]).encode("ascii")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Mailboxes:
-        """The inverse of `to_bytes`."""
+        """Return the mailboxes that `to_bytes` has written."""
         accounts, messages = json.loads(data)
         held = {name.encode("latin-1"): password.encode("latin-1") for name, password in accounts.items()}
         return cls(held, [message.encode("latin-1") for message in messages])
@@ -100,7 +100,7 @@ class Session(asyncio.Protocol):
         self._said: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greets."""
+        """Send the greeting."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for mypy: TCP's is one
         self.transport = transport
         self._loop = asyncio.get_running_loop()
@@ -110,12 +110,12 @@ class Session(asyncio.Protocol):
         self._send()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forgets it."""
+        """Cancel the time-out."""
         del exc
         self._timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Answers all commands that are whole, with one segment where one holds it."""
+        """Answer all complete commands, in one segment if they fit."""
         self._heard += data
         while not self._leaves and self._go_on():
             pass
@@ -124,7 +124,7 @@ class Session(asyncio.Protocol):
         self._send()
 
     def _go_on(self) -> bool:
-        """Takes a literal or a line; whether there was a whole one."""
+        """Process a literal or a line; return whether there was a complete one."""
         if self._literal:
             if len(self._heard) < self._literal:
                 return False
@@ -218,7 +218,7 @@ class Session(asyncio.Protocol):
 
     def select(self, mailbox: bytes) -> bytes:
         self.examine(mailbox)
-        return b"OK [READ-WRITE] SELECT completed"  # some clients take nothing less
+        return b"OK [READ-WRITE] SELECT completed"  # some clients accept nothing less
 
     def examine(self, mailbox: bytes) -> bytes:
         self._selected = False
@@ -236,7 +236,7 @@ class Session(asyncio.Protocol):
         return b"OK CLOSE completed"
 
     def uid_fetch(self, numbers: bytes, *items: bytes) -> bytes:
-        return self.fetch(numbers, b"UID", *items)  # they are the same numbers here
+        return self.fetch(numbers, b"UID", *items)  # UIDs equal sequence numbers here
 
     def fetch(self, numbers: bytes, *items: bytes) -> bytes:
         asked = dict.fromkeys(item.upper() for each in items for item in _MACROS.get(each.upper(), each).split())
@@ -248,7 +248,7 @@ class Session(asyncio.Protocol):
                 self._say(b"* %d FETCH (%b)" % (number, fields))
         return b"OK FETCH completed"
 
-    # --- what it says -----------------------------------------------------------------------------------------------
+    # --- output -----------------------------------------------------------------------------------------------------
 
     def _say(self, line: bytes) -> None:
         self._said.append(line + b"\r\n")
@@ -258,7 +258,7 @@ class Session(asyncio.Protocol):
         self._leaves = True
 
     def _timed_out(self) -> None:
-        # Looked at here, as a timer for each command would cost more.
+        # Extended only here, as a new timer for each command would cost more.
         if (end_s := self._last_s + _TIMEOUT_S) > self._loop.time():
             self._timer = self._loop.call_at(end_s, self._timed_out)
             return
@@ -292,12 +292,12 @@ _IN_MAILBOX = {b"FETCH", b"UID FETCH", b"CHECK", b"CLOSE"}
 
 
 def _quoted(data: bytes) -> bytes:
-    """A literal as the quoted string that means the same."""
+    """Return a literal as the equivalent quoted string."""
     return b'"%b"' % data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
 
 
 def _words(arguments: bytes) -> list[bytes]:
-    """The arguments of a command, without quotes and parentheses."""
+    """Return the arguments of a command, without quotes and parentheses."""
     found = _WORD.findall(arguments)
     return [listed or atom or re.sub(rb"\\(.)", rb"\1", quoted) for quoted, listed, atom in found]
 
@@ -308,7 +308,7 @@ def _check_name(mailbox: bytes) -> None:
 
 
 def _holds(numbers: bytes, number: int, most: int) -> bool:
-    """Whether a set such as `1,3:*` has that number."""
+    """Return whether a sequence set such as `1,3:*` contains that number."""
     for part in numbers.split(b","):
         ends = [most if end == b"*" else int(end) for end in part.split(b":")]
         if min(ends) <= number <= max(ends):
@@ -317,7 +317,7 @@ def _holds(numbers: bytes, number: int, most: int) -> bool:
 
 
 def _item(asked: bytes, number: int, message: bytes) -> bytes:
-    """One item of a FETCH; ValueError for what is not known here."""
+    """Return one item of a FETCH; raise ValueError if the item is not supported."""
     plain = {
         b"FLAGS": b"(\\Seen)",
         b"UID": b"%d" % number,
@@ -350,7 +350,7 @@ async def _serve(addresses: Sequence[str], port: int, mailboxes: Mailboxes) -> N
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
+    """Serve until SIGTERM; the only argument is the configuration from `Imapd.argv`, as JSON."""
     config = json.loads(argv[0])
     asyncio.run(
         _serve(config["addresses"], config["port"], Mailboxes.from_bytes(Path(config["accounts"]).read_bytes()))

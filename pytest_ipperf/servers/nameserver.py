@@ -1,7 +1,7 @@
-"""A name server: A and AAAA of one zone over UDP (RFC 1035, RFC 3596), so fast that it is never what is measured.
+"""Name server: A and AAAA of one zone over UDP (RFC 1035, RFC 3596), fast enough never to be what is measured.
 
-Of the family by which it is asked it gives only the address at which it is asked, of names that have this one.
-Authoritative, TTL 0, no EDNS: an OPT record and its padding are ignored (RFC 6891, section 7).
+If a name has the address at which the server was asked, the answer has no other address of that family. Authoritative,
+TTL 0, no EDNS: an OPT record and its padding are ignored (RFC 6891, section 7).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _OPCODE, _RECURSION_DESIRED = 0x78, 0x01
 _FORMERR, _NXDOMAIN, _NOTIMP = 1, 3, 4
 
 Answers = Mapping[bytes, tuple[int, bytes]]
-"""By question in wire format and lower case: how many records answer it, and the records."""
+"""Number of records and the records, by question in wire format and lower case."""
 
 
 class Nameserver(Server):
-    """One process and one thread; the zone travels on its command line."""
+    """Embedded name server of one process and one thread; the zone is on its command line."""
 
     name = "nameserver"
     protocol = "dns"
     embedded = True
     apt = ""
-    # The address of the root, which is in no zone of ours: NXDOMAIN with the AA flag.
+    # A query for the root's address, which is in no zone of ours: NXDOMAIN with the AA flag.
     probe = (struct.pack("!HHHHHHBHH", 0x4950, 0, 1, 0, 0, 0, 0, 1, 1), b"IP\x84\x03")
     datagram = True
 
@@ -60,7 +60,7 @@ class Nameserver(Server):
 
 
 def answers(zone: Mapping[str, Sequence[str]]) -> Answers:
-    """All answers of a zone, made once; a name without addresses of a family has an answer of no records."""
+    """Return all answers of a zone, made once; a name without addresses of a family has an answer of no records."""
     made: dict[bytes, tuple[int, bytes]] = {}
     for name, addresses in zone.items():
         labels = [label.encode("ascii") for label in name.lower().rstrip(".").split(".")]
@@ -80,11 +80,11 @@ def answers(zone: Mapping[str, Sequence[str]]) -> Answers:
 
 
 def reply(query: bytes, known: Answers) -> bytes:
-    """The response to a query, of which the first bytes are enough; empty for what must not be answered."""
+    """Return the response to a query, of which the first bytes suffice; empty if it must not be answered."""
     end = query.find(b"\0", _HEADER_BYTES) + 5
     question = query[_HEADER_BYTES:end]
     found = known.get(question.lower())
-    # The plain query for a known name, which is all that a measurement sends.
+    # Fast path: the plain query for a known name, which is all that a measurement sends.
     if found and query[2] & ~_RECURSION_DESIRED == 0 and query[4:6] == b"\0\1":
         flags = 0x84 | query[2]
         return struct.pack("!2sBBHHHH", query[:2], flags, 0, 1, found[0], 0, 0) + question + found[1]
@@ -92,7 +92,7 @@ def reply(query: bytes, known: Answers) -> bytes:
 
 
 def _unusual(query: bytes, known: Answers) -> bytes:
-    if len(query) < _HEADER_BYTES or query[2] & 0x80:  # no message, or a response: two servers would talk for ever
+    if len(query) < _HEADER_BYTES or query[2] & 0x80:  # no message, or a response: two servers could loop
         return b""
     kept = query[2] & (_OPCODE | _RECURSION_DESIRED)
     if query[2] & _OPCODE:
@@ -106,7 +106,7 @@ def _unusual(query: bytes, known: Answers) -> bytes:
 
 
 def _question(query: bytes) -> bytes:
-    """The only question, walked label by label; empty when it is malformed or not the only one."""
+    """Return the only question, walked label by label; empty if it is malformed or not the only one."""
     at = _HEADER_BYTES
     with contextlib.suppress(IndexError):
         while query[at]:
@@ -138,7 +138,7 @@ def _serve(socks: Sequence[tuple[socket.socket, Answers]]) -> None:
     while True:
         for number, _ in waiting.poll():
             sock, known = by_number[number]
-            # Nothing to read, or no way back to the one who asked: neither ends the service.
+            # Nothing to read, or no route back to the client: neither ends the service.
             with contextlib.suppress(OSError):
                 for _ in itertools.repeat(None, _TURN):
                     query, peer = sock.recvfrom(_READ_BYTES, socket.MSG_DONTWAIT)
@@ -148,7 +148,7 @@ def _serve(socks: Sequence[tuple[socket.socket, Answers]]) -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
+    """Serve until SIGTERM; the only argument is the configuration from `Nameserver.argv`, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     config = json.loads(argv[0])
     port, zone = config["port"], config["zone"]

@@ -1,4 +1,4 @@
-"""Postfix: takes every message with `250 2.0.0 Ok: queued as`, and holds it in its queue on disk.
+"""Postfix: accepts every message with `250 2.0.0 Ok: queued as`, and holds it in its queue on disk.
 
 Held messages are counted and compared after a run, and removed. Nothing is delivered while others are still measured.
 Never an open relay: it listens on the site's addresses alone, and the only way out of its queue is `discard`.
@@ -20,11 +20,11 @@ _QUEUES = ("incoming", "active", "deferred", "defer", "bounce", "corrupt", "flus
 _HOLD = "queue/hold"
 # The envelope, which comes first in a queue file, has about 600 bytes; a sender's address may have 256 (RFC 5321).
 _ENVELOPE_BYTES = 4096
-# Room for connections that have ended at the client but not yet here.
+# Room for connections that have ended only at the client.
 _SPARE = 50
 
-# The compatibility level is the highest that all versions from 3.4 on can read. Processes are kept once they run: a new
-# one takes 10 ms and more to start, one after the other, and would hit a random connection in a hundred. Headers are
+# The compatibility level is the highest that all versions from 3.4 on can read. Processes are kept once they run: new
+# ones start one after the other, 10 ms and more each, and would delay a random connection in a hundred. Headers are
 # left as they were sent, so that a message can be compared.
 _MAIN = """\
 compatibility_level = 2
@@ -89,7 +89,7 @@ postlog   unix-dgram n - n - 1 postlogd
 
 
 class Postfix(Server):
-    """Its configuration and queue folders are laid out ready, which spares it two seconds of checks at the start."""
+    """Postfix with prepared configuration and queue folders, which saves two seconds of checks at the start."""
 
     name = "postfix"
     protocol = "smtp"
@@ -140,7 +140,7 @@ class Postfix(Server):
     def message(self, path: Path) -> bytes:
         lines = []
         for kind, value in _records(path.read_bytes()):
-            if kind in {b"N", b"L"}:  # a line with its end, and the first part of one that is long
+            if kind in {b"N", b"L"}:  # a complete line, or the first part of a long one
                 lines.append(value + b"\n" * (kind == b"N"))
         return b"".join(lines)
 
@@ -157,7 +157,7 @@ _LENGTH_BITS = 28  # a length is a signed integer of 32 bits
 
 
 def _records(queue_file: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Split a queue file into records: a type of one byte, a length in groups of seven bits, lowest first, a value.
+    """Yield the records of a queue file: a one-byte type, a length in groups of seven bits, lowest first, and a value.
 
     The last one may be cut off. Source: Postfix, `src/global/rec_type.h` and `record.c`.
     """

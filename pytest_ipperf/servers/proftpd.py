@@ -1,4 +1,4 @@
-"""ProFTPD: a process for each connection, virtual users who may read the same files and nothing else."""
+"""ProFTPD: a process for each connection; virtual users may read the same files and nothing else."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FILE = "/file.bin"
 _SALT = "ipperf"
 _USERS = ("nobody", "ftp", "www-data")
 _NOBODY = 65534
-# When a session ends while the first process waits for connections, that one sleeps twice for 0.2 s and takes none.
-# Only the first half shows, and a machine that is busy is late with all of it.
+# When a session ends while the first process waits for connections, that process sleeps twice for 0.2 s and accepts
+# none. Only the first sleep is visible, and on a busy machine both last longer.
 _PAUSE_S = 0.4
 _DIGITS = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Sessions that have ended at the client, or wait for the end of a run, are instances too.
 _SPARE = 600
-# No scoreboard and no controls: sessions would wait for each other's locks, and the master would be woken by a timer,
-# for a stall each time. Without a Directory of "/" an ordinary user's instance would show all that this user can read.
+# No scoreboard and no controls: sessions would wait for each other's locks, and a timer would wake the master, for a
+# stall each time. Without a Directory of "/" an ordinary user's instance would show all that this user can read.
 _CONFIGURATION = """\
 ServerName ipperf
 ServerType standalone
@@ -92,7 +92,7 @@ AllowAll
 
 
 class Proftpd(Server):
-    """Runs as root, whose sessions become `nobody` in the home as their root, and as any other user."""
+    """ProFTPD, as root with sessions of `nobody` in a chroot of the home, or as any other user."""
 
     name = "proftpd"
     protocol = "ftp"
@@ -162,7 +162,7 @@ def _configuration(site: Site) -> str:
 
 
 def _identity() -> tuple[int, int]:
-    """User and group of the sessions: those of the agent, unless it is root."""
+    """Return user and group of the sessions: those of the agent, unless it is root."""
     if not true_root():
         return os.geteuid() or _NOBODY, os.getegid() or _NOBODY
     for name in _USERS:
@@ -173,13 +173,13 @@ def _identity() -> tuple[int, int]:
 
 
 def _first(folder: str) -> str:
-    """The number of the instance's first process; empty where there is none."""
+    """Return the process id of the instance's first process; empty if there is none."""
     return next((each for each in os.listdir("/proc") if each.isdecimal() and _is_first(each, folder)), "")  # noqa: PTH208
 
 
 def _is_first(number: str, folder: str) -> bool:
-    """Sessions leave the folder soon, and are younger: their numbers come later."""
-    with suppress(OSError):  # it has gone, or is another user's
+    """Return whether this is the instance's first process; sessions soon leave the folder and are younger."""
+    with suppress(OSError):  # it has ended, or belongs to another user
         process = Path("/proc", number)
         at_home = str((process / "cwd").readlink()) == folder
         return at_home and (process / "comm").read_text(encoding="ascii") == "proftpd\n"
@@ -187,7 +187,7 @@ def _is_first(number: str, folder: str) -> bool:
 
 
 def _goings_on(first: str) -> str:
-    """Sessions that have not ended, ended ones that nobody has heard of included, and the first half of the pause."""
+    """Describe what still goes on: sessions not ended or not yet reaped, or the first half of the pause."""
     try:
         sessions = len(Path(f"/proc/{first}/task/{first}/children").read_text(encoding="ascii").split())
     except OSError:  # nothing runs
@@ -198,7 +198,7 @@ def _goings_on(first: str) -> str:
 
 
 def _pauses(number: str) -> bool:
-    """Whether it waits for nothing but time, which is when it wants to hear of no ended session (proc(5), `SigBlk`)."""
+    """Return whether the process is in its pause: only then does it block SIGCHLD (proc(5), `SigBlk`)."""
     try:
         status = Path(f"/proc/{number}/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -207,9 +207,9 @@ def _pauses(number: str) -> bool:
 
 
 def md5_crypt(password: str, salt: str) -> str:
-    """The password as `crypt` of libraries for C writes it with MD5: the cheapest for a server that all of them read.
+    """Return the password hashed by `crypt` with MD5: the cheapest hash that all C libraries can check.
 
-    It protects nothing that a longer one would: the password is random, and so is the file's mode. Python has no
+    A stronger one would protect nothing: the password is random, and only the file's owner may read it. Python has no
     `crypt` from 3.13 on.
     """
     key, salted = password.encode(), salt.encode()

@@ -19,14 +19,14 @@ from pytest_ipperf.servers.base import Entry, Server, Site, tree
 _FILE = "/file.bin"
 _BACKLOG = 4096
 _TIMEOUT_S = 600
-# So many ports of the range are tried for a data connection.
+# Ports of the range that are tried for a data connection.
 _TRIES = 32
-# Without a descriptor left, so long until the next look.
+# Seconds to wait when no descriptor is left.
 _FULL_S = 0.1
 
 
 class Pyftpdlib(Server):
-    """One process and one thread."""
+    """Embedded FTP server of one process and one thread."""
 
     name = "pyftpdlib"
     protocol = "ftp"
@@ -42,7 +42,7 @@ class Pyftpdlib(Server):
         return version("pyftpdlib")
 
     def entries(self, site: Site) -> Sequence[Entry]:
-        # Everyone may read the command line, so the password stands elsewhere.
+        # Everyone may read the command line, so the password is in a file.
         accounts = json.dumps({"users": site.state.names, "password": site.state.password})
         files = tree("files", {_FILE: site.state.content, **site.state.pages})
         return (*files, Entry("accounts", accounts.encode(), 0o600))
@@ -53,7 +53,7 @@ class Pyftpdlib(Server):
 
 
 class _Ports:
-    """Some ports of a range, others each time: a list of all of them would be made for every data connection."""
+    """A few random ports of a range; pyftpdlib would copy the whole range for every data connection."""
 
     def __init__(self, low: int, high: int) -> None:
         self._all = range(low, high + 1)
@@ -70,7 +70,7 @@ def _handler(config: dict[str, Any]) -> Any:
 
     authorizer = DummyAuthorizer()
     for user in accounts["users"]:
-        authorizer.add_user(user, accounts["password"], str(Path("files").resolve()), perm="elr")  # nothing that writes
+        authorizer.add_user(user, accounts["password"], str(Path("files").resolve()), perm="elr")  # read only
 
     settings = {
         "authorizer": authorizer,
@@ -92,7 +92,7 @@ def _listener() -> Any:
             except OSError as error:
                 if error.errno != errno.EMFILE:
                     raise
-                # It would listen no more, ever. Those who come wait in the kernel.
+                # It would never listen again. New connections wait in the kernel meanwhile.
                 self.del_channel()
                 self.call_later(_FULL_S, self.add_channel)
 
@@ -100,12 +100,12 @@ def _listener() -> Any:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serves until SIGTERM; the only argument is the configuration of `argv` above, as JSON."""
+    """Serve until SIGTERM; the only argument is the configuration from `Pyftpdlib.argv`, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     from pyftpdlib.ioloop import IOLoop  # noqa: PLC0415
 
     logger = logging.getLogger("pyftpdlib")
-    logger.addHandler(logging.StreamHandler())  # without one it would have its own, and say a line for each session
+    logger.addHandler(logging.StreamHandler())  # otherwise pyftpdlib adds a handler that logs every session
     logger.setLevel(logging.ERROR)
     config = json.loads(argv[0])
     loop, handler, listener = IOLoop(), _handler(config), _listener()
