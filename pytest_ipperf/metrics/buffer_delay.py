@@ -14,6 +14,7 @@ measure = Measure(
     metric=Metric(
         name="buffer_delay",
         title="TCP buffer delay",
+        label="buffer delay",
         unit="1",
         direction="lower_is_better",
         scale="difference",

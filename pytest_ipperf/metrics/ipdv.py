@@ -14,6 +14,7 @@ measure = Measure(
     metric=Metric(
         name="ipdv",
         title="delay variation of consecutive datagrams (IPDV)",
+        label="IPDV",
         unit="s",
         direction="lower_is_better",
         scale="ratio",

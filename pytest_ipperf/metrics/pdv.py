@@ -14,6 +14,7 @@ measure = Measure(
     metric=Metric(
         name="pdv",
         title="delay variation above the fastest datagram (PDV)",
+        label="PDV",
         unit="s",
         direction="lower_is_better",
         scale="ratio",

@@ -20,6 +20,7 @@ measure = Measure(
     metric=Metric(
         name="rtt",
         title="round-trip time",
+        label="RTT",
         unit="s",
         direction="lower_is_better",
         scale="ratio",

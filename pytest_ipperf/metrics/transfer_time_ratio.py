@@ -23,6 +23,7 @@ measure = Measure(
     metric=Metric(
         name="transfer_time_ratio",
         title="TCP transfer time ratio",
+        label="transfer time ratio",
         unit="1",
         direction="lower_is_better",
         scale="ratio",

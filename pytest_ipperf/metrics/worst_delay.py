@@ -23,6 +23,7 @@ measure = Measure(
     metric=Metric(
         name="worst_delay",
         title="one-way delay, 99.9th percentile",
+        label="99.9th percentile",
         unit="s",
         direction="lower_is_better",
         scale="ratio",

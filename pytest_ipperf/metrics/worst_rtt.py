@@ -22,6 +22,7 @@ measure = Measure(
     metric=Metric(
         name="worst_rtt",
         title="round-trip time, 99.9th percentile",
+        label="99.9th percentile",
         unit="s",
         direction="lower_is_better",
         scale="ratio",

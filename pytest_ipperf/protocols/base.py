@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
+from pytest_ipperf.core.portable.figure_row import FigureRow
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 
@@ -228,6 +229,10 @@ class Protocol(ABC):
     """Fewest packets of a completed transaction, there and back; with TCP SYN, ACK and data, and SYN and data."""
     columns: tuple[str, ...]
     """Columns of its samples, in base units."""
+    samples_title: str = "response times"
+    """Name of the times among its samples, in titles of figures."""
+    payload_title: str = "payload"
+    """Name of the payload, in headings of tables."""
 
     @abstractmethod
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
@@ -242,6 +247,15 @@ class Flow(Protocol):
     """Name of the engine, a file of `agent/flows/engines/`."""
     deadline_s: float = 10.0
     """Seconds after which a reply counts as lost and a silent path is given up."""
+    rows: tuple[str | FigureRow, ...] = ()
+    """Rows below an arm's value in its tables, metrics by name; empty: all of its metrics."""
+    about_rows: str = ""
+    """Sentences on the rows that no metric defines."""
+
+    def caution(self, run_s: float) -> str:
+        """Return a sentence about what runs of `run_s` seconds are too short for; empty without any."""
+        del run_s
+        return ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +281,8 @@ class Application(Protocol):
     """Largest number of sockets that one transaction has open at once."""
     hands_over: bool = False
     """True if each connection leaves a message at the server, which keeps it to be counted and compared."""
+    resolves: bool = False
+    """True if its servers answer the look-ups of the other protocols."""
     null: str = "null"
     """Server against which the baseline cost is measured."""
 

@@ -65,6 +65,7 @@ class Dns(Application):
     ends_with: str = "A or AAAA"
     typical_s: float = 0.00006
     datagram: bool = True
+    resolves: bool = True
     least_packets: tuple[int, int] = (1, 1)
     null: str = "nameserver"
 

@@ -35,6 +35,8 @@ class Rtt(Flow):
     columns: tuple[str, ...] = ("at_s", "rtt_s")
     connections: tuple[int, ...] = (1,)
     payload: tuple[str, ...] = ("64",)
+    payload_title: str = "payload of a probe"
+    samples_title: str = "round-trip times"
     datagram: bool = True
     least_packets: tuple[int, int] = (1, 1)
     deadline_s: float = 1.0

@@ -11,11 +11,33 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
+from pytest_ipperf.core.portable.figure_row import FigureRow, count, figure_row, kibibytes, processor_time
+from pytest_ipperf.core.portable.scaling import four_digits, rate_of, time_pair
+from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.protocols.base import Flow
 
 _MOST_STREAMS = 256
 _MOST_WRITE_BYTES = 2**26
 _MOST_WINDOW_BYTES = 2**30
+_RFC6349_S = 30.0
+"""Over which RFC 6349, section 4.1.1, wants its figures measured."""
+_ROWS: tuple[str | FigureRow, ...] = (
+    figure_row(
+        "goodput, of at most",
+        "throughput ideal_bit_s",
+        lambda figures: rate_of(figures["throughput"], figures["ideal_bit_s"], four_digits),
+    ),
+    "transfer_time_ratio",
+    "tcp_efficiency",
+    "buffer_delay",
+    count("retransmits", "retransmits"),
+    figure_row(
+        "RTT, mean / base", "rtt_s base_rtt_s", lambda figures: time_pair(figures["rtt_s"], figures["base_rtt_s"])
+    ),
+    kibibytes("congestion window", "cwnd_bytes"),
+    kibibytes("buffers, send / receive", "send_buffer_bytes", "receive_buffer_bytes"),
+    processor_time("payload_bytes", lambda figures: figures["payload_bytes"], lambda figures: figures["payload_bytes"]),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +55,12 @@ class Tcp(Flow):
     columns: tuple[str, ...] = ("stream", "at_s", "received_bytes")
     connections: tuple[int, ...] = (1,)
     payload: tuple[str, ...] = ("128k",)
+    payload_title: str = "size of a write"
+    rows: tuple[str | FigureRow, ...] = _ROWS
+    about_rows: str = (
+        "Retransmits, RTT, congestion window: the sender's TCP_INFO; base RTT: the smallest known, the handshake "
+        "included. Buffers: as the kernel gave them. CPU: both ends' time on processors for 1e9 bytes received."
+    )
     factors: tuple[Factor, ...] = (
         Factor(
             name="window",
@@ -71,6 +99,12 @@ class Tcp(Flow):
         window = factors.get("window", 0)
         if isinstance(window, int) and window > _MOST_WINDOW_BYTES:
             raise UsageError(f"window {window} is more than TCP can have; {_MOST_WINDOW_BYTES} is the most (RFC 7323)")
+
+    def caution(self, run_s: float) -> str:
+        if run_s >= _RFC6349_S:
+            return ""
+        lasted, wanted = seconds_text(run_s), seconds_text(_RFC6349_S)
+        return f"Transfer time ratio, TCP efficiency and buffer delay: of {lasted}, shorter than RFC 6349's {wanted}."
 
 
 protocol = Tcp()

@@ -23,7 +23,7 @@ class Metric:
     `scale` says how arms are compared: by their ratio, or by their difference where a ratio is undefined at zero.
     `location` is how the blocks of an epoch are summarised (the median for times, the mean for throughput).
     `formula` is what a run's value is, in words and signs. `resolution` is in `unit`; a spread of exactly zero below it
-    is a broken clock, not a result.
+    is a broken clock, not a result. `label` is the short name of a row below another metric's; empty: the title.
     `source` names the RFC or the study that defines the quantity.
     `words` are what a worse and a better arm are called: SPEED says that it is slower; others, such as AMOUNT, that it
     has more of what the title names. `margin` is what is asked where nobody says a margin.
@@ -40,3 +40,4 @@ class Metric:
     source: str
     words: tuple[str, str] = SPEED
     margin: str = "10%"
+    label: str = ""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.inventory.model import Host
+from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers import SERVERS
 
-NAMING = "dns"
-"""The protocol of name servers."""
 _RESOLVER = "nameserver"
+
+
+@cache
+def naming_protocol() -> str:
+    """Return the protocol by which names are resolved."""
+    return next(name for name in applications() if application(name).resolves)
 
 
 def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host: Host) -> str:
@@ -54,9 +59,9 @@ def choose_resolver(wanted: str, unusable: Mapping[str, str], host: Host) -> str
 
     `real` means the real one where there is one, as it is not what is measured; one that is named has to run.
     """
-    if any(SERVERS[each].protocol == NAMING for each in wanted.split(",") if each in SERVERS):
-        return choose_server(NAMING, wanted, unusable, host)
+    if any(SERVERS[each].protocol == naming_protocol() for each in wanted.split(",") if each in SERVERS):
+        return choose_server(naming_protocol(), wanted, unusable, host)
     if "real" in wanted.split(","):
         with contextlib.suppress(LabError):
-            return choose_server(NAMING, wanted, unusable, host)
+            return choose_server(naming_protocol(), wanted, unusable, host)
     return _RESOLVER

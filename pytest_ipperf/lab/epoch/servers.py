@@ -13,7 +13,7 @@ from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy.install import install_packages
 from pytest_ipperf.lab.epoch.account_check import AT_ONCE
 from pytest_ipperf.lab.epoch.provisioning import PROVISION_S, Provisioning, provision_arguments
-from pytest_ipperf.lab.epoch.server_choice import NAMING, choose_resolver, choose_server
+from pytest_ipperf.lab.epoch.server_choice import choose_resolver, choose_server, naming_protocol
 from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
 from pytest_ipperf.servers import SERVERS
@@ -46,12 +46,12 @@ class EpochServers:
         """Starts the server of the workload's protocol, as `choose_server` has it, and the name server."""
         unusable: dict[str, str] = self._server.call("unusable")
         if flow(workload.protocol):  # which needs no server but the agent; paths are proven by way of the name server
-            naming = dataclasses.replace(workload, protocol=NAMING, payload_bytes=_LOOK_UP_BYTES)
+            naming = dataclasses.replace(workload, protocol=naming_protocol(), payload_bytes=_LOOK_UP_BYTES)
             resolver = self._service(choose_resolver(wanted, unusable, self._server.host), naming)
             return dataclasses.replace(resolver, name=_AGENT, version="", embedded=False, port=0)
         name = self._chosen(workload.protocol, wanted, unusable)
         # The name server is the server itself, if it is one.
-        naming_too = SERVERS[name].protocol == NAMING
+        naming_too = SERVERS[name].protocol == naming_protocol()
         resolver = self._service(name if naming_too else choose_resolver(wanted, unusable, self._server.host), workload)
         if naming_too:
             return resolver

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.flow.quantity import Unit, unit_of
+from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, STYLES, settings
 from pytest_ipperf.report.tables.cell_results import margin_change
 

@@ -11,7 +11,6 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Protocol
 
-_PAYLOADS = {"tcp": "size of a write", "udp": "payload of a datagram", "rtt": "payload of a probe"}
 Point = Mapping[str, Value]
 """Where a cell lies: its value in each dimension by name."""
 
@@ -42,7 +41,7 @@ def dimensions(protocol: Protocol) -> tuple[Dimension, ...]:
     """Those of a protocol; the first ones are the likelier columns of a table."""
     payload = Dimension(
         name="payload",
-        title=_PAYLOADS.get(protocol.name, "payload"),
+        title=protocol.payload_title,
         text=_bytes,
         held=lambda value: f"payload {_bytes(value)}",
         unit="bytes",

@@ -10,15 +10,14 @@ from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.protocols.base import Flow
 from pytest_ipperf.report.flow.engine_notes import engine_notes
 from pytest_ipperf.report.flow.limited_by import limit_notes
 from pytest_ipperf.report.tables.network_notes import bucket_notes, machine_notes, missed_notes
 from pytest_ipperf.report.tables.verdict_rows import counted_text, is_uneven, verdict_notes
 
 _WIDTH = 120
-_RFC6349_S = 30.0
-"""Over which RFC 6349, section 4.1.1, wants its figures measured."""
 
 
 def notes(records: Sequence[Record]) -> list[str]:
@@ -33,8 +32,8 @@ def notes(records: Sequence[Record]) -> list[str]:
     return [
         *(line for name in defined for line in definition(METRICS[name].metric)),
         "",
-        *(line for group in designs.values() for line in (*_method(group), *_rfc6349(group))),
-        *_wrapped(_ENGINES[protocol] for protocol in protocols if protocol in _ENGINES),
+        *(line for group in designs.values() for line in (*_method(group), *_cautions(group))),
+        *_wrapped(each.about_rows for each in _flows(records) if each.about_rows),
         *_wrapped([*_bounds(records), *bucket_notes(records), *machine_notes(records), *missed_notes(records)]),
         *_wrapped(limit_notes(records)),
         *_wrapped(engine_notes(records)),
@@ -73,12 +72,12 @@ def _run_text(record: Record) -> str:
     return f"; a run is {seconds_text(record.run_s)} of traffic{warmup}"
 
 
-def _rfc6349(records: Sequence[Record]) -> list[str]:
-    run_s = records[0].run_s
-    if run_s >= _RFC6349_S or all(record.protocol != "tcp" for record in records):
-        return []
-    lasted, wanted = seconds_text(run_s), seconds_text(_RFC6349_S)
-    return [f"Transfer time ratio, TCP efficiency and buffer delay: of {lasted}, shorter than RFC 6349's {wanted}."]
+def _cautions(records: Sequence[Record]) -> list[str]:
+    return [said for each in _flows(records) if (said := each.caution(records[0].run_s))]
+
+
+def _flows(records: Iterable[Record]) -> list[Flow]:
+    return [each for name in dict.fromkeys(record.protocol for record in records) if (each := flow(name))]
 
 
 def _bounds(records: Iterable[Record]) -> list[str]:
@@ -94,12 +93,3 @@ def _wrapped(texts: Iterable[str]) -> list[str]:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-_ENGINES = {
-    "tcp": "Retransmits, RTT, congestion window: the sender's TCP_INFO; base RTT: the smallest known, the handshake "
-    "included. Buffers: as the kernel gave them. CPU: both ends' time on processors for 1e9 bytes received.",
-    "udp": "Sent: what the sender reached, of what was asked. Pacing error: how far gaps between datagrams were from "
-    "even ones, by the sender's own stamps. CPU: for 1e9 bytes of payload, by either end.",
-}
-"""By protocol what the rows are that no metric defines."""

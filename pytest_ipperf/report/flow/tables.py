@@ -9,6 +9,7 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import RFC8219
 from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.core.stats.percentile import repetition_summary
 from pytest_ipperf.metrics import METRICS
@@ -17,7 +18,7 @@ from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.flow.engine_rows import engine_rows
 from pytest_ipperf.report.flow.limited_by import limit_text
 from pytest_ipperf.report.flow.notes import notes
-from pytest_ipperf.report.flow.quantity import Unit, unit_of
+from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.tables import layout
 from pytest_ipperf.report.tables.arm_rows import arm_rank

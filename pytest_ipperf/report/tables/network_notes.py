@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.measurement.link_rate import TOLERANCE, LinkRate
+from pytest_ipperf.core.portable.scaling import rate_of
 from pytest_ipperf.core.portable.units import milliseconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.inventory.model import Links
@@ -99,9 +100,3 @@ def _goodput(rate: LinkRate) -> str:
 
 def _missed(rate: LinkRate) -> str:
     return rate_of(rate.path_bit_s or 0.0, rate.rate_bit_s)
-
-
-def rate_of(part_bit_s: float, whole_bit_s: float, text: Callable[[float], str] = "{:.3g}".format) -> str:
-    """Both in the unit of the whole, where `text` writes them: `33.1 of 91.5 Mbit/s`."""
-    size, unit = next((pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if whole_bit_s >= pair[0]), (1.0, ""))
-    return f"{text(part_bit_s / size)} of {text(whole_bit_s / size)} {unit}bit/s"

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.measurement.link_rate import LinkRate
+from pytest_ipperf.core.portable.scaling import number, time_pair
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.flow.quantity import number, time_pair, unit_of
+from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.sweeps import covering_sweeps, sweeps_along
 from pytest_ipperf.report.flow.tables import tables
 from pytest_ipperf.report.table_files import write_tables

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.scaling import Unit, number, time_unit
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.flow.quantity import Unit, number, unit_of
 from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.sweep_plot import FONT_PT, grid, plain_log
 from pytest_ipperf.report.page.words import level_text
@@ -67,8 +66,8 @@ def spread_figure(
     found = {arm: each for arm, each in found.items() if each.attempted}
     if not any(each.seconds for each in found.values()):
         return None
-    what = "round-trip times" if record.protocol == "rtt" else "response times"
-    unit = unit_of(METRICS["rtt"].metric, [each.within(_DRAWN[1]) for each in found.values() if each.seconds])
+    what = PROTOCOLS[record.protocol].samples_title
+    unit = time_unit(max(each.within(_DRAWN[1]) for each in found.values() if each.seconds))
     level = level_text(record, among)
     failed = any(len(each.seconds) < each.attempted for each in found.values())
     ends = " A curve that ends below 100 % is of an arm with failures, which never came to an end." if failed else ""

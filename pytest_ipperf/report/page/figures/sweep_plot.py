@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.flow.quantity import Unit
 from pytest_ipperf.report.flow.sweeps import Sweep
 from pytest_ipperf.report.page.figures.curves import Curve, Scale, change_of, scale_of, values_of
 from pytest_ipperf.report.page.words import short_title

@@ -8,12 +8,13 @@ from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm, client_text
 from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.report.flow.dimensions import Dimension
-from pytest_ipperf.report.flow.quantity import Unit, unit_of
+from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.flow.tables import in_order, latest
 from pytest_ipperf.report.page.figures.curves import Curve, CurvePoint, Scale, curves_of, scale_of, values_of

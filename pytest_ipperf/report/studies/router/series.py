@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.record import ArmSummary
 from pytest_ipperf.core.stats.interval import Interval, t_interval
-from pytest_ipperf.report.flow.quantity import Unit, unit_of
+from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.sweeps import Sweep, sweeps_along
 from pytest_ipperf.report.flow.tables import references
 from pytest_ipperf.report.studies.router.experiments import EXPERIMENTS, PLOTS, Experiment, StudyFigure

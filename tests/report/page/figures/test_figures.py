@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_interval, t_quantile
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.flow.quantity import Unit
 from pytest_ipperf.report.page.figures.curves import curves_of
 from pytest_ipperf.report.page.figures.spread import Sorted, spread_figure
 from pytest_ipperf.report.page.figures.sweep_plot import _beside, _changes, margins_differ
