@@ -1,6 +1,6 @@
 """The bottom layer: values and arithmetic.
 
-Rule 1: no I/O, no clock, no randomness of its own; time and seeds are arguments.
-Rule 2: base units inside (s, bit/s, bytes), the unit in the name; scaling only where text is made.
-Rule 3: `portable/` travels to hosts, and needs the standard library alone.
+Rule 1: no I/O, no clock, no hidden randomness; times and seeds are arguments.
+Rule 2: base units inside (s, bit/s, bytes), with the unit in the name; values are scaled only for display.
+Rule 3: `portable/` travels to hosts and needs only the standard library.
 """

@@ -1,4 +1,4 @@
-"""Find the known word that a mistyped one is closest to."""
+"""Find the known word closest to a mistyped one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _LONGEST = 64
 
 
 def closest_match(name: str, there: Iterable[str]) -> str:
-    """Return the known word that is closest to a mistyped one, by difflib's ratio; empty where none is close.
+    """Return the known word closest to `name` by difflib's ratio; empty if none is close.
 
-    A text that is much longer than a name is no mistyped one.
+    A text much longer than any name is not treated as a typing error.
     """
     if len(name) > _LONGEST:
         return ""
@@ -19,6 +19,6 @@ def closest_match(name: str, there: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, there: Iterable[str]) -> str:
-    """Return the end of a sentence about a word that does not exist: `; did you mean 'smtp'?`, or nothing."""
+    """Return the end of an error message, such as `; did you mean 'smtp'?`; empty if no known word is close."""
     found = closest_match(name, there)
     return f"; did you mean {found!r}?" if found else ""

@@ -1,6 +1,6 @@
-"""Strip what a terminal would obey from texts that hosts send.
+"""Replace control characters in texts from hosts, which a terminal would obey.
 
-Their words are of whoever spoke to them: names of processes and files of all users there, banners, logs of servers.
+Process and file names, banners and server logs can hold text chosen by other users of a host.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from typing import Any
 
 
 def printable(text: str) -> str:
-    """The same where all of it can be shown, with lines and tabs."""
+    """Return `text` with unprintable characters replaced by `?`; newlines and tabs are kept."""
     return (
         text if text.isprintable() else "".join(each if each.isprintable() or each in "\n\t" else "?" for each in text)
     )
 
 
 def printable_values(reply: Any) -> Any:
-    """Return a reply with all of its texts printable; numbers and bytes are unchanged."""
+    """Return `reply` with all of its texts made printable; numbers and bytes are unchanged."""
     if isinstance(reply, str):
         return printable(reply)
     if isinstance(reply, dict):

@@ -1,6 +1,6 @@
 """A margin: how much worse than the reference is acceptable.
 
-Apart from the judgement, as it is read at every collection and must not cost the import of scipy.
+Separate from the judgement because margins are read at every collection, which must not import scipy.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _FORMS = "right is 10% or 10%,0.5ms"
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """How much worse is acceptable: a fraction of the reference (0.1 is 10 %), and never less than `at_least`.
+    """Acceptable worsening: a fraction of the reference (0.1 is 10 %), and never less than `at_least`.
 
-    `at_least` is in `unit`: a time, or a share where it is in percentage points. With `headers` the fraction is that of
-    what the reference would reach under the other arm's headers.
+    `at_least` is in `unit`: a time ("s"), or a share ("1") if it was given in percentage points. With `headers`, the
+    fraction is taken of the value that the reference would reach with the other arm's headers.
     """
 
     relative: float
@@ -38,7 +38,7 @@ class Margin:
                 raise UsageError(f"{name} {value!r} is not a number of zero or more")
 
     def __str__(self) -> str:
-        """The inverse of `parse`: `10%,0.5ms`."""
+        """Return the text that `parse` reads: `10%,0.5ms`."""
         if self._points_alone:
             return _floor_text(self, "")
         share = f"{_digits(100 * self.relative)}%{_HEADERS if self.headers else ''}"
@@ -54,12 +54,12 @@ class Margin:
 
     @property
     def _points_alone(self) -> bool:
-        """Whether it is percentage points and nothing else: `1pp`."""
+        """Return whether the margin is percentage points and nothing else: `1pp`."""
         return bool(self.at_least) and not self.relative and self.unit == "1"
 
     @classmethod
     def parse(cls, text: str, *, at_least: str | None = None) -> Margin:
-        """`10%`, `10%,0.5ms`, `1pp`, `10%,0.5pp` or `5%+headers`; the floor may be given apart, `at_least="0.5ms"`."""
+        """Parse `10%`, `10%,0.5ms`, `1pp`, `10%,0.5pp` or `5%+headers`; `at_least` is a floor given separately."""
         share, *floors = (part.strip() for part in text.split(","))
         if at_least is not None:
             floors.append(at_least)
@@ -74,9 +74,10 @@ class Margin:
         return cls(relative, _rounded(floor), "1" if points and floor else "s", headers=share.endswith(_HEADERS))
 
     def check(self, metric: Metric) -> None:
-        """UsageError where that makes no sense for a metric: a floor in time for a share, headers for what is no rate.
+        """Raise UsageError if the margin does not suit `metric`.
 
-        Nor does a fraction at which a rate would have to vanish.
+        A floor in time does not suit a share, header compensation suits only rates, and a fraction of 1 or more would
+        let a rate vanish.
         """
         right = f"right is a margin such as {metric.margin}"
         fits = metric.scale == "difference" if self.unit == "1" else metric.unit == "s"
@@ -91,10 +92,11 @@ class Margin:
             check_rate(self.relative)
 
     def effective(self, reference_value: float, scale: Scale = "ratio", *, header_cost: float = 0.0) -> float:
-        """What counts at this reference (in the metric's unit), the larger of the two parts.
+        """Return the margin that applies at `reference_value` (in the metric's unit): the larger of its two parts.
 
-        A fraction of the reference; on the scale of differences a difference of shares, 0 where the reference is 0 and
-        there is no floor. `header_cost` is the share that headers alone cost the other arm.
+        The result is a fraction of the reference. On the scale of differences it is a difference of shares, which is 0
+        if the reference is 0 and there is no floor. `header_cost` is the share of the rate that headers alone cost the
+        other arm. Raises InvalidError if a ratio has no positive finite reference.
         """
         relative = self.relative + header_cost * (1 - self.relative) if self.headers else self.relative
         if scale == "difference" and 0 <= reference_value < math.inf:
@@ -105,7 +107,7 @@ class Margin:
 
 
 def check_rate(fraction: float) -> None:
-    """UsageError where a rate would have to vanish: a fraction of 1 or more."""
+    """Raise UsageError for a fraction of 1 or more, at which a rate would vanish."""
     if fraction >= 1:
         raise UsageError(f"margin {100 * fraction:g} % would let a rate vanish; below 100 % is right for a rate")
 
@@ -118,10 +120,10 @@ def _floor_text(margin: Margin, gap: str) -> str:
 
 
 def _digits(number: float) -> str:
-    """All digits that a person wrote, without an exponent."""
+    """Format `number` with all of its digits and without an exponent."""
     return format(Decimal(f"{number:.15g}"), "f")
 
 
 def _rounded(number: float) -> float:
-    """What the division by a unit has added beyond 15 digits is no part of a margin: `0.02ms` is `20us`."""
+    """Round to 15 digits, which removes the error of dividing by a unit: `0.02ms` equals `20us`."""
     return float(f"{number:.15g}")

@@ -10,7 +10,7 @@ Location = Literal["mean", "median"]
 Scale = Literal["ratio", "difference"]
 
 UNITS_OF_CHANGE: dict[Scale, str] = {"ratio": "%", "difference": "pp"}
-"""In what people read a change; `pp` are percentage points."""
+"""Units in which changes are shown, by scale; `pp` are percentage points."""
 
 SPEED = ("slower", "faster")
 AMOUNT = ("more", "less")
@@ -20,13 +20,14 @@ AMOUNT = ("more", "less")
 class Metric:
     """A quantity that a run yields.
 
-    `scale` says how arms are compared: by their ratio, or by their difference where a ratio is undefined at zero.
-    `location` is how the blocks of an epoch are summarised (the median for times, the mean for throughput).
-    `formula` is what a run's value is, in words and signs. `resolution` is in `unit`; a spread of exactly zero below it
-    is a broken clock, not a result. `label` is the short name of a row below another metric's; empty: the title.
+    `scale` says how arms are compared: by their ratio, or by their difference if a ratio would be undefined at zero.
+    `location` says how the blocks of an epoch are summarised (the median for times, the mean for throughput).
+    `formula` defines the value of a run in words and symbols. `resolution` is in `unit`; a spread of exactly zero
+    indicates a broken clock unless the resolution is 0. `label` is the short name of a row below another metric's;
+    empty for the title.
     `source` names the RFC or the study that defines the quantity.
-    `words` are what a worse and a better arm are called: SPEED says that it is slower; others, such as AMOUNT, that it
-    has more of what the title names. `margin` is what is asked where nobody says a margin.
+    `words` describe a worse and a better arm: with SPEED the arm is "slower", with others, such as AMOUNT, it has
+    "more" of the quantity in `title`. `margin` is the default margin.
     """
 
     name: str

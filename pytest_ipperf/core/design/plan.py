@@ -1,7 +1,7 @@
-"""A plan: which arm is measured when, decided by the seed before anything runs.
+"""A plan: the order in which arms are measured, fixed by the seed before anything runs.
 
-Arms stand in random order inside every block. Measuring all of one arm first and all of the other afterwards would
-turn any drift of the testbed into a difference of the arms (docs/statistics.md has the figures).
+Arms stand in random order in every block. Measuring all of one arm first and all of the other afterwards would turn any
+drift of the testbed into a difference between the arms (docs/statistics.md has the figures).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytest_ipperf.core.design.design import Design
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One life of the testbed's state: a warm-up of every arm, then the blocks."""
+    """One epoch between rebuilds of the testbed: a warm-up of every arm, then the blocks."""
 
     number: int
     warmups: tuple[Arm, ...]
@@ -25,9 +25,9 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole order of one workload, `epochs` of all its `looks`.
+    """The complete order of one workload: the `epochs` of all its `looks`.
 
-    An arm that is decided at a look is left out of the later epochs; the others keep their order.
+    An arm decided at a look is left out of later epochs; the others keep their order.
     """
 
     workload: Workload
@@ -37,32 +37,32 @@ class Plan:
     looks: int = 1
 
     def look(self, number: int) -> tuple[Epoch, ...]:
-        """The epochs that are measured for a look; looks count from 0."""
+        """Return the epochs measured for one look; looks count from 0."""
         each = len(self.epochs) // self.looks
         return self.epochs[number * each : (number + 1) * each]
 
     def epochs_by(self, looks: int) -> int:
-        """How many epochs there are when so many looks have been taken."""
+        """Return the number of epochs measured once `looks` looks have been taken."""
         return looks * len(self.epochs) // self.looks
 
     @property
     def runs(self) -> int:
-        """Runs in all at most, warm-ups included."""
+        """Maximum number of runs, including warm-ups."""
         return self.runs_of(self.epochs, self.arms)
 
     @property
     def first_runs(self) -> int:
-        """Runs up to the first look."""
+        """Number of runs up to the first look."""
         return self.runs_of(self.look(0), self.arms)
 
     @staticmethod
     def runs_of(epochs: Sequence[Epoch], arms: Collection[Arm]) -> int:
-        """Runs of these epochs when only these arms are measured."""
+        """Return the number of runs in `epochs` if only `arms` are measured."""
         return sum(arm in arms for epoch in epochs for block in (epoch.warmups, *epoch.blocks) for arm in block)
 
 
 def plan_for(workload: Workload, arms: Sequence[Arm], design: Design, seed: int) -> Plan:
-    """The order that `seed` gives this workload; the same arguments give the same plan on every machine."""
+    """Return the order that `seed` gives this workload; equal arguments give equal plans on every machine."""
     rng = random.Random(f"{seed}/{workload}")  # noqa: S311 - an experiment's order, not a secret
     arms = sorted(arms)
 

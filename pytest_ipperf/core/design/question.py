@@ -1,4 +1,4 @@
-"""A question: what is asked of an arm, that one of its metrics is no worse than the reference by more than a margin."""
+"""A question: whether an arm is worse than the reference by no more than a margin, by one metric."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_ipperf.core.design.margin import Margin
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`metric` is its name."""
+    """A metric's name and the margin asked of it."""
 
     metric: str
     margin: Margin

@@ -1,4 +1,4 @@
-"""Change points in the history of a cell: where its level has changed. For information; nothing is decided by it."""
+"""Change points in the history of a cell: where its level changed. They are for information and decide nothing."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from itertools import accumulate
 from operator import mul
 
 LEAST_NIGHTS = 5
-"""On each side of a change: fewer tell no level from a few odd nights."""
+"""Minimum number of nights on each side of a change; fewer cannot tell a level from a few odd nights."""
 
 
 def change_points(values: Sequence[float], *, p: float = 0.001, seed: int = 0) -> tuple[int, ...]:
-    """The indices at which a new level begins; each is the first night of it.
+    """Return the indices of the first night of each new level.
 
-    Binary segmentation: the split with the largest two-sample t statistic is a change point when, in that order, it is
-    larger than in all of 1/p - 1 random orders of the same nights; then both sides are searched likewise. Nights that
-    depend on the night before make more points than p says. `values` are finite; `seed` gives the random orders.
+    Binary segmentation: the split with the largest two-sample t statistic is a change point if the statistic exceeds
+    those of 1/p - 1 random orders of the same nights; both sides are then searched likewise. Nights that depend on the
+    previous night give more false points than `p`. `values` must be finite; `seed` determines the random orders.
     Source: A. J. Scott and M. Knott, "A cluster analysis method for grouping means in the analysis of variance", 1974,
     with the permutation test of D. S. Matteson and N. A. James, "A nonparametric approach for multiple change point
     analysis of multivariate data", 2014.
@@ -35,7 +35,7 @@ def _found(values: list[float], start: int, rng: random.Random, orders: int) -> 
     weights = _weights(len(values))
     splits = _splits(centred, weights)
     largest = max(splits)
-    # One random order as good as the true one refutes it, so that most searches end after a few.
+    # One random order as good as the true one refutes the split, so most searches end after a few orders.
     shuffled = (sorted(centred, key=lambda _: rng.random()) for _ in range(orders))
     if largest <= 0 or any(max(_splits(each, weights)) >= largest for each in shuffled):
         return
@@ -46,11 +46,11 @@ def _found(values: list[float], start: int, rng: random.Random, orders: int) -> 
 
 
 def _weights(nights: int) -> list[float]:
-    """1/before + 1/after of each split."""
+    """Return 1/before + 1/after for each split."""
     return [1 / before + 1 / (nights - before) for before in range(LEAST_NIGHTS, nights - LEAST_NIGHTS + 1)]
 
 
 def _splits(centred: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """What each split explains of the sum of squares, which rises with |t|: the whole sum is that of every order."""
+    """Return the sum of squares that each split explains; it rises with |t|, as every order has the same total."""
     before = list(accumulate(centred))[LEAST_NIGHTS - 1 : len(centred) - LEAST_NIGHTS]
     return list(map(mul, map(mul, before, before), weights))

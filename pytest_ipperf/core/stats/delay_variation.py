@@ -1,7 +1,7 @@
 """Delay variation of a stream of datagrams: RFC 3550's jitter, RFC 3393's IPDV and RFC 5481's PDV.
 
-Columns are parallel, one item for each datagram in the order in which they arrived: its number in the stream, when it
-was sent and when it was received, in seconds. The two clocks may differ by any constant offset, which cancels.
+Columns are parallel, with one item for each datagram in order of arrival: its number in the stream, and when it was
+sent and received, in seconds. The two clocks may differ by a constant offset, which cancels.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from itertools import accumulate, pairwise
 from pytest_ipperf.core.stats.percentile import percentile
 
 _GAIN = 1 / 16
-"""RFC 3550's: reduces noise and keeps a reasonable rate of convergence."""
+"""Gain of RFC 3550, which reduces noise and keeps a reasonable rate of convergence."""
 
 
 def deviations(sent_s: Sequence[float], received_s: Sequence[float]) -> array[float]:
-    """RFC 3550's |D|: by how much each arrival's delay differs from that of the one before it, in seconds."""
+    """Return RFC 3550's |D|: the absolute difference between successive arrivals' delays, in seconds."""
     delays = [received - sent for sent, received in zip(sent_s, received_s, strict=True)]
     return array("d", [abs(now - before) for before, now in pairwise(delays)])
 
 
 def jitter_series(sent_s: Sequence[float], received_s: Sequence[float]) -> array[float]:
-    """RFC 3550's interarrival jitter after each arrival but the first: J += (|D| - J) / 16, from 0 on.
+    """Return RFC 3550's interarrival jitter after each arrival but the first: J += (|D| - J) / 16, starting from 0.
 
-    Every arrival counts, that of a second copy too. Source: RFC 3550, section 6.4.1 and appendix A.8.
+    Every arrival counts, including duplicates. Source: RFC 3550, section 6.4.1 and appendix A.8.
     """
     smoothed = accumulate(
         deviations(sent_s, received_s), lambda jitter, size: jitter + (size - jitter) * _GAIN, initial=0.0
@@ -36,16 +36,16 @@ def jitter_series(sent_s: Sequence[float], received_s: Sequence[float]) -> array
 
 
 def mean_jitter(sent_s: Sequence[float], received_s: Sequence[float]) -> float | None:
-    """RFC 3550's jitter, as the mean of all its readings; None with less than two arrivals.
+    """Return the mean of all readings of RFC 3550's jitter, in seconds; None for fewer than two arrivals.
 
-    A reading remembers about 16 packets, so that a single one is chance. As the first ones rise from 0, the mean of n
-    readings of an even variation is about 15/n of it too low: less than 2 % from 1000 on.
+    A reading remembers about 16 packets, so a single one depends on chance. As readings start from 0, the mean of n
+    readings of a constant variation is too low by about 15/n of it: less than 2 % from 1000 readings on.
     """
     return _mean(jitter_series(sent_s, received_s))
 
 
 def delays(sequence: Sequence[float], sent_s: Sequence[float], received_s: Sequence[float]) -> dict[float, float]:
-    """How long each number took, by number, in order of arrival; of several copies the first one counts.
+    """Return the delay of each datagram by its number, in order of arrival; the first of several copies counts.
 
     Source: RFC 7679, sections 3.4 and 3.5.
     """
@@ -56,25 +56,25 @@ def delays(sequence: Sequence[float], sent_s: Sequence[float], received_s: Seque
 
 
 def ipdv(delays_s: Mapping[float, float]) -> array[float]:
-    """RFC 3393's IPDV: each number's delay less that of the number before it, where both arrived; positive: slower.
+    """Return RFC 3393's IPDV: each delay minus that of the preceding number, if both arrived; positive is slower.
 
-    In order of the numbers, whole ones, whatever the order in which they arrived. Source: RFC 3393, section 2.4, with
-    consecutive packets selected (RFC 5481, section 4.1).
+    Differences are in order of the (whole) numbers, not of arrival. Source: RFC 3393, section 2.4, with consecutive
+    packets selected (RFC 5481, section 4.1).
     """
     pairs = pairwise(sorted(delays_s))
     return array("d", [delays_s[now] - delays_s[before] for before, now in pairs if now - before == 1])
 
 
 def mean_size(differences_s: Collection[float]) -> float | None:
-    """The mean of the differences' sizes, without their signs; None of none."""
+    """Return the mean absolute value of the differences; None if there are none."""
     return _mean([abs(each) for each in differences_s])
 
 
 def pdv(delays_s: Collection[float], share: float = 0.999) -> float | None:
-    """That percentile of the delays less the smallest one, in seconds; None with less than two, as one does not vary.
+    """Return the given percentile of the delays minus the smallest delay, in seconds; None for fewer than two delays.
 
-    With the 99.9th it is RFC 8219's (section 7.3.1), of less than 1000 delays the whole range. Source: RFC 5481,
-    section 4.2; what was lost has no delay and is left out there.
+    The 99.9th percentile is that of RFC 8219 (section 7.3.1); for fewer than 1000 delays it is the whole range. Lost
+    datagrams have no delay and are left out. Source: RFC 5481, section 4.2.
     """
     return percentile(delays_s, share) - min(delays_s) if len(delays_s) > 1 else None
 

@@ -1,6 +1,6 @@
 """Failures: connections that did not complete, counted in every figure and never dropped.
 
-Dropping them would reward the arm that loses its slowest connections.
+Dropping them would favour the arm that loses its slowest connections.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pytest_ipperf.core.stats.percentile import percentile
 
 
 def restricted_mean(times: Sequence[float], n_failed: int, deadline: float) -> float:
-    """The mean of min(T, deadline) in seconds: each failed connection counts as the deadline.
+    """Return the mean of min(T, deadline) in seconds; each failed connection counts as the deadline.
 
+    Raises InvalidError if a connection completed after the deadline.
     Source: P. Royston and M. K. B. Parmar, "Restricted mean survival time", 2013.
     """
     total = _check_times(times, n_failed)
@@ -26,9 +27,10 @@ def restricted_mean(times: Sequence[float], n_failed: int, deadline: float) -> f
 
 
 def quantile_with_failures(times: Sequence[float], n_failed: int, q: float) -> float:
-    """The time by which the share `q` of all connections had completed; infinite when it falls into the failures.
+    """Return the time by which the share `q` of all connections had completed; infinite if it falls among the failures.
 
-    The inverse of the empirical distribution, without interpolation: some connection had that very time.
+    This is the inverse of the empirical distribution without interpolation: the result is the time of a real
+    connection.
     """
     check_share("quantile", q)
     _check_times(times, n_failed)
@@ -36,7 +38,7 @@ def quantile_with_failures(times: Sequence[float], n_failed: int, q: float) -> f
 
 
 def wilson(failed: int, attempted: int, confidence: float = 0.95) -> Interval:
-    """The share failed / attempted (0..1) with its score interval.
+    """Return the share failed / attempted (0..1) with its score interval.
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
     """
@@ -47,7 +49,7 @@ def wilson(failed: int, attempted: int, confidence: float = 0.95) -> Interval:
     share, n = failed / attempted, attempted
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    # At no failures and at nothing but failures the bound is the share itself, which rounding may miss.
+    # With no failures, or only failures, the bound is the share itself, which rounding may miss.
     low, high = min(max(0.0, centre - half), share), max(min(1.0, centre + half), share)
     return Interval(estimate=share, low=low, high=high, confidence=confidence, df=math.inf)
 
@@ -55,9 +57,9 @@ def wilson(failed: int, attempted: int, confidence: float = 0.95) -> Interval:
 def newcombe(
     test_failed: int, test_attempted: int, reference_failed: int, reference_attempted: int, confidence: float = 0.95
 ) -> Interval:
-    """The difference of two shares, test - reference (-1..1), from their Wilson intervals; for display.
+    """Return the difference of two shares, test - reference (-1..1), from their Wilson intervals; for display only.
 
-    It takes connections as independent, which failures in bursts are not, so it never gates.
+    The method assumes independent connections. Failures come in bursts, so this interval never gates.
     Source: R. G. Newcombe, "Interval estimation for the difference between independent proportions", 1998, method 10.
     """
     test = wilson(test_failed, test_attempted, confidence)
@@ -69,7 +71,7 @@ def newcombe(
 
 
 def upper_bound_zero_failures(n: int, alpha: float = 0.05) -> float:
-    """What share of failures `n` connections without any still allow: 1 - alpha**(1/n), one-sided.
+    """Return the largest share of failures consistent with none in `n` connections: 1 - alpha**(1/n), one-sided.
 
     Source: C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits", 1934, at zero.
     """
@@ -80,7 +82,7 @@ def upper_bound_zero_failures(n: int, alpha: float = 0.05) -> float:
 
 
 def _check_times(times: Sequence[float], n_failed: int) -> int:
-    """The number of connections, once each has a sensible outcome."""
+    """Return the number of connections; raise InvalidError for negative counts or times that are not finite."""
     if n_failed < 0 or len(times) + n_failed == 0:
         raise InvalidError(f"{len(times)} completed and {n_failed} failed connections cannot be; there is at least one")
     if not all(0 <= time < math.inf for time in times):

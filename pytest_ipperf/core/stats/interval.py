@@ -1,8 +1,8 @@
 """Interval: an estimate with its uncertainty.
 
-Numbers come from Student's t over independent values; quantiles are scipy's, exact to double precision.
-`scipy.special` is used alone because `scipy.stats` takes a second to import, and only where a quantile is needed, as
-metrics know intervals and are read at every collection.
+Intervals use Student's t over independent values, with scipy's quantiles, exact to double precision. `scipy.stats`
+takes a second to import, so only `scipy.special` is used; it is imported only when a quantile is needed, because
+metrics, which are read at every collection, import this module.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pytest_ipperf.core.stats.variance import stdev
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A two-sided interval of `confidence` (0..1) around `estimate`; the unit is its owner's.
+    """A two-sided interval of `confidence` (0..1) around `estimate`, in the unit of its owner.
 
-    `df` are the degrees of freedom behind it; infinite where the normal distribution was used.
+    `df` are its degrees of freedom; infinite if the normal distribution was used.
     """
 
     estimate: float
@@ -35,11 +35,11 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether a difference is shown at this confidence."""
+        """Return whether the interval shows a difference at this confidence."""
         return self.low > 0 or self.high < 0
 
     def mapped(self, rising: Callable[[float], float]) -> Interval:
-        """The same interval on another scale; `rising` must be a rising function."""
+        """Return the interval on another scale; `rising` must be an increasing function."""
         return Interval(
             estimate=rising(self.estimate),
             low=rising(self.low),
@@ -50,14 +50,14 @@ class Interval:
 
 
 def t_quantile(p: float, df: float) -> float:
-    """The value below which Student's t with `df` degrees of freedom falls with probability `p`."""
+    """Return the `p` quantile of Student's t with `df` degrees of freedom."""
     from scipy.special import stdtrit  # noqa: PLC0415 - see the module
 
     return float(stdtrit(df, p))
 
 
 def t_probability(t: float, df: float) -> float:
-    """The probability that Student's t with `df` degrees of freedom is at most `t`."""
+    """Return the probability that Student's t with `df` degrees of freedom is at most `t`."""
     from scipy.special import stdtr  # noqa: PLC0415 - see the module
 
     return float(stdtr(df, t))
@@ -70,9 +70,9 @@ def check_share(name: str, value: float) -> None:
 
 
 def t_interval(values: Sequence[float], confidence: float) -> Interval:
-    """The mean of independent `values` with its t interval, `len(values) - 1` degrees of freedom.
+    """Return the mean of independent `values` with its t interval, with `len(values) - 1` degrees of freedom.
 
-    Unit: that of the values. Raises InvalidError for fewer than 2 values or one that is not finite.
+    Unit: that of the values. Raises InvalidError for fewer than 2 values or a value that is not finite.
     Source: W. S. Gosset, "The probable error of a mean", 1908.
     """
     check_share("confidence", confidence)

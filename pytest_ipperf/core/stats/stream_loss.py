@@ -1,4 +1,4 @@
-"""Loss, duplication and reordering of a stream, as shares of what was sent or arrived."""
+"""Loss, duplication and reordering of a stream, as shares of the datagrams sent or received."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pytest_ipperf.core.portable.errors import InvalidError
 
 
 def loss_share(unique: int, sent: int) -> float | None:
-    """The share (0..1) of what was sent that never arrived; None where nothing was sent.
+    """Return the share (0..1) of sent datagrams that never arrived; None if none was sent.
 
-    What was sent is the sender's own count: at the receiver nothing tells of the last ones (RFC 7680, section 4.1).
-    InvalidError where more arrived than was sent.
+    `sent` is the sender's own count, as a receiver cannot know of the last datagrams (RFC 7680, section 4.1). Raises
+    InvalidError if more arrived than were sent.
     """
     if not 0 <= unique <= sent:
         raise InvalidError(f"{unique} of {sent} datagrams cannot have arrived; there are between none and all")
@@ -17,10 +17,10 @@ def loss_share(unique: int, sent: int) -> float | None:
 
 
 def reordered_share(reordered: int, unique: int) -> float | None:
-    """RFC 4737's ratio (section 4.1) of what arrived reordered to all that arrived; None where nothing did."""
+    """Return RFC 4737's reordered ratio (section 4.1): reordered arrivals to all arrivals; None if nothing arrived."""
     return reordered / unique if unique else None
 
 
 def duplicated_share(duplicates: int, unique: int) -> float | None:
-    """RFC 5560's duplication fraction (section 5.1): copies beyond the first ones, for each that arrived once."""
+    """Return RFC 5560's duplication fraction (section 5.1): extra copies for each unique arrival; None without arrivals."""
     return duplicates / unique if unique else None

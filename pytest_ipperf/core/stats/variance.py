@@ -1,6 +1,6 @@
-"""Sample variance and standard deviation, in a tenth of the time that `statistics` takes for its exact fractions.
+"""Sample variance and standard deviation, ten times faster than the exact fractions of `statistics`.
 
-A page or a night has them of thousands of cells.
+A page or a night computes them for thousands of cells.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 
 def variance(values: Sequence[float]) -> float:
-    """Return the sample variance of at least 2 values, to rounding; 0 where all are equal, nan where one is not finite.
+    """Return the sample variance of at least 2 values; exactly 0 if all are equal, nan if one is not finite.
 
     Unit: that of the values, squared. Source: T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for computing the
     sample variance", 1983: two passes, the second corrected for the rounding of the mean.
     """
-    if not all(map(math.isfinite, values)):  # a spread that nobody knows is not a small one
+    if not all(map(math.isfinite, values)):  # an unknown spread must not look like a small one
         return math.nan
-    if min(values) == max(values):  # whose mean, rounded, may be another
+    if min(values) == max(values):  # their rounded mean may differ from them
         return 0.0
     mean, count = statistics.fmean(values), len(values)
     beyond = [value - mean for value in values]
@@ -27,5 +27,5 @@ def variance(values: Sequence[float]) -> float:
 
 
 def stdev(values: Sequence[float]) -> float:
-    """Return the sample standard deviation of at least 2 values. Unit: that of the values."""
+    """Return the sample standard deviation of at least 2 values, in their unit."""
     return math.sqrt(variance(values))
