@@ -1,4 +1,4 @@
-"""Advice: what would decide a cell that is undecided, computed from what was seen of it."""
+"""Advice: how much more measurement would decide an undecided cell, computed from its data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import seconds_text
 
 POWER = 0.8
-"""The share of sessions that the advised number of epochs decides, were the change and its spread what was seen.
+"""Share of sessions that the advised number of epochs decides if the true change and spread equal those observed.
 
 The sentences call it 8 of 10.
 """
@@ -23,10 +23,10 @@ _TOO_MANY = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """So many `epochs` in all would decide; None where not even a thousand would.
+    """Total number of epochs that would decide a cell; `epochs` is None if not even a thousand would.
 
-    They are epochs of `design`, or epochs like those that were measured where no design has as many. `seconds` is how
-    long they take, 0 where that is not known.
+    `design` is the design that has as many epochs; if None, they are epochs like those measured. `seconds` is their
+    duration, 0 if unknown.
     """
 
     epochs: int | None
@@ -52,18 +52,19 @@ class Advice:
 
 
 def advise(effect: Effect, allowed: float, alpha: float, *, epoch_s: float = 0.0) -> Advice:
-    """Return how many epochs in all would decide whether a slow-down exceeds `allowed`, and the design that has them.
+    """Return the total number of epochs that would decide whether a slow-down exceeds `allowed`, and a design for them.
 
-    `allowed` is on the scale of the change (see `slowdown_size`), `alpha` the one-sided level of a look, `epoch_s` what
-    an epoch took in seconds. Formula: the fewest epochs E whose one-sided t bound clears the margin with probability
-    POWER when the truth is the change that was seen: the non-centrality |change - allowed| * sqrt(E) / sd. Of designs
-    with several looks the last one counts. Source: J. Cohen, 1988, chapter 2, as for `minimum_detectable`.
+    `allowed` is on the scale of the change (see `slowdown_size`), `alpha` is the one-sided level of a look, and
+    `epoch_s` is the duration of an epoch in seconds. Formula: the fewest epochs E whose one-sided t bound clears the
+    margin with probability POWER if the truth is the observed change: the non-centrality is |change - allowed| *
+    sqrt(E) / sd. For designs with several looks, the last look is used. Source: J. Cohen, 1988, chapter 2, as for
+    `minimum_detectable`.
     """
     slowdown = effect.change.estimate if effect.metric.direction == "lower_is_better" else -effect.change.estimate
     distance = abs(slowdown - allowed)
     blocks = effect.n_blocks // effect.n_epochs
     for design in DESIGNS.values():
-        if not design.judges or design.name == RFC8219:  # which measures by its own rules, and takes hours
+        if not design.judges or design.name == RFC8219:  # RFC 8219 has its own rules and takes hours
             continue
         epochs = _fewest(_spread(effect, blocks, design.blocks), distance, design.alpha)
         if epochs is not None and (epochs := max(epochs, effect.n_epochs + 1)) <= design.most_epochs:
@@ -77,7 +78,7 @@ def advise(effect: Effect, allowed: float, alpha: float, *, epoch_s: float = 0.0
 
 
 def _spread(effect: Effect, blocks: int, others: int) -> float:
-    """Return the spread of epochs with another number of blocks; with one block nothing is known of its share."""
+    """Return the spread of epochs with another number of blocks; unchanged if the share of the blocks is unknown."""
     if effect.sd_block is None or others == blocks:
         return effect.sd_epoch
     location = effect.metric.location
@@ -89,7 +90,7 @@ def _fewest(sd_epoch: float, distance: float, alpha: float) -> int | None:
     if distance == 0:
         return None
     try:
-        # On the scale of changes already, where a difference is what it is.
+        # `distance` is already on the scale of changes, so it must not be converted to logs again.
         return epochs_needed(sd_epoch, distance, alpha=alpha, power=POWER, scale="difference")
     except UsageError:
         return None

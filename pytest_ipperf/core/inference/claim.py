@@ -1,6 +1,7 @@
 """A claim: `slowdown <= margin` as a question with three answers.
 
-It is true when shown, false when refuted, and raises when neither: `assert` cannot take silence for consent.
+It is true if shown and false if refuted, and raises otherwise, so that `assert` never takes missing evidence for
+agreement.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _RIGHT = "right is `measured.slowdown <= margin`, or a text such as '10%' in pla
 
 
 class InconclusiveError(UndecidedError):
-    """There is too little evidence to answer; carries the `judgement`."""
+    """Raised if there is too little evidence to answer; carries the `judgement`."""
 
     def __init__(self, judgement: Judgement) -> None:
         super().__init__(judgement)
@@ -29,12 +30,12 @@ class InconclusiveError(UndecidedError):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A question that was put to the data, and its judgement."""
+    """A question put to the data, and its judgement."""
 
     judgement: Judgement
 
     def __bool__(self) -> bool:
-        """True within the margin, False beyond; else raises InconclusiveError, InvalidError or UnjudgedError."""
+        """Return True within the margin, False beyond; else raise InconclusiveError, InvalidError or UnjudgedError."""
         if self.judgement.verdict is Verdict.UNJUDGED:
             raise UnjudgedError(self.judgement.sentence())
         if self.judgement.verdict is Verdict.INCONCLUSIVE:
@@ -51,10 +52,10 @@ class Claim:
 class Slowdown:
     """The slow-down of an arm, ready to be compared with a margin.
 
-    `effects` holds the effect at each look, empty when nothing could be compared; the first that decides a claim
-    answers it. `alpha` is the one-sided level of one of the design's `looks`, `stopped` says why not all of them were
-    taken. Designs that only show (`judges=False`) answer no claim. `doubts` says of verdicts why they would not be
-    believed here: then the claim has no answer. `epoch_s` is how long an epoch took, for the advice.
+    `effects` holds the effect at each look, empty if nothing could be compared; the first look that decides a claim
+    answers it. `alpha` is the one-sided level of each of the design's `looks`, and `stopped` says why some were not
+    taken. A design with `judges=False` answers no claim. `doubts` maps each verdict that would not be believed here to
+    the reason; such a claim has no answer. `epoch_s` is the duration of an epoch in seconds, for the advice.
     """
 
     effects: tuple[Effect, ...]
@@ -67,7 +68,7 @@ class Slowdown:
     epoch_s: float = 0.0
 
     def __le__(self, margin: Margin | str) -> Claim:
-        """The claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
+        """Return the claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
         asked = Margin.parse(margin) if isinstance(margin, str) else margin
         if not isinstance(asked, Margin):
             raise UsageError(f"a slow-down is compared with a margin such as '10%', not with {margin!r}")
@@ -103,7 +104,7 @@ class Slowdown:
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
-        """Raise UsageError: a slow-down alone is no question, and would be true whatever was measured."""
+        """Raise UsageError: a slow-down alone is no question, and would be true for any measurement."""
         raise UsageError(f"a slow-down alone asks nothing; {_RIGHT}")
 
     def _unmeasured(self, margin: Margin) -> Judgement:

@@ -1,7 +1,7 @@
 """An effect: how much one arm differs from another, measured in the same blocks.
 
-Inside it is a log ratio, so that swapping the arms only changes the sign and units cancel; people read percent. Shares
-that may be zero, such as losses, differ by a difference; of those people read percentage points.
+Effects are log ratios, so that swapping the arms only changes the sign and units cancel; they are shown in percent.
+Shares that may be zero, such as losses, are compared by their difference, shown in percentage points.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pytest_ipperf.core.stats.variance import stdev, variance
 
 
 def percent_of_log(log_ratio: float) -> float:
-    """A log ratio as a change in percent: ln 1.1 -> 10; infinite where a float ends."""
+    """Return a log ratio as a change in percent: ln 1.1 -> 10; infinite beyond the range of a float."""
     return 100 * math.expm1(log_ratio) if log_ratio < 700 else math.inf
 
 
 def percent_text(percent: float, *, sign: bool = True) -> str:
-    """A change for people, about two digits: `+3.1`, `-0.42`, `+153`."""
+    """Format a change with about two digits: `+3.1`, `-0.42`, `+153`."""
     size = abs(percent)
     if size < 0.0005:
         return "0"
@@ -39,11 +39,12 @@ def percent_text(percent: float, *, sign: bool = True) -> str:
 class Effect:
     """The change from arm `reference` to arm `test` of a metric: the mean over epochs of each epoch's change.
 
-    `change` is on the metric's scale, with E - 1 degrees of freedom: the log ratio test / reference, whose mean is a
-    geometric one, or the difference test - reference of shares (0..1). `n_blocks` are the blocks of all epochs,
-    `sd_epoch` is the spread of the epochs' changes, `sd_block` that of the blocks of one epoch (None when there is one
-    block). `test_value` and `reference_value` are each arm's mean of run values in the metric's unit; their ratio
-    differs from the effect where runs are skewed. `header_cost` is the share of goodput that headers alone cost `test`.
+    `change` is on the metric's scale, with E - 1 degrees of freedom: the log ratio test / reference, whose mean is
+    geometric, or the difference test - reference of shares (0..1). `n_blocks` is the number of blocks in all epochs.
+    `sd_epoch` is the standard deviation of the epochs' changes, `sd_block` that of the blocks within an epoch (None for
+    a single block). `test_value` and `reference_value` are each arm's mean of run values in the metric's unit; their
+    ratio differs from the effect if runs are skewed. `header_cost` is the share of goodput that headers alone cost
+    `test`.
     """
 
     metric: Metric
@@ -60,32 +61,32 @@ class Effect:
 
     @property
     def unit(self) -> str:
-        """Of what is shown: `%` of the reference, or `pp`, percentage points."""
+        """Unit of the displayed change: `%` of the reference, or `pp`, percentage points."""
         return UNITS_OF_CHANGE[self.metric.scale]
 
     @property
     def shown(self) -> Interval:
-        """The change as people read it, in `unit`."""
+        """The change for display, in `unit`."""
         return self.change.mapped(self.show)
 
     def show(self, change: float) -> float:
-        """A change on the metric's scale in `unit`."""
+        """Convert a change on the metric's scale to `unit`."""
         return percent_of_log(change) if self.metric.scale == "ratio" else 100 * change
 
     @property
     def standard_error(self) -> float:
-        """Of the change: sd_epoch / sqrt(E)."""
+        """Standard error of the change: sd_epoch / sqrt(E)."""
         return self.sd_epoch / math.sqrt(self.n_epochs)
 
     def one_sided(self, alpha: float) -> tuple[float, float]:
-        """The two one-sided bounds of the change; the truth is beyond each with probability `alpha`."""
+        """Return the two one-sided bounds of the change; the truth is beyond each with probability `alpha`."""
         if not 0 < alpha < 0.5:
             raise UsageError(f"alpha {alpha!r} is not between 0 and 0.5, such as 0.05")
         half = t_quantile(1 - alpha, self.change.df) * self.standard_error
         return self.change.estimate - half, self.change.estimate + half
 
     def finding(self) -> str:
-        """What was found, whatever the margin; `slower` and `more` are said only when the interval excludes 0."""
+        """Describe the effect without a margin; an arm is called worse or better only if the interval excludes 0."""
         shown, level = self.shown, f"{100 * self.change.confidence:.4g} % interval"
         quantity = "" if self.metric.words == SPEED else self.metric.title
         if not self.change.excludes_zero:
@@ -109,10 +110,10 @@ def compare(
     confidence: float = 0.95,
     header_cost: float = 0.0,
 ) -> Effect:
-    """The effect of `test` against `reference`: change per block, location per epoch, t over the epochs.
+    """Return the effect of `test` against `reference`: change per block, location per epoch, t over the epochs.
 
-    The change is the log ratio or the difference, as the metric has it. Other arms and warm-up runs are ignored; the
-    order of `runs` does not matter. Raises InvalidError when a block lacks an arm, epochs differ in blocks, there are
+    The change is the log ratio or the difference, by the metric's scale. Other arms and warm-up runs are ignored; the
+    order of `runs` does not matter. Raises InvalidError if a block lacks an arm, epochs differ in blocks, there are
     fewer than 2 epochs, or a value is not finite or, for a ratio, not positive.
     Source: T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", 2013: the epoch is the unit.
     """
@@ -140,10 +141,10 @@ def compare(
 def difference(
     runs: Sequence[Run], test: Arm, reference: Arm, value: Callable[[Run], float], *, confidence: float = 0.95
 ) -> Interval:
-    """The difference test - reference of a share (0..1, such as loss), in percentage points, t over the epochs.
+    """Return the difference test - reference of a share (0..1, such as loss), in percentage points.
 
-    The run is the unit, not the packet, as losses come in bursts. No loss anywhere gives 0 with zero width.
-    Raises InvalidError as `compare` does, but zero is a legal share.
+    The interval is a t interval over the epochs. The unit is the run, not the packet, as losses come in bursts. No loss
+    anywhere gives 0 with zero width. Raises InvalidError as `compare` does, but accepts a share of zero.
     """
     epochs = _paired(runs, test, reference, lambda run: _finite(run, value(run)))
     return t_interval([100 * statistics.fmean(a - b for a, b in blocks) for blocks in epochs], confidence)
@@ -180,7 +181,7 @@ def _difference(test: float, reference: float) -> float:
 def _paired(
     runs: Sequence[Run], test: Arm, reference: Arm, value: Callable[[Run], float]
 ) -> list[list[tuple[float, float]]]:
-    """(test, reference) of each block, shape (epochs, blocks), once everything is there exactly once."""
+    """Return (test, reference) of each block, shape (epochs, blocks); raise InvalidError for missing or repeated ones."""
     if test == reference:
         raise InvalidError(f"{test} cannot be compared with itself")
     found: dict[Arm, dict[tuple[int, int], float]] = {test: {}, reference: {}}
@@ -214,7 +215,7 @@ def _check_balance(test: Arm, reference: Arm, epochs: dict[int, dict[int, tuple[
 
 
 def _pooled(changes: Sequence[Sequence[float]]) -> float | None:
-    """The spread within an epoch; all epochs have as many blocks, so variances are averaged."""
+    """Return the standard deviation within an epoch; epochs have equal numbers of blocks, so variances are averaged."""
     if len(changes[0]) < 2:
         return None
     return math.sqrt(statistics.fmean(variance(blocks) for blocks in changes))

@@ -22,10 +22,10 @@ def effects_at(
     confidence: float = 0.95,
     header_cost: float = 0.0,
 ) -> tuple[Effect, ...]:
-    """The effect of `test` at each look, all data so far; `epochs` tells how many epochs there were then.
+    """Return the effect of `test` at each look, from all data so far; `epochs` holds the number of epochs at each look.
 
-    `header_cost` is the share of goodput that headers alone cost it. Later epochs, in which the arm may be missing, do
-    not count. Raises InvalidError as `compare` does.
+    `header_cost` is the share of goodput that headers alone cost `test`. Later epochs, in which the arm may be missing,
+    do not count. Raises InvalidError as `compare` does.
     """
     return tuple(
         compare(
@@ -43,7 +43,7 @@ def effects_at(
 def judgements(
     effects_of: Callable[[str], Sequence[Effect]], questions: Iterable[Question], *, alpha: float, looks: int
 ) -> dict[Question, Judgement]:
-    """What the looks so far answer to the questions about an arm; their effects are asked for by metric, each once."""
+    """Return the answers of the looks so far to the questions about an arm; `effects_of` is called once per metric."""
     found: dict[str, Sequence[Effect]] = {}
     answers = {}
     for question in questions:
@@ -54,5 +54,5 @@ def judgements(
 
 
 def is_undecided(answers: Mapping[Question, Judgement]) -> bool:
-    """Whether more epochs could still answer a question."""
+    """Return whether more epochs could still answer a question."""
     return any(answer.verdict is Verdict.INCONCLUSIVE for answer in answers.values())

@@ -17,19 +17,19 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.stats.interval import check_share, t_quantile
 
 MIN_EPOCHS = 5
-"""Fewer epochs never judge: at 3 the t quantile makes the test nearly powerless."""
+"""Fewest epochs that are judged; at 3 the t quantile makes the test nearly powerless."""
 
 _MOST_EPOCHS = 1_000_000
-# Variance of the median of n values of the standard normal distribution, n = 1, 2, ...; that of 3 is 1 - sqrt(3) / pi,
-# those of 4 and 5 are integrals over its density. More values come near pi / 2n, from below.
+# Variance of the median of n standard normal values, n = 1, 2, ...: 1 - sqrt(3) / pi for n = 3, integrals over the
+# density for n = 4 and 5. For more values it approaches pi / 2n from below.
 _MEDIAN_VARIANCE = (1.0, 0.5, 0.44867, 0.29820, 0.28683)
 
 
 def slowdown_size(fraction: float, direction: Direction, scale: Scale = "ratio") -> float:
-    """A slow-down as the (positive) size of its change on the scale where arms are compared.
+    """Return a slow-down as the (positive) size of its change on the scale on which arms are compared.
 
-    Of ratios that of their log, ln(1 + m) for times and -ln(1 - m) for rates; a difference is what it is.
-    Raises UsageError where a rate would have to vanish: a fraction of 1 or more.
+    For ratios this is the size of the log ratio: ln(1 + m) for times and -ln(1 - m) for rates; a difference is
+    unchanged. Raises UsageError for a fraction of 1 or more of a rate.
     """
     if scale == "difference":
         return fraction
@@ -40,7 +40,7 @@ def slowdown_size(fraction: float, direction: Direction, scale: Scale = "ratio")
 
 
 def slowdown_fraction(size: float, direction: Direction, scale: Scale = "ratio") -> float:
-    """The inverse of `slowdown_size`; infinite where a float ends."""
+    """Return the inverse of `slowdown_size`; infinite beyond the range of a float."""
     if scale == "difference":
         return size
     if direction == "higher_is_better":
@@ -57,12 +57,12 @@ def minimum_detectable(
     direction: Direction = "lower_is_better",
     scale: Scale = "ratio",
 ) -> float:
-    """The smallest slow-down beyond the margin that is found with probability `power`, as a fraction.
+    """Return the smallest slow-down beyond the margin that is found with probability `power`, as a fraction.
 
-    By symmetry also the smallest margin within which no true difference is shown with that probability.
-    `sd_epoch_effect` is the spread of the epochs' changes. Formula: delta * sd / sqrt(E) on the scale of changes (logs
-    of ratios, or differences), with delta the non-centrality at which t with E - 1 degrees of freedom passes
-    t(1 - alpha) with probability `power`.
+    By symmetry it is also the smallest margin that no true difference is shown to be within, with that probability.
+    `sd_epoch_effect` is the standard deviation of the epochs' changes. Formula: delta * sd / sqrt(E) on the scale of
+    changes (logs of ratios, or differences), with delta the non-centrality at which t with E - 1 degrees of freedom
+    passes t(1 - alpha) with probability `power`.
     Source: J. Cohen, "Statistical power analysis for the behavioral sciences", 1988, chapter 2.
     """
     check_share("alpha", alpha)
@@ -76,7 +76,7 @@ def minimum_detectable(
 
 
 def block_share(blocks: int, location: Location) -> float:
-    """What is left of the variance of a block in the mean or the median of an epoch's blocks: 1/n, or a little more."""
+    """Return the variance of an epoch's mean or median as a share of a block's variance: 1/n, or a little more."""
     if blocks < 1:
         raise UsageError(f"{blocks} blocks measure nothing; an epoch has at least 1")
     if location == "mean":
@@ -85,9 +85,9 @@ def block_share(blocks: int, location: Location) -> float:
 
 
 def epoch_spread(sd_block: float, sd_interaction: float, blocks: int, location: Location) -> float:
-    """The spread of the epochs' changes: sd_epoch**2 = share * sd_block**2 + sd_interaction**2.
+    """Return the standard deviation of the epochs' changes: sd_epoch**2 = share * sd_block**2 + sd_interaction**2.
 
-    `sd_block` is the spread of the change from block to block, `sd_interaction` by how much the change itself moves
+    `sd_block` is the standard deviation of the change from block to block, `sd_interaction` that of the change itself
     from epoch to epoch; the share is that of `block_share`.
     Source: the variance components of Kalibera and Jones, 2013.
     """
@@ -105,9 +105,9 @@ def detectable(
     direction: Direction = "lower_is_better",
     location: Location = "mean",
 ) -> float:
-    """`minimum_detectable` from the noise of a single run: `sd_run` is its coefficient of variation (0.03 is 3 %).
+    """Return `minimum_detectable` from the noise of one run: `sd_run` is its coefficient of variation (0.03 is 3 %).
 
-    A block's log ratio is made of two runs, so that its variance is twice theirs; the rest as for `epoch_spread`.
+    A block's log ratio is made of two runs, so its variance is twice theirs; the rest is as for `epoch_spread`.
     """
     sd_epoch = epoch_spread(math.sqrt(2) * sd_run, sd_interaction, blocks, location)
     return minimum_detectable(sd_epoch, epochs, alpha=alpha, power=power, direction=direction)
@@ -122,9 +122,9 @@ def epochs_needed(
     direction: Direction = "lower_is_better",
     scale: Scale = "ratio",
 ) -> int:
-    """The fewest epochs (never below MIN_EPOCHS) whose `minimum_detectable` is inside the margin.
+    """Return the fewest epochs (never below MIN_EPOCHS) whose `minimum_detectable` is inside the margin.
 
-    Raises UsageError where a million would not do, as for a margin of 0 %.
+    Raises UsageError if a million would not suffice, as for a margin of 0 %.
     """
 
     def enough(epochs: int) -> bool:

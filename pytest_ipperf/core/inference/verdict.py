@@ -1,6 +1,6 @@
 """Judge an effect against a margin, with the reason in one sentence.
 
-Three-valued by construction: what was not shown is said to be not shown, and is never taken for agreement.
+Verdicts are three-valued: a difference that was not shown is reported as not shown, never as agreement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pytest_ipperf.core.stats.interval import t_probability
 
 
 class Verdict(enum.Enum):
-    """The outcomes; the value is the wording of every report. Under a design that never judges all are unjudged."""
+    """The outcomes; each value is the wording in every report. A design that never judges gives UNJUDGED."""
 
     WITHIN = "within margin"
     EXCEEDS = "exceeds margin"
@@ -32,13 +32,14 @@ class Judgement:
     """A verdict with the question that was asked.
 
     `reasons` are for machines: `too_few_epochs`, `too_wide`, `straddles`, `zero_spread`, `never_judges`, `no_effect`,
-    `doubted`; then `doubt` says why what the data show is not believed.
-    `margin_fraction` is the margin that counted at this reference, on the scale of differences a difference of shares,
-    `p_exceeds` the one-sided p-value of the slow-down being at most that, `mde_fraction` what this design detects in 9
-    of 10 cases with the spread seen.
-    `design` is named when the design is the reason. Without an effect there is neither p-value nor `mde_fraction`.
-    `epoch_s` is how long an epoch took, in seconds, 0 where that is not known: for the advice of an undecided one.
-    `look` tells after which of the design's `looks` it was made, `stopped` why no other look was taken.
+    `doubted`; for the last, `doubt` says why the finding is not believed.
+    `margin_fraction` is the margin that applied at this reference, a difference of shares on the scale of differences.
+    `p_exceeds` is the one-sided p-value of the hypothesis that the slow-down is at most that margin. `mde_fraction` is
+    the slow-down that this design detects in 9 of 10 cases at the observed spread.
+    `design` is set if the design is the reason. Without an effect there is neither p-value nor `mde_fraction`.
+    `epoch_s` is the duration of an epoch in seconds, 0 if unknown; the advice for an undecided cell uses it.
+    `look` is the number of the look that gave the judgement, of the design's `looks`; `stopped` says why no later look
+    was taken.
     """
 
     verdict: Verdict
@@ -58,11 +59,11 @@ class Judgement:
 
     @property
     def decided(self) -> bool:
-        """Whether there is an answer."""
+        """Return whether the verdict is an answer."""
         return self.verdict in (Verdict.WITHIN, Verdict.EXCEEDS)
 
     def sentence(self) -> str:
-        """The judgement in one plain sentence."""
+        """Return the judgement in one plain sentence."""
         if self.verdict is Verdict.UNJUDGED:
             return self._unjudged()
         if self.effect is None or self.mde_fraction is None:
@@ -78,7 +79,7 @@ class Judgement:
         return f"{self.effect.finding()}; {self._why(self.effect)}{at}"
 
     def _unjudged(self) -> str:
-        """Without the change's interval: of so few epochs it would tell nothing."""
+        """Return the sentence without an interval, which would mean nothing for so few epochs."""
         if "never_judges" in self.reasons and self.design:
             return never_judges(self.design)
         epochs = self.effect.n_epochs if self.effect else 0
@@ -113,7 +114,7 @@ class Judgement:
         return self._more(effect)
 
     def _more(self, effect: Effect) -> str:
-        """Return what would decide it, from the change and the spread that were seen."""
+        """Return what would decide the question, from the observed change and spread."""
         allowed = slowdown_size(self.margin_fraction, effect.metric.direction, effect.metric.scale)
         return advise(effect, allowed, self.alpha, epoch_s=self.epoch_s).text()
 
@@ -124,7 +125,7 @@ class Judgement:
         return f"{100 * (1 - self.alpha):.4g} %"
 
     def _margin_text(self, effect: Effect) -> str:
-        """With what it comes to at this reference, where that is not what it says."""
+        """Return the margin, with its value at this reference if that differs from its text."""
         plain = self.margin.relative if effect.metric.scale == "ratio" else self.margin.at_least
         moved = self.margin_fraction > plain or (effect.metric.scale == "difference" and self.margin.relative > 0)
         here = f", here {percent_text(100 * self.margin_fraction, sign=False)} {effect.unit}" if moved else ""
@@ -132,11 +133,12 @@ class Judgement:
 
 
 def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: int = MIN_EPOCHS) -> Judgement:
-    """Within when the upper one-sided bound of the slow-down is inside the margin, exceeds when the lower is beyond.
+    """Judge an effect against a margin by the one-sided bounds of the slow-down.
 
-    Otherwise inconclusive; with fewer than `min_epochs` unjudged. Epochs that agree to the last bit make it invalid,
-    unless the metric is one of exact arithmetic (resolution 0), such as a share of what was counted. Raises UsageError
-    for a margin that a rate cannot have.
+    The verdict is within if the upper bound is inside the margin, exceeds if the lower bound is beyond it, else
+    inconclusive; with fewer than `min_epochs` it is unjudged. Epochs that agree to the last bit are invalid, unless the
+    metric is exact (resolution 0), such as a share of counted datagrams. Raises UsageError for a margin that a rate
+    cannot have.
     Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure", 1987.
     """
     direction, scale = effect.metric.direction, effect.metric.scale
@@ -158,11 +160,11 @@ def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: in
 
 
 def judge_looks(effects: Sequence[Effect], margin: Margin, *, alpha: float, looks: int) -> Judgement:
-    """The judgement of the first look that decides, else of the last; `effects` holds that of each look so far.
+    """Return the judgement of the first look that decides, else of the last; `effects` holds one effect for each look.
 
-    So a question that was answered keeps its answer, whatever is measured afterwards for another one. `alpha` is that
-    of one look; the design has `looks` of them. Source: S. J. Pocock, "Group sequential methods in the design and
-    analysis of clinical trials", 1977.
+    A question that was answered keeps its answer, even if more is measured for another question. `alpha` is the level
+    of one look; the design has `looks` of them. Raises ValueError if no look was taken. Source: S. J. Pocock, "Group
+    sequential methods in the design and analysis of clinical trials", 1977.
     """
     for look, effect in enumerate(effects, start=1):
         judgement = replace(judge(effect, margin, alpha=alpha), look=look, looks=looks)

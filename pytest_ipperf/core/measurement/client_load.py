@@ -1,4 +1,4 @@
-"""Client load: the client's own part in what it measured, to tell the server from the client."""
+"""Client load: the client's own part in its measurements, which tells the server from the client."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from pytest_ipperf.core.stats.percentile import percentile
 
 CLIENT_BOUND = 0.2
-"""More than this share of the response time as the client's own makes a cell client-bound."""
+"""Share of the response time above which a cell is client-bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFacts:
-    """What a client reported of itself after one run.
+    """Figures that a client reported about itself after one run.
 
-    `cpu_s` is its processor time, user and kernel, in the `wall_s` that its bursts took, for so many `connections`;
-    `wall_s` is None where they arrived at a rate, as it would hold the time in which none was there. `lag_s` is the
-    longest that its loop took to come round, `peak` how many connections were in their transactions at once (median of
-    the bursts). `tcp` holds the counters of trouble that moved, of the two hosts the larger count. `processors` is how
-    many its processes could use at once. `content_bytes` came, or were taken by the server, in the completed
-    connections of all clients; None where nobody counted them.
+    `cpu_s` is its processor time, user and kernel, during the `wall_s` that its bursts took, for `connections`
+    connections. `wall_s` is None if they arrived at a rate, as it would include idle time. `lag_s` is the longest turn
+    of its event loop, and `peak` the number of connections in a transaction at once (median of the bursts). `tcp` holds
+    the TCP counters of trouble that increased: for each, the larger count of the two hosts. `processors` is the number
+    of processors that its processes could use at once. `content_bytes` is the content received, or taken by the server,
+    in the completed connections of all clients; None if it was not counted.
     """
 
     cpu_s: float
@@ -38,16 +38,16 @@ class ClientFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLoad:
-    """The load of the client in the runs of one arm; what was not measured is None.
+    """The load of the client in the runs of one arm; figures that were not measured are None.
 
-    `share` is an upper bound of the part of the response time that is the client's own, the smaller of two measures:
-    `cpu_share`, its processor time in a second of its bursts, and the part that is `floor_s`, the response time against
-    the null server (which has the network in it). In open-loop bursts, which hold idle time too, `cpu_share` is the
-    processor time for a connection in its response time, which bounds nothing: there only the baseline cost does, and
-    `cpu_share` stands in for a baseline cost that was not found.
-    `late_s` is how late the client read the segments that ended the transactions, the 95th percentile of all
-    connections. `lag_s` and `peak` are medians of the runs, `tcp` the sums. `behind_s` is how much later than intended
-    connections were opened, the 99th percentile; 0 in closed-loop bursts.
+    `share` is an upper bound on the part of the response time spent in the client, the smaller of two measures:
+    `cpu_share`, its processor time in a second of its bursts, and `floor_s`, the response time against the null server
+    (network included), as a share of the response time. In open-loop bursts, which include idle time, `cpu_share` is
+    the processor time per connection as a share of its response time; it bounds nothing there, so it is used only if
+    the baseline cost is unknown.
+    `late_s` is how late the client read the segments that ended the transactions (95th percentile of all connections).
+    `lag_s` and `peak` are medians of the runs, `tcp` holds the sums. `behind_s` is the delay of connections after their
+    intended start (99th percentile); 0 in closed-loop bursts.
     """
 
     floor_s: float | None
@@ -60,12 +60,12 @@ class ClientLoad:
     behind_s: float = 0.0
 
     def behind_too_far(self, mean_s: float) -> bool:
-        """Whether the client could not keep up with the arrivals, so that a response time holds its own lateness."""
+        """Return whether the client fell so far behind the arrivals that response times include its own lateness."""
         return self.behind_s > CLIENT_BOUND * mean_s
 
     @property
     def client_bound(self) -> bool:
-        """Whether so much may be the client's own that the figure tells of the client as of the server."""
+        """Return whether the client's share is so large that the figure describes the client as much as the server."""
         return self.share > CLIENT_BOUND
 
 
@@ -79,7 +79,7 @@ def client_load(
 ) -> ClientLoad:
     """Summarise the client's load in the runs of an arm (at least one), whose completed connections took `mean_s`.
 
-    `late_s` and `behind_s` have one for each connection, `late_s` nan where the kernel did not tell.
+    `late_s` and `behind_s` hold one value for each connection; `late_s` is nan if the kernel gave no timestamp.
     """
     tcp: Counter[str] = Counter()
     for run in runs:

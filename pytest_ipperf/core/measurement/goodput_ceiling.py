@@ -1,9 +1,9 @@
-"""The ceiling: the goodput that a link's rate leaves at most, after all that lies around the payload on Ethernet.
+"""The ceiling: the highest goodput that a link's rate allows, after all overhead around the payload on Ethernet.
 
-goodput = rate x payload / (packet + 38), each in bytes of one packet. The 38 are what Ethernet adds to an IP packet
+goodput = rate x payload / (packet + 38), each in bytes of one packet. The 38 are Ethernet's overhead for an IP packet
 (IEEE 802.3, clauses 3 and 4.4.2; counted likewise by RFC 2544, section 20 and appendix B): preamble and start of frame
-8, header 14, check sequence 4, gap 12. Padding of packets under 46 bytes is left out, as shaped queues do not pad; what
-remains is a ceiling still.
+8, header 14, check sequence 4, gap 12. Padding of packets under 46 bytes is ignored, as shaped queues do not pad; the
+result is still an upper bound.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 FRAME_BYTES = 8 + 14 + 4 + 12
-"""Of Ethernet, for each packet, without VLAN tag."""
+"""Overhead of Ethernet for each packet, without VLAN tag."""
 _IP_BYTES = {4: 20, 6: 40}  # RFC 791, section 3.1; RFC 8200, section 3
 _UDP_BYTES, _TCP_BYTES, _STAMP_BYTES = 8, 20, 12  # RFC 768; RFC 9293, section 3.1; RFC 7323, section 3, padded
 _FRAGMENT_BYTES = 8  # RFC 8200, section 4.5; IPv4 has room for it in its header (RFC 791, section 3.2)
@@ -21,8 +21,9 @@ _FRAGMENT_BYTES = 8  # RFC 8200, section 4.5; IPv4 has room for it in its header
 class HeaderOverhead:
     """The headers around the payload of each packet on a path.
 
-    `overhead_bytes` is what the transport adds beside the IP header itself, `mtu` the link's, under the transport. With
-    `datagram` the payload is that of UDP, else of TCP, with the `stamps` option or without.
+    `overhead_bytes` is what the transport adds beside the IP header itself, `mtu` is the link's MTU, below the
+    transport. With `datagram` the payload is that of UDP, else of TCP; `stamps` says whether TCP has the timestamps
+    option.
     """
 
     ipver: int
@@ -33,19 +34,20 @@ class HeaderOverhead:
 
     @property
     def header_bytes(self) -> int:
-        """All headers of a packet, from the outermost IP header on."""
+        """Size of all headers of a packet, from the outermost IP header on."""
         tcp = _TCP_BYTES + (_STAMP_BYTES if self.stamps else 0)
         return self.overhead_bytes + _IP_BYTES[self.ipver] + (_UDP_BYTES if self.datagram else tcp)
 
     @property
     def max_payload_bytes(self) -> int:
-        """Return the largest payload of one packet."""
+        """Largest payload of one packet."""
         return self.mtu - self.header_bytes
 
     def payload_share(self, payload_bytes: int = 0) -> float:
-        """Of the rate, what is payload, with so much in each packet, or with as much as there is room for.
+        """Return the share of the rate that is payload, with `payload_bytes` in each packet (0: full packets).
 
-        Of datagrams, `payload_bytes` may be more than that: they travel in fragments.
+        Datagrams may be larger than a packet; they travel in fragments. Raises ValueError for a TCP payload that does
+        not fit.
         """
         held = payload_bytes or self.max_payload_bytes
         if self.datagram and held > self.max_payload_bytes:
@@ -55,7 +57,7 @@ class HeaderOverhead:
         return held / (held + self.header_bytes + FRAME_BYTES)
 
     def _fragmented_bytes(self, payload_bytes: int) -> int:
-        """What a datagram takes on the wire in fragments, each of which holds a multiple of 8 bytes but the last."""
+        """Return a fragmented datagram's bytes on the wire; each fragment but the last holds a multiple of 8 bytes."""
         around = self.overhead_bytes + _IP_BYTES[self.ipver] + (_FRAGMENT_BYTES if self.ipver == 6 else 0)
         held = payload_bytes + _UDP_BYTES
         fragments = -(-held // ((self.mtu - around) // 8 * 8))
@@ -68,7 +70,7 @@ def ceiling_bit_s(rate_bit_s: float, overhead: HeaderOverhead, payload_bytes: in
 
 
 def header_cost(test: HeaderOverhead, reference: HeaderOverhead, payload_bytes: int = 0) -> float:
-    """By how much, as a share, headers alone make the goodput of `test` less than that of `reference`, if they do."""
+    """Return the share by which headers alone lower the goodput of `test` below that of `reference`; at least 0."""
     return max(0.0, 1 - test.payload_share(payload_bytes) / reference.payload_share(payload_bytes))
 
 
@@ -81,10 +83,10 @@ def goodput_excess(
     bucket_bytes: float = 0.0,
     payload_bytes: int = 0,
 ) -> float:
-    """By how much, as a share, payload moved in a time exceeds what a rate allows; 0 where it does not.
+    """Return the share by which payload moved in a time exceeds what the rate allows; 0 if it does not.
 
-    A token bucket lets `bucket_bytes` of frames pass at once before it holds to its rate. The packets are full, or as
-    `HeaderOverhead.payload_share` has them with `payload_bytes`.
+    A token bucket lets `bucket_bytes` of frames pass at once before it holds to its rate. Packets are full, or as in
+    `HeaderOverhead.payload_share` with `payload_bytes`.
     """
     allowed_bytes = (rate_bit_s * time_s / 8 + bucket_bytes) * overhead.payload_share(payload_bytes)
     return max(0.0, moved_bytes / allowed_bytes - 1) if allowed_bytes else float(moved_bytes > 0)

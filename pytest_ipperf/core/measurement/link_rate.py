@@ -9,23 +9,23 @@ from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceili
 from pytest_ipperf.core.measurement.run import Run
 
 TOLERANCE = 0.01
-"""A path whose rate is further off than this share is not the path that was asked for."""
+"""Largest relative deviation from the requested rate; a path beyond it is a different path."""
 
 TrainRates = Mapping[str, float | None]
-"""The rate of a path in bit/s that trains of datagrams had, by the host that sent them; None where none came through.
+"""Rate of a path in bit/s measured by packet trains, by the sending host; None if no train arrived.
 
-Empty where none was sent.
+Empty if no train was sent.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRate:
-    """An arm on links of `rate_bit_s`.
+    """The rates of an arm on links of `rate_bit_s`.
 
     `ceiling_bit_s` is the highest goodput that they allow. `goodput_bit_s` is the content that the completed
-    connections moved in the time that the bursts took, warm-ups left out; None where connections arrived at a rate of
-    their own, or nobody counted what they moved. `path_bit_s` is the
-    slowest that trains were, of all epochs and both directions: 0 where none came through, None where none was sent.
+    connections moved in the duration of the bursts, without warm-ups; None if connections arrived at a rate of their
+    own, or their content was not counted. `path_bit_s` is the rate of the slowest packet train in all epochs and both
+    directions: 0 if one did not arrive, None if none was sent.
     """
 
     rate_bit_s: float
@@ -35,14 +35,14 @@ class LinkRate:
 
     @property
     def too_slow(self) -> bool:
-        """Whether the path was slower than asked for, so that its figures are those of another path."""
+        """Return whether the path was slower than requested, so that its figures describe a different path."""
         return self.path_bit_s is not None and below_rate(self.rate_bit_s, self.path_bit_s)
 
 
 def link_rate(
     rate_bit_s: float, overhead: HeaderOverhead, runs: Iterable[Run], trains: Iterable[TrainRates]
 ) -> LinkRate | None:
-    """Check an arm's runs and the trains of its epochs against the links' rate; None on links without one."""
+    """Check an arm's runs and the trains of its epochs against the links' rate; return None on links without a rate."""
     if not rate_bit_s:
         return None
     own = [run.client for run in runs if not run.warmup and run.client is not None]
@@ -59,10 +59,10 @@ def link_rate(
 
 
 def below_rate(rate_bit_s: float, seen_bit_s: float) -> bool:
-    """Whether a path misses its rate."""
+    """Return whether a path's rate is below `rate_bit_s` by more than the tolerance."""
     return seen_bit_s < (1 - TOLERANCE) * rate_bit_s
 
 
 def above_rate(rate_bit_s: float, seen_bit_s: float) -> bool:
-    """Whether a path exceeds its rate."""
+    """Return whether a path's rate is above `rate_bit_s` by more than the tolerance."""
     return seen_bit_s > (1 + TOLERANCE) * rate_bit_s

@@ -1,7 +1,7 @@
-"""Path verification: compare what a run and its route must look like with what was observed.
+"""Path verification: compare the expected path of a run and its routes with what was observed.
 
-Never report IPv6 that was IPv4, or native that was tunnelled. Each function returns the violations as sentences
-of the form "expected ..., seen ..."; no sentence means proven as far as the facts go.
+IPv6 that was IPv4, or native that was tunnelled, must never be reported. Each function returns the violations as
+sentences of the form "expected ..., seen ..."; an empty list means proven as far as the facts go.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _DONE = {"in": "received", "out": "sent"}
 class ExpectedPath:
     """The sockets and packets that an arm must have.
 
-    `exclusive` says that nothing but the measurement lives in the client's network namespace, so that packets of the
-    other IP version must be absent altogether. An empty `client` address leaves the choice to the client's host.
-    Each that completed has sent `least_packets` at least, there and back; some of these may be merged, or cut up.
+    `exclusive` says that the client's network namespace holds nothing but the measurement, so that packets of the other
+    IP version must be absent. An empty `client` address leaves the choice to the client's host. Each completed
+    connection sends at least `least_packets` (there, back); some of these may be merged or segmented.
 
-    The `carriers` are the hosts between which all packets travel as protocol 41, from the client to the
-    other; none of a native arm. By host: the tunnel `devices` that its routes use, of whatever transport; `transport`
-    is the arm's own, and `mtu` that of its tunnel, where it is known. A lab's ports have `rate_bit_s`. `outer_counted`:
-    whether the client's counter of IPv4 packets has those that its tunnel makes.
+    The `carriers` are the hosts between which all packets travel as protocol 41, from the client to the other; empty
+    for a native arm. `devices` holds, by host, the tunnel devices that its routes use, by transport. `transport` is the
+    arm's own, and `mtu` the MTU of its tunnel, 0 if unknown. `rate_bit_s` is the rate of a lab's ports. `outer_counted`
+    says whether the client's counter of IPv4 packets includes those that its tunnel makes.
     """
 
     ipver: int
@@ -51,8 +51,8 @@ def proof_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> lis
     """Return the violations of one run.
 
     `observed` holds `families` (of the sockets that completed), `peers` (address -> connections), `sources`,
-    `completed`, `packets` (sent by the client during the run, by IP version), `bare_ipv6` (of the client's port) and
-    `protocol41` (by host what was received, `in`, and sent, `out`; None where it cannot be counted).
+    `completed`, `packets` (sent by the client during the run, by IP version), `bare_ipv6` (counts at the client's port)
+    and `protocol41` (by host, packets received, `in`, and sent, `out`; None if they cannot be counted).
     """
     found = []
     family = "AF_INET6" if expected.ipver == 6 else "AF_INET"
@@ -86,15 +86,15 @@ def _packet_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> l
 def encapsulation_violations(
     expected: ExpectedPath, protocol41: Mapping[str, Mapping[str, int] | None], completed: int
 ) -> list[str]:
-    """Return the violations of a run of which so many completed, by its packets of protocol 41 alone."""
+    """Return the violations of a run with `completed` connections, by its packets of protocol 41 alone."""
     found, least = [], expected.least_packets[0] * completed
     for host, counts in protocol41.items():
         if counts is None:
             continue
         if host in expected.carriers:
             found += _missed(expected, host, counts, completed)
-        # Elsewhere than in the lab a host may have tunnels of its own; so few packets did not carry this run. And a
-        # router there may be on the way of a tunnel that it is no end of.
+        # Outside the lab a host may have tunnels of its own, whose few packets cannot have carried this run, and a
+        # router may forward the packets of a tunnel that ends elsewhere.
         elif (count := counts["in"] + counts["out"]) and (
             expected.exclusive or (0 < least <= count and not expected.carriers)
         ):
@@ -103,16 +103,16 @@ def encapsulation_violations(
 
 
 def _outer(expected: ExpectedPath, observed: Mapping[str, Any]) -> float:
-    """How many packets of the other version the client's tunnel may have sent; without end where nobody can tell."""
+    """Return how many packets of the other IP version the client's tunnel may have sent; infinite if unknown."""
     if not expected.carriers or not expected.outer_counted:
         return 0
     counts = observed["protocol41"][expected.carriers[0]]
-    # What the port has lost, as it had no room, was sent all the same.
+    # The client also sent the packets that its port dropped when the queue was full.
     return math.inf if counts is None else max(counts["out"], observed["packets"][f"ipv{expected.ipver}"])
 
 
 def _missed(expected: ExpectedPath, host: str, counts: Mapping[str, int], completed: int) -> list[str]:
-    """Return the violations by an encapsulation point; one at a tunnel's end sees the packets of both ways."""
+    """Return the violations at an encapsulation point; a tunnel endpoint sees the packets of both directions."""
     there, back = expected.least_packets
     ends = {
         expected.carriers[0]: {"out": there, "in": back},
@@ -128,14 +128,14 @@ def _missed(expected: ExpectedPath, host: str, counts: Mapping[str, int], comple
 def path_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> list[str]:
     """Return the violations of an arm's path in an epoch.
 
-    `observed` holds `routes` (by host: device, gateway, source, mtu, type, path_mtu, mss, or error), a router's to the
-    client, and `onward` its to the server. `fits` (packet size in bytes -> `yes`, `too big`, `no answer`, `silence`) is
-    for the MTU of the client's device and one byte more, and `back` the same from the server to the client. `rates` are
-    those of a lab's ports, by host and device in bit/s.
+    `observed` holds `routes` (by host: device, gateway, source, mtu, type, path_mtu, mss, or error), of which a
+    router's leads to the client, and `onward`, the router's route to the server. `fits` (packet size in bytes -> `yes`,
+    `too big`, `no answer`, `silence`) covers the MTU of the client's device and one byte more, and `back` the same from
+    the server to the client. `rates` are those of a lab's ports, by host and device, in bit/s.
     """
     routes = [(host, host, route) for host, route in observed["routes"].items()]
     routes += [(f"{host} towards the server", host, route) for host, route in observed.get("onward", {}).items()]
-    # The sizes of a path that is another one say nothing of this, nor does what fits where they are wrong.
+    # Sizes on a wrong path say nothing about the right one, and probes say nothing while route sizes are wrong.
     return (
         [each for route in routes for each in _route_violations(expected, *route)]
         or [each for place, _, route in routes for each in _size_violations(expected, observed, place, route)]
@@ -151,7 +151,7 @@ def _fit_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> list
         elif answer != wanted:
             found.append(f"expected {wanted!r} for a packet of {size} bytes with don't-fragment, seen {answer!r}")
     for (size, answer), wanted in zip(sorted(observed.get("back", {}).items()), ("yes", "too big"), strict=False):
-        # One that is too big for a router on the way back is lost there.
+        # A packet that is too big for a router on the way back is lost there without an answer.
         if (answer == "yes") != (wanted == "yes"):
             packet = f"{size} bytes with don't-fragment from the server"
             found.append(f"expected {wanted!r} for a packet of {packet}, seen {answer!r}")
@@ -176,9 +176,9 @@ def _route_violations(expected: ExpectedPath, place: str, host: str, route: Mapp
 def _size_violations(
     expected: ExpectedPath, observed: Mapping[str, Any], place: str, route: Mapping[str, Any]
 ) -> list[str]:
-    """Return the violations by a route whose packets are smaller than the client's device lets them be.
+    """Return the violations by a route whose packets are smaller than the client's device allows.
 
-    A router may have told of the path's MTU, which is that of the client's device then.
+    A router may have reported the path's MTU, which then equals that of the client's device.
     """
     mtu, own, mss = observed["routes"]["client"]["mtu"], route["path_mtu"], route["mss"]
     if route["mtu"] < mtu or (own and own not in {mtu, route["mtu"]}):
@@ -190,7 +190,7 @@ def _size_violations(
 
 
 def _port_violations(expected: ExpectedPath, rates: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Return the violations by the ports of a lab, of which trains see only the slowest on their way."""
+    """Return the violations by the rates of a lab's ports; packet trains see only the slowest port on their way."""
     wanted = expected.rate_bit_s
     return [
         f"expected {rate_text(wanted)} at the {host}'s {device}, seen {rate_text(found) if found else 'no limit'}"
@@ -201,7 +201,7 @@ def _port_violations(expected: ExpectedPath, rates: Mapping[str, Mapping[str, fl
 
 
 def rate_violations(rate_bit_s: float, trains: TrainRates) -> list[str]:
-    """Return the violations of a path with that rate: nothing can be faster."""
+    """Return the violations of a path with that rate, which no train can exceed."""
     return [
         f"expected at most {rate_text(rate_bit_s)} from the {host}, seen {rate_text(found)}"
         for host, found in trains.items()
@@ -210,7 +210,7 @@ def rate_violations(rate_bit_s: float, trains: TrainRates) -> list[str]:
 
 
 def rate_shortfalls(rate_bit_s: float, trains: TrainRates) -> list[str]:
-    """Where a path does not have its rate; no contradiction, as the arm is what it is called, only slower."""
+    """Describe where a path is below its rate; this is no violation, as the arm is the right one, only slower."""
     return [
         f"from the {host} {'nothing came through' if found is None else f'it has {rate_text(found)}'}"
         for host, found in trains.items()
@@ -227,9 +227,9 @@ def goodput_violations(
     bucket_bytes: int,
     payload_bytes: int = 0,
 ) -> list[str]:
-    """Return the violations of a run that moved so much payload in that time, over links whose rate lets less through.
+    """Return the violations of a run that moved more payload in `time_s` than the rate of its links allows.
 
-    `payload_bytes` is that of a packet, where it is not full.
+    `payload_bytes` is the payload of a packet; 0 for full packets.
     """
     excess = goodput_excess(
         moved_bytes,

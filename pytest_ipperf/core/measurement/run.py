@@ -13,11 +13,11 @@ from pytest_ipperf.core.measurement.client_load import ClientFacts
 class Run:
     """One execution of one arm of a workload.
 
-    A connection, or a datagram, that failed is counted in `failed` under its kind (`refused`, `deadline`, `lost`, ...)
-    and is never dropped. `values` is what metrics made of the run, by name and in their units; None where it has none.
-    `started_at` is the controller's monotonic clock in seconds. `client` is what the client reported of itself, if it
-    did, `facts` what the engine of a flow counted, and `notes` its sentences about what limits the figures.
-    `completed_s` is the mean of the completed connections alone, None where there is none.
+    A failed connection or datagram is counted in `failed` under its kind (`refused`, `deadline`, `lost`, ...) and is
+    never dropped. `values` holds the metrics' values of the run, by name and in their units; None if a metric has none.
+    `started_at` is the controller's monotonic clock in seconds. `client` holds the client's report of itself, if it
+    made one, `facts` the counts of a flow's engine, and `notes` its sentences about what limits the figures.
+    `completed_s` is the mean time of the completed connections, None if there are none.
     """
 
     arm: Arm
@@ -36,17 +36,20 @@ class Run:
 
     @property
     def failures(self) -> int:
-        """What did not reach the end of the measurement."""
+        """Number of connections or datagrams that failed."""
         return sum(self.failed.values())
 
     @property
     def completed(self) -> int:
-        """What did."""
+        """Number of connections or datagrams that completed."""
         return self.attempted - self.failures
 
 
 def leading(failed: Mapping[str, int], most: int) -> dict[str, int]:
-    """The most frequent kinds of failure; all others are one kind, as noise hardly ever repeats itself."""
+    """Return the `most` frequent kinds of failure, and the sum of all others as one kind.
+
+    Messages of rare failures hardly ever repeat, so that a full list would grow without bound.
+    """
     kinds = sorted(failed.items(), key=lambda kind: (-kind[1], kind[0]))
     rest = sum(count for _, count in kinds[most:])
     return dict(kinds[:most]) | ({"other kinds": rest} if rest else {})

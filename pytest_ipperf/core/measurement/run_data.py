@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
-    """One run's data. What did not complete is counted in `failed` by kind and has no sample.
+    """One run's data; failures are counted in `failed` by kind and have no sample.
 
-    `samples` holds the rows one after another, in base units, each with a value for every one of `columns`. `facts` are
-    what was counted beside them, under the names that the protocol's file explains. A failed sample counts with the
-    deadline, where a metric has use for it.
+    `samples` holds the rows one after another, in base units, each with a value for every one of `columns`. `facts`
+    holds further counts, under names that the protocol's file explains. A metric that includes failures counts each as
+    `deadline_s`.
     """
 
     attempted: int
@@ -25,17 +25,17 @@ class RunData:
     facts: Mapping[str, float] = field(default_factory=dict)
 
     def column(self, name: str) -> array[float]:
-        """One column of all samples, in the order in which they came."""
+        """Return one column of all samples, in order of arrival."""
         return self.samples[self.columns.index(name) :: len(self.columns)]
 
     def rows(self) -> Iterator[tuple[float, ...]]:
-        """The rows one by one."""
+        """Iterate over the rows."""
         wide = len(self.columns)
         return (tuple(self.samples[at : at + wide]) for at in range(0, len(self.samples), wide))
 
 
 def completed_s(data: RunData) -> float | None:
-    """The mean time of the connections that completed, of a run that has such; None where none did."""
+    """Return the mean time of the completed connections in seconds; None if the run has no such times."""
     if "total" not in data.columns or not data.samples:
         return None
     return statistics.fmean(data.column("total"))

@@ -1,7 +1,7 @@
 """Check the environment by comparisons without a true difference (A/A).
 
-The reference is measured twice, once under the name of its twin. An interval of 95 % then excludes 0 in one case of
-twenty; where many more do, something other than the networks makes differences here.
+The reference is measured twice, once under the name of its twin. A 95 % interval then excludes 0 in one case of twenty;
+if many more do, something other than the networks causes differences here.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import t_interval
 
-# 1 in 1000 to the digits that it has: 4 of 10 cells, with a probability of 0.00103, are rare.
+# 1 in 1000, rounded: 4 of 10 cells, with a probability of 0.00103, still count as rare.
 _RARE = 0.00105
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AACheck:
-    """How many of so many `cells` of a twin have an interval that `excludes` 0, and how many chance gives `at_most`."""
+    """Number of twin `cells`, how many of their intervals exclude 0, and the most that chance explains (`at_most`)."""
 
     cells: int
     excludes: int
@@ -30,14 +30,15 @@ class AACheck:
 
     @property
     def stable(self) -> bool:
-        """Whether the session's other differences may be believed."""
+        """Return whether the session's other differences can be believed."""
         return self.excludes <= self.at_most
 
 
 def by_chance(cells: int, share: float) -> int:
-    """The most of `cells` that chance gives when each has probability `share`: more come once in 1000 times.
+    """Return the largest plausible count among `cells` that each occur with probability `share`.
 
-    From the binomial distribution, for cells that are measured one after the other.
+    Larger counts have a probability of 1 in 1000, by the binomial distribution of cells that are measured one after the
+    other.
     """
     rarer = 1.0
     for count in range(cells):
@@ -48,9 +49,9 @@ def by_chance(cells: int, share: float) -> int:
 
 
 def aa_check_of(records: Sequence[Record], metric_of: Callable[[str], Metric]) -> AACheck | None:
-    """Check the twins among the records, each cell once; None where none has an interval.
+    """Check the twins among the records, counting each cell once; return None if none has an interval.
 
-    Of a cell with several metrics the first counts, as what a run is by one of them it is by others too.
+    Only the first metric of a cell counts, as the metrics of the same runs are correlated.
     """
     found = [record for record in records if record.twin and record.low is not None]
     twins = {(record.cell, record.server): record for record in reversed(found)}
@@ -66,7 +67,10 @@ def aa_check_of(records: Sequence[Record], metric_of: Callable[[str], Metric]) -
 
 
 def _excludes_zero(record: Record, metric: Metric) -> bool:
-    """By the first look: intervals at which a design has stopped exclude 0 a little more often than they say."""
+    """Return whether the interval at the first look excludes 0.
+
+    Intervals at which a design stops exclude 0 slightly more often than their confidence says.
+    """
     locate = statistics.median if metric.location == "median" else statistics.fmean
     epochs = record.epochs // record.look
     pairs = zip(record.test.values, record.reference.values, strict=True)

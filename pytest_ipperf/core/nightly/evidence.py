@@ -1,4 +1,4 @@
-"""The evidence about a cell of a night, before a decision: two measurements, its history, what was accepted."""
+"""The evidence about a cell of a night, before a decision: two measurements, its history and its acceptances."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ class ErrorRates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What fresh data say of a flagged cell, as one of `of` such cells.
+    """The result of the fresh data of a flagged cell, one of `of` such cells.
 
-    `p` is the one-sided p-value of the slow-down being at most what it may be, `adjusted` the same by Holm over all of
-    them. `beyond_margin` is the adjusted one against the margin alone, where more than that is accepted. `within` says
-    that they show the cell inside its margin, at the level of the screening.
+    `p` is the one-sided p-value of the hypothesis that the slow-down is at most what is allowed, `adjusted` the same by
+    Holm over all flagged cells. `beyond_margin` is the adjusted p-value against the margin alone, if more than the
+    margin is accepted. `within` says that the fresh data show the cell within its margin, at the level of the
+    screening.
     """
 
     p: float
@@ -39,11 +40,11 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All that a night knows of a cell that it has measured.
+    """All evidence of a night about a cell that it has measured.
 
-    `fresh` is the second measurement of a flagged one, and `confirmation` what it says; without the latter
-    `why_unconfirmed` is why there is none. `acceptance` holds, `lapsed` held until it expired. `nights` is how many of
-    the last ones count; from enough of them there is a `prediction`, whose p-value by Holm over all such cells is
+    `fresh` is the second measurement of a flagged cell, and `confirmation` its result; if that is None,
+    `why_unconfirmed` says why. `acceptance` is in force, `lapsed` has expired. `nights` is the number of earlier nights
+    that count; with enough of them there is a `prediction`, whose p-value by Holm over the `compared` cells is
     `p_history`.
     """
 
@@ -62,7 +63,7 @@ class Evidence:
 
     @property
     def key(self) -> HistoryKey:
-        """The key of its history."""
+        """Key of the cell's history."""
         return self.screen.key
 
     @property
@@ -72,16 +73,17 @@ class Evidence:
 
 
 def nightly_change(record: Record) -> NightlyChange:
-    """Return the change of a usable record on the metric's scale, with its standard error."""
+    """Return the change of a usable record on the metric's scale, with its standard error; ValueError without one."""
     if record.change is None or record.sd_epoch is None:
         raise ValueError(f"{record.key} has no change")
     return NightlyChange.of(record.change, record.sd_epoch, record.epochs)
 
 
 def p_beyond(record: Record, metric: Metric, fraction: float) -> float:
-    """The one-sided p-value of the slow-down being at most `fraction`, as of a margin; at its own, the judgement's.
+    """Return the one-sided p-value of the hypothesis that the slow-down is at most `fraction`.
 
-    A rate can lose no more than all of itself, so that a fraction of 1 or more is beyond doubt.
+    At the record's own margin it equals the judgement's p-value. A rate cannot lose more than all of itself, so a
+    fraction of 1 or more gives 1.
     """
     if metric.scale == "ratio" and metric.direction == "higher_is_better" and fraction >= 1:
         return 1.0

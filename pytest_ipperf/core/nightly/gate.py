@@ -1,7 +1,7 @@
-"""The gate: what a night decides of all cells together, from two measurements, the last nights and what was accepted.
+"""The gate: the decision of a night about all cells, from two measurements, earlier nights and acceptances.
 
-All cells are screened. What seems to exceed its margin is flagged and measured again, and the fresh data alone say
-whether it does; so the choice of the flagged ones, by the first data, spoils nothing (docs/night.md).
+All cells are screened. Those that seem to exceed their margin are flagged and measured again, and only the fresh data
+decide, so selecting cells by the first data causes no bias (docs/night.md).
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.holm import adjusted
 
 FAMILY_ALPHA = 0.04
-"""The level at which fresh data confirm, over all flagged cells of a night."""
+"""Family-wise level at which fresh data confirm, over all flagged cells of a night."""
 
 HISTORY_ALPHA = 0.05
-"""The level against history, over all cells that have one."""
+"""Family-wise level of the comparison with history, over all cells that have one."""
 
 MIN_NIGHTS = 20
-"""Fewer nights predict too little to be worth a verdict."""
+"""Fewest nights of history that give a verdict."""
 
 PRIOR_DF = 20
-"""The most degrees of freedom that a cell's spread over nights borrows from others of its metric."""
+"""Most degrees of freedom that a cell's spread over nights borrows from other cells of its metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Accepted:
-    """All that was ever accepted, asked on a day."""
+    """All acceptances ever made, as seen on one day."""
 
     all: Sequence[Acceptance]
     today: dt.date
 
     def of(self, key: HistoryKey) -> Acceptance | None:
-        """The newest that holds of something worse; one without a figure accepts nothing of a cell that is there."""
+        """Return the newest valid acceptance of a worsening; one without `up_to` does not apply to a measured cell."""
         return acceptance_of(key, (each for each in self.all if each.up_to is not None), self.today)
 
     def of_absent(self, key: HistoryKey) -> Acceptance | None:
-        """The newest that holds of a cell being gone; one of something worse lets nobody leave it out."""
+        """Return the newest valid acceptance of a missing cell; one with `up_to` does not allow leaving it out."""
         return acceptance_of(key, (each for each in self.all if each.up_to is None), self.today)
 
     def lapsed(self, key: HistoryKey) -> Acceptance | None:
-        """Return the last one to expire; of interest where none holds."""
+        """Return the acceptance that expired last; it matters only if none is in force."""
         over = [each for each in self.all if each.covers(key) and not each.holds(self.today)]
         return max(over, key=lambda each: each.until, default=None)
 
     def since(self, key: HistoryKey) -> float:
-        """When a level was last accepted: what was measured before is of another one, also after the expiry."""
+        """Return when a level was last accepted, even if that has expired; older nights belong to another level."""
         return max((each.at for each in self.all if each.up_to is not None and each.covers(key)), default=-math.inf)
 
 
-# Several tests may ask different margins of one cell and metric; the second is the item's name.
+# A key and a node id, as several tests may ask different margins of one cell and metric.
 _Name = tuple[HistoryKey, str]
 
 
 def flagged(records: Iterable[Record]) -> tuple[Record, ...]:
-    """Records of the screening that exceed their margin at the design's level, and have to be measured again."""
+    """Return the screening's records that exceed their margin at the design's level, and must be measured again."""
     return tuple(record for record in records if _is_flagged(record))
 
 
@@ -84,11 +84,11 @@ def decide(
     min_nights: int = MIN_NIGHTS,
     prior_df: float = PRIOR_DF,
 ) -> NightReport:
-    """The report of a night, from all records of its screening and the `fresh` ones of what was flagged.
+    """Return the report of a night, from all records of its screening and the `fresh` ones of the flagged cells.
 
-    `expected` are the cells that the last night lists, whatever their version; `histories` the earlier nights of a
-    key, the oldest first. `troubles` are items that failed or broke for another reason than their margin, by node id,
-    with a sentence. Twins serve the A/A check and nothing else.
+    `expected` are the cells that the last night lists, of any version; `histories` holds the earlier nights of each
+    key, oldest first. `troubles` maps the node ids of items that failed for another reason than their margin to a
+    sentence. Twins serve only the A/A check.
     """
     known = _Accepted(accepted, today)
     evidence = _confirmed(_evidence(screen, fresh, known, troubles, metric_of))
@@ -145,21 +145,21 @@ def _evidence(
 
 
 def _confirmed(evidence: dict[_Name, Evidence]) -> dict[_Name, Evidence]:
-    """Add what the fresh data confirm; a flagged cell without any counts among them, as one that shows nothing."""
+    """Add the confirmations by fresh data; a flagged cell without fresh data counts in Holm's procedure with p = 1."""
     suspects = {name: each for name, each in evidence.items() if each.flagged}
     plain = {name: _p_fresh(each, accepted=False) for name, each in suspects.items()}
     asked = {name: _p_fresh(each, accepted=True) for name, each in suspects.items()}
     beyond_margin, by_holm = adjusted(plain), adjusted(asked)
-    found = dict(evidence)
+    result = dict(evidence)
     for name, each in suspects.items():
         if each.fresh is not None and each.fresh.usable:
-            # By the level of the screening, as the second session may be judged at that of Holm's first step.
+            # The screening's level applies, as the second session may be judged at that of Holm's first step.
             within = 1 - plain[name] <= each.screen.alpha
             confirmation = Confirmation(
                 asked[name], by_holm[name], beyond_margin[name], within=within, of=len(suspects)
             )
-            found[name] = replace(each, confirmation=confirmation)
-    return found
+            result[name] = replace(each, confirmation=confirmation)
+    return result
 
 
 def _p_fresh(each: Evidence, *, accepted: bool) -> float:
@@ -180,9 +180,9 @@ def _against_history(
     min_nights: int,
     prior_df: float,
 ) -> dict[_Name, Evidence]:
-    """Add what the nights before predict for the screening: fresh data are of cells that were chosen for their size.
+    """Add the predictions by earlier nights for the screening; fresh data are of cells selected for their size.
 
-    Where something worse is accepted, how much worse it may be is the only question.
+    An accepted worsening is compared only with what is accepted, not with history.
     """
     cells = {each.key: each for each in evidence.values()}
     nights = {key: nights_that_count(histories.get(key, ()), accepted.since(key)) for key in cells}
@@ -249,7 +249,7 @@ def _of_fresh(each: Evidence, alpha: float) -> GateDecision:
 def _absent_cells(
     absent: Iterable[HistoryKey], accepted: _Accepted, trouble_of: Mapping[str, str]
 ) -> Iterable[CellReport]:
-    """What earlier nights measured and this one did not: in trouble, given up, or missing without a word."""
+    """Report the cells that earlier nights measured and this one did not: in trouble, given up, or missing."""
     for key in absent:
         acceptance = accepted.of_absent(key)
         if key.cell in trouble_of:
@@ -261,7 +261,7 @@ def _absent_cells(
 
 
 def _trouble_by_cell(known: Iterable[tuple[str, str]], troubles: Mapping[str, str]) -> dict[str, str]:
-    """The sentences of cells whose text stands between the brackets of an item in trouble."""
+    """Return the sentence of each cell whose text stands between the brackets of a troubled item's node id."""
     found: dict[str, str] = {}
     cells = {cell for cell, _ in known}
     for nodeid, trouble in troubles.items():
@@ -276,7 +276,7 @@ def _gate_status(
     troubles: Mapping[str, str],
     evidence: Iterable[Evidence],
 ) -> GateStatus:
-    """A flagged cell that nobody could measure again is no reason for red, and none for green."""
+    """Return the status; a flagged cell that could not be measured again prevents green but does not cause red."""
     decisions = {cell.decision for cell in cells}
     unconfirmed = any(each.flagged and each.confirmation is None for each in evidence)
     if aa_check is not None and not aa_check.stable:

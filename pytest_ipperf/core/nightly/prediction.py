@@ -1,7 +1,7 @@
-"""Predict a cell's change of tonight from its last nights, and test how far beyond that tonight is.
+"""Predict a cell's change tonight from its last nights, and test how far tonight is beyond the prediction.
 
-All changes are on the metric's scale (log ratios, or differences of shares), so that what a whole night does to both
-arms cancels; what is left of it is in the spread of the nights. A night is one value, however many runs it had.
+All changes are on the metric's scale (log ratios, or differences of shares), so effects of a night on both arms cancel;
+the remainder is part of the spread of the nights. A night is one value, however many runs it had.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pytest_ipperf.core.stats.interval import t_probability
 from pytest_ipperf.core.stats.variance import variance as sample_variance
 
 MOST_NIGHTS = 60
-"""Older ones are no longer asked: the hosts of a cell change, slowly."""
+"""Number of nights that are used; older ones are ignored, as the hosts of a cell change slowly."""
 
-# Changes and spreads below this are what floats leave of nothing: a billionth of the reference, or of all packets.
+# Changes and spreads below this are rounding errors: a billionth of the reference, or of all packets.
 _NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class NightlyChange:
-    """A cell's change in one night, with its standard error, which is worth `df` degrees of freedom."""
+    """A cell's change in one night, with its standard error and the `df` degrees of freedom of that."""
 
     change: float
     standard_error: float
@@ -36,15 +36,15 @@ class NightlyChange:
 
     @classmethod
     def of(cls, change: float, sd_epoch: float, epochs: int) -> NightlyChange:
-        """From the spread of so many epochs."""
+        """Make a change from the standard deviation of its epochs."""
         return cls(change, sd_epoch / math.sqrt(epochs), epochs - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """The prediction from so many `nights`: `mean`, with the spread `sd` of a night, worth `df` degrees of freedom.
+    """The prediction from `nights` nights: `mean`, with the standard deviation `sd` of one night and its `df`.
 
-    Tonight is worse than the mean by `worse_by` (negative where it is better); `p` is the one-sided p-value of that.
+    Tonight is worse than the mean by `worse_by` (negative if it is better); `p` is the one-sided p-value of that.
     """
 
     nights: int
@@ -56,7 +56,7 @@ class Prediction:
 
 
 def nights_that_count(history: Iterable[HistoryEntry], after: float = -math.inf) -> tuple[NightlyChange, ...]:
-    """The last sound and usable nights that began later than `after` (seconds since 1970), the oldest first."""
+    """Return the last sound and usable nights that began later than `after` (seconds since 1970), oldest first."""
     found = [
         NightlyChange.of(each.change, each.sd_epoch, each.epochs)
         for each in history
@@ -73,7 +73,7 @@ def _is_finite(figure: float | None) -> TypeGuard[float]:
     return figure is not None and math.isfinite(figure)
 
 
-# A variance and the degrees of freedom that it is worth.
+# A variance and its degrees of freedom.
 _Spread = tuple[float, float]
 
 
@@ -84,11 +84,11 @@ def predicted(
     *,
     prior_df: float = 20,
 ) -> dict[HistoryKey, Prediction]:
-    """The prediction for each cell, which has at least 2 `nights`: t = (y - mean) / (s sqrt(1 + 1/K)).
+    """Return the prediction for each cell, which must have at least 2 `nights`: t = (y - mean) / (s sqrt(1 + 1/K)).
 
-    y is tonight's change in the bad direction, K the number of nights. s is their spread; where tonight's epochs spread
-    more than theirs did, that much more, as what disturbs tonight alone is no regression (`_of_one_more`). Both spreads
-    are moderated over the cells of the metric (`common_variance`). A change of nothing has a p-value of 1.
+    y is tonight's change in the bad direction, K the number of nights. s is their standard deviation, enlarged if
+    tonight's epochs spread more than theirs, because a disturbance of tonight alone is no regression (`_of_one_more`).
+    Both spreads are moderated over the cells of the metric (`common_variance`). A change of zero has a p-value of 1.
     Source: the prediction interval of a normal mean, with the moderated t of G. K. Smyth, "Linear models and empirical
     Bayes methods for assessing differential expression in microarray experiments", 2004.
     """
@@ -102,23 +102,23 @@ def predicted(
 
 
 def _moderated(own: Mapping[HistoryKey, tuple[float, int]], most_df: float) -> dict[HistoryKey, _Spread]:
-    """Each cell's variance averaged with what all of its metric have in common, by their degrees of freedom."""
+    """Average each cell's variance with the common variance of its metric, weighted by their degrees of freedom."""
     common = {
         metric: common_variance([own[key] for key in own if key.metric == metric], most_df=most_df)
         for metric in {key.metric for key in own}
     }
-    found = {}
+    result = {}
     for key, (variance, df) in own.items():
-        lent, worth = common[key.metric]
-        found[key] = (df * variance + worth * lent) / (df + worth), df + worth
-    return found
+        prior, prior_df = common[key.metric]
+        result[key] = (df * variance + prior_df * prior) / (df + prior_df), df + prior_df
+    return result
 
 
 def _of_one_more(usual: _Spread, error: _Spread, nights: Sequence[NightlyChange]) -> _Spread:
-    """Of one more night: what nights do beside their epochs, and what tonight's epochs do; at least the usual.
+    """Return the variance of one more night: between nights plus tonight's epochs; never less than the usual variance.
 
-    The first is the usual variance less the mean of the squared standard errors, of which there are so many that their
-    own error is nothing. Degrees of freedom of the sum by Welch and Satterthwaite.
+    The variance between nights is the usual variance minus the mean of the squared standard errors, whose own error is
+    negligible over so many nights. The degrees of freedom of the sum are by Welch and Satterthwaite.
     """
     beside = max(0.0, usual[0] - statistics.fmean(night.standard_error**2 for night in nights))
     whole = beside + error[0]
@@ -146,11 +146,11 @@ def _p_worse(worse_by: float, sd: float, df: float, nights: int) -> float:
 
 
 def common_variance(spreads: Sequence[tuple[float, int]], *, most_df: float) -> tuple[float, float]:
-    """The variance that cells have in common, and how many degrees of freedom it is worth beside a cell's own.
+    """Return the variance that cells have in common, and the degrees of freedom that it adds to a cell's own.
 
-    `spreads` holds each cell's variance and degrees of freedom. The more the cells differ among each other beyond
-    chance, the less it is worth, and never more than `most_df`: who borrows more than there is takes a restless cell
-    for a calm one. Cells without any spread tell nothing; of less than 2 others there is nothing in common.
+    `spreads` holds each cell's variance and degrees of freedom. The more the cells differ beyond chance, the fewer
+    degrees of freedom are added, and never more than `most_df`: borrowing too many would make a restless cell look
+    calm. Cells without any spread are ignored; with fewer than 2 others the result is (0, 0).
     Source: Smyth, 2004, section 6.2: log variances have the mean and the variance of a scaled Fisher z.
     """
     found = [(variance, df) for variance, df in spreads if variance > _NOTHING**2]
@@ -165,7 +165,7 @@ def common_variance(spreads: Sequence[tuple[float, int]], *, most_df: float) -> 
 
 
 def _inverse_trigamma(value: float) -> float:
-    """The y whose trigamma is `value`, by Newton's method on its reciprocal, which is convex. Smyth, 2004, appendix."""
+    """Return the y whose trigamma is `value`, by Newton's method on its convex reciprocal (Smyth, 2004, appendix)."""
     y = 0.5 + 1 / value
     for _ in range(50):
         trigamma = float(polygamma(1, y))

@@ -1,6 +1,6 @@
 """Report of a night: the gate's decision about every cell, and its status.
 
-The rules are those of `core/nightly/gate.py`; here are the words, which reports, verdict file and exit status share.
+`core/nightly/gate.py` has the rules; this module has the wording, which reports, verdict file and exit status share.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class GateDecision(enum.Enum):
 
 
 RED = frozenset({GateDecision.EXCEEDS, GateDecision.WORSE})
-"""The decisions that are regressions."""
+"""Decisions that are regressions."""
 
 
 RANK = (
@@ -44,7 +44,7 @@ RANK = (
     GateDecision.UNJUDGED,
     GateDecision.WITHIN,
 )
-"""The order in which a reader wants them."""
+"""Decisions in the order in which a reader wants them."""
 
 
 class GateStatus(enum.IntEnum):
@@ -58,7 +58,7 @@ class GateStatus(enum.IntEnum):
 
     @property
     def word(self) -> str:
-        """Its wording."""
+        """Wording of the status."""
         return self.name.lower().replace("_", " ")
 
 
@@ -66,10 +66,10 @@ class GateStatus(enum.IntEnum):
 class CellReport:
     """One cell of a night by one metric.
 
-    `screen` is what all cells were measured for, `fresh` the second measurement of one that was flagged; without either
-    it is missing. `p_fresh` is the one-sided p-value of the fresh data, `p_adjusted` that by Holm over all that were
-    flagged; `p_history` and `p_history_adjusted` the same against its last `nights` nights. `sentence` says it in
-    words.
+    `screen` is the cell's record in the screening, `fresh` the second one of a flagged cell; a missing cell has
+    neither. `p_fresh` is the one-sided p-value of the fresh data, `p_adjusted` the same by Holm over all flagged cells;
+    `p_history` and `p_history_adjusted` are those against the cell's last `nights` nights. `sentence` describes the
+    decision.
     """
 
     key: HistoryKey
@@ -92,10 +92,10 @@ class CellReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightReport:
-    """All cells, the A/A check if the reference had a twin, and items that failed or broke for another reason.
+    """All cells, the A/A check if the reference had a twin, and items that failed for another reason than their margin.
 
     `family_alpha` is the level of the fresh data over all flagged cells, `history_alpha` that against history.
-    `warnings` are sentences about what a reader should know and that decide nothing, such as changed hosts.
+    `warnings` are sentences for the reader that do not affect the status, such as changed hosts.
     """
 
     cells: tuple[CellReport, ...]
@@ -113,9 +113,9 @@ class NightReport:
 
 
 def cell_of(nodeid: str, cells: Iterable[str]) -> str:
-    """Which of the cells is the one of an item, else nothing; other parameters may stand before it and after it.
+    """Return the cell that a node id contains, or an empty string; other parameters may surround it.
 
-    The text of one cell may be the beginning of another's: the longest is meant.
+    The text of one cell may be the beginning of another's, so the longest match is returned.
     """
     found = (cell for cell in cells if cell in nodeid and re.search(rf"[\[-]{re.escape(cell)}[-\]]", nodeid))
     return max(found, key=len, default="")

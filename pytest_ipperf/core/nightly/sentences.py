@@ -14,7 +14,7 @@ from pytest_ipperf.core.nightly.report import CellReport, GateDecision, GateStat
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 
-# So many cells are named in a headline.
+# Most cells that a headline names.
 _NAMED = 3
 
 
@@ -40,7 +40,7 @@ def absence(acceptance: Acceptance | None, lapsed: Acceptance | None) -> str:
 def headline(
     gate_status: GateStatus, cells: Sequence[CellReport], aa_check: AACheck | None, troubles: Mapping[str, str]
 ) -> str:
-    """The night's answer in one sentence."""
+    """Return the night's answer in one sentence."""
     found = {decision: [str(cell.key) for cell in cells if cell.decision is decision] for decision in GateDecision}
     parts = []
     if gate_status is GateStatus.UNSTABLE and aa_check is not None:
@@ -70,7 +70,7 @@ def warnings(
     histories: Mapping[HistoryKey, Sequence[HistoryEntry]],
     aa_check: AACheck | None,
 ) -> tuple[str, ...]:
-    """What a reader should know of the night and that decides nothing."""
+    """Return sentences that a reader should know and that do not affect the status."""
     cells = {record.key: record for record in screen}
     known = {key for key in (*expected, *histories) if key.version}
     names = {(key.cell, key.metric) for key in known}
@@ -91,7 +91,7 @@ def warnings(
 
 
 def _is_changed(record: Record, history: Sequence[HistoryEntry]) -> bool:
-    """Whether the last night's is known too, and another."""
+    """Return whether the last night's fingerprint is known and differs."""
     before = history[-1].fingerprint if history else ""
     return before not in ("", record.fingerprint)
 
@@ -162,7 +162,7 @@ def _margin(record: Record) -> str:
 
 
 def _share_text(share: float | None) -> str:
-    """In hundredths, with three digits and all that stand before the point."""
+    """Format a share in percent, with three significant digits and all integer digits."""
     shown = 100 * (share or 0.0)
     return f"{shown:{'.0f' if shown >= 1000 else '.3g'}}"
 

@@ -18,7 +18,7 @@ class Trouble:
     """An item without an answer.
 
     `kind` is `inconclusive` (the budget was spent), `invalid`, `infrastructure`, `failed` for another reason than its
-    margin, or `unmeasured`: the session has not come to it.
+    margin, or `unmeasured` if the session did not reach it.
     """
 
     nodeid: str
@@ -28,9 +28,9 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSummary:
-    """What the fingerprint of a testbed's host in that role says, fact by fact.
+    """Facts of the host in one role of a testbed, from its fingerprint.
 
-    `name` and measured `addresses` are those of the inventory, empty where they were not kept.
+    `name` and measured `addresses` are those of the inventory, empty if they were not kept.
     """
 
     testbed: str
@@ -42,15 +42,15 @@ class HostSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSummary:
-    """A session: its question, its answers, and what it was measured with.
+    """A session: its question, its answers, and the hosts that it was measured with.
 
-    `name` is that of its `folder`; it began at `began_at`, lasted `seconds` and ended with pytest's `status` (both None
-    where it did not end in order).
-    `question` holds the facts of its event `session` (docs/records.md). `samples` are those of one column of all runs
-    that count, by workload and arm: seconds of connections or replies, infinite for each that failed; empty for what
-    keeps none. `histories` are the earlier sessions of a key, the oldest first. `night` is the report of the night of
-    which it is the screening. `saved` is the name under which it was saved, empty where it was not. `completeness`
-    tells whether it is whole; of one that is not, the items that it has not come to are among the `troubles`.
+    `name` is that of its `folder`. The session began at `began_at`, lasted `seconds` and ended with pytest's `status`
+    (both None if it did not end in order). `question` holds the facts of its event `session` (docs/records.md).
+    `samples` holds one column of all runs that count, by workload and arm: seconds of connections or replies, infinite
+    for each failure; empty for workloads that keep none. `histories` holds the earlier sessions of each key, oldest
+    first. `night` is the report of the night whose screening this session is. `saved` is the name under which it was
+    saved, empty if it was not. `completeness` says whether the session is complete; items that an incomplete one did
+    not reach are among the `troubles`.
     """
 
     name: str

@@ -22,5 +22,5 @@ def reordered_share(reordered: int, unique: int) -> float | None:
 
 
 def duplicated_share(duplicates: int, unique: int) -> float | None:
-    """Return RFC 5560's duplication fraction (section 5.1): extra copies for each unique arrival; None without arrivals."""
+    """Return RFC 5560's duplication fraction (section 5.1): extra copies per unique arrival; None without arrivals."""
     return duplicates / unique if unique else None
