@@ -1,6 +1,6 @@
-"""Reach the hosts of a testbed, start agents on them and call these.
+"""Reach the hosts of a testbed, start agents on them and call the agents.
 
-Rule 1: `execnet` is imported in `agents/client.py` alone.
-Rule 2: everything that is opened is a context manager, so that every way out closes it.
-Rule 3: trouble is a LabError (the testbed) or an AgentError (the instrument), in one sentence.
+Rule 1: only `agents/client.py` imports `execnet`.
+Rule 2: every resource is a context manager, so that it is closed on every way out.
+Rule 3: failures are a LabError (the testbed) or an AgentError (the instrument), in one sentence.
 """

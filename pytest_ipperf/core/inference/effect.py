@@ -181,7 +181,7 @@ def _difference(test: float, reference: float) -> float:
 def _paired(
     runs: Sequence[Run], test: Arm, reference: Arm, value: Callable[[Run], float]
 ) -> list[list[tuple[float, float]]]:
-    """Return (test, reference) of each block, shape (epochs, blocks); raise InvalidError for missing or repeated ones."""
+    """Return (test, reference) of each block, shape (epochs, blocks); InvalidError if one is missing or repeated."""
     if test == reference:
         raise InvalidError(f"{test} cannot be compared with itself")
     found: dict[Arm, dict[tuple[int, int], float]] = {test: {}, reference: {}}

@@ -1,4 +1,4 @@
-"""Access methods: each a file that offers `access_method`."""
+"""Registry of access methods; each file offers `access_method`."""
 
 from pytest_ipperf.core.portable.registry import Registry
 from pytest_ipperf.lab.access.base import AccessMethod

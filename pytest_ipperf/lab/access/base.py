@@ -1,4 +1,4 @@
-"""Base class of access methods: how to start a Python on a host, and why that may not work."""
+"""Base class of access methods: how to start a Python on a host, and how to find out why that fails."""
 
 from __future__ import annotations
 
@@ -10,51 +10,52 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 SUDO = ("sudo", "-n", "--")
-"""The words before a Python that is to be root's; sudo asks for nothing, or says that it would have to."""
+"""Command prefix that starts a Python as root; with `-n` sudo fails instead of asking for a password."""
 
 _PATIENCE_S = 15.0
 _NO_PASSWORD = "; give the user there a rule with NOPASSWD (sudoers), or take sudo = yes away"  # noqa: S105 - none is
 
 
 class AccessMethod(ABC):
-    """`settings` are the host's keys of `hosts.ini` that this way knows (`keys`).
+    """A way to start a Python on a host.
 
-    `entry` are words that stand before the Python there: what enters the host's namespaces, and what makes it root's.
+    `settings` are the host's keys of `hosts.ini` that this method knows (`keys`). `entry` is a command prefix for the
+    Python there: it enters the host's namespaces or makes it root.
     """
 
     keys: frozenset[str] = frozenset()
     in_inventory: bool = True
-    """Whether `hosts.ini` may name it; the built-in lab's way is its own."""
+    """False if `hosts.ini` may not name it, as for the built-in lab's own method."""
     far: bool = False
-    """Whether it leads to another machine: what the host leases and keeps is there, and words to it go by a network."""
+    """True if it leads to another machine, which keeps its own leases and caches and is reached over a network."""
 
     def trouble(self, settings: Mapping[str, str]) -> str:
-        """What is wrong with the settings, as the end of a sentence; empty when nothing."""
+        """Return the error in the settings, as the end of a sentence; empty if there is none."""
         del settings
         return ""
 
     def machine(self, settings: Mapping[str, str]) -> str:
-        """The machine behind the way, for the rule that nothing is measured on one twice at once."""
+        """Name the machine behind the settings, on which two measurements must not run at once."""
         del settings
         return "this machine"
 
     @abstractmethod
     def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
-        """The attributes of an execnet specification.
+        """Return the attributes of an execnet specification.
 
-        Not its text, in which `//` separates: a folder of the PATH may hold one.
+        They are not in execnet's text form, which `//` separates: a directory in PATH may contain that.
         """
 
     @abstractmethod
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
-        """A short command that does what the gateway needs, to learn in the host's own words why it failed."""
+        """Return a short command that does what the gateway needs, so that its output says why the gateway failed."""
 
     def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
-        """What the host says when asked plainly; empty when the plain command works."""
+        """Return the error message of the plain command; empty if it works."""
         return self._said(self.command(settings, entry))
 
     def _said(self, command: Sequence[str]) -> str:
-        """Why a command failed, in its own words; empty when it did not."""
+        """Return the last error message of a command; empty if it succeeded."""
         try:
             asked = subprocess.Popen(
                 command,
@@ -80,24 +81,24 @@ class AccessMethod(ABC):
         return said if asked.returncode else ""
 
     def _gist(self, lines: Sequence[str]) -> str:
-        """The line that says why, which is the last of most programs."""
+        """Return the line that gives the reason, which is the last one of most programs."""
         return lines[-1]
 
 
 class RemoteAccessMethod(AccessMethod):
-    """One that leads to another machine."""
+    """An access method that leads to another machine."""
 
     far = True
 
     @abstractmethod
     def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
-        """A command that runs Python code there."""
+        """Return a command that runs Python code there."""
 
     @abstractmethod
     def knock(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
-        """As `diagnosis`, with little patience: what is asked first of a host that was away a moment ago."""
+        """Return the same as `diagnosis` with a short time-out, for a host that may not be up again yet."""
 
 
 def quoted(argv: Sequence[str]) -> str:
-    """A command as execnet splits it again."""
+    """Join a command so that execnet splits it into the same words."""
     return " ".join(map(shlex.quote, argv))

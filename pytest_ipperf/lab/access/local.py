@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from pytest_ipperf.lab.access.base import AccessMethod, quoted
 
-# -P keeps the current folder off the path, where a user's http.py would shadow the library's.
+# -P keeps the current directory off the path, where a user's http.py would shadow the standard library's.
 PYTHON = (sys.executable, "-P")
 
 
 class Local(AccessMethod):
-    """The interpreter that runs pytest, so that its packages are there for the embedded servers."""
+    """The interpreter that runs pytest, whose packages the embedded servers need."""
 
     def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
         del settings

@@ -6,7 +6,7 @@ from pytest_ipperf.lab.access.local import Local
 
 
 class Namespace(Local):
-    """As local, behind the command that enters the node; the lab makes the nodes, so `hosts.ini` cannot name it."""
+    """Local access behind the command that enters a node; `hosts.ini` cannot name it, as the lab makes the nodes."""
 
     keys = frozenset({"node"})
     in_inventory = False

@@ -1,6 +1,6 @@
-"""Ssh: a host that the user's own ssh reaches, with the user's own configuration, keys and jump hosts.
+"""Ssh: a host reached by the user's own ssh, with the user's configuration, keys and jump hosts.
 
-Nothing is asked at the terminal (BatchMode).
+BatchMode prevents all questions at the terminal.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 
 from pytest_ipperf.lab.access.base import RemoteAccessMethod, quoted
 
-# Without ssh's own questions to its server, which would come in the midst of runs; the heartbeat asks in its place.
+# ssh's own keep-alive messages would fall into runs, so they are off; the heartbeat replaces them.
 _OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=0")
-# What ssh says goes into our sentence; said by the agent's line as well it would stand in the midst of what we print.
+# The diagnosis quotes ssh's messages; the agent's connection is silent, as its messages would interrupt our output.
 _SAYING, _SILENT = "-oLogLevel=ERROR", "-oLogLevel=QUIET"
 _SOON = "-oConnectTimeout=4"
-# What may stand after `ssh` as a destination; in particular nothing that ssh would read as an option.
+# Valid destinations after `ssh`; in particular nothing that ssh would read as an option.
 _USER = r"(?:[A-Za-z0-9_][A-Za-z0-9_.:@%+-]*@)?"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _IPV6 = r"[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?"
@@ -36,19 +36,22 @@ _CHECK = (
     'import sys; sys.exit(sys.version_info < (3, 10) and "Python " + sys.version.split()[0]'
     ' + " is too old; 3.10 is needed")'
 )
-# Of such a host the last line says no more than of one that nobody knows.
+# For a changed host key the last line says no more than for an unknown host.
 _OTHER_KEY = re.compile(r"Host key for \S+ has changed\b")
 _PORT = 22
 _ANY = "ipperf.invalid"
-# By what ssh_config(5) leads a name elsewhere, or asks whether it does.
+# Keywords of ssh_config(5) that lead a name elsewhere, or make that conditional.
 _WHERE = re.compile(r"^\s*(?:hostname|port|proxyjump|proxycommand|match|canonical\w*)\b", re.IGNORECASE | re.MULTILINE)
 _INCLUDE = re.compile(r"^\s*include[\s=]+(.+)$", re.IGNORECASE | re.MULTILINE)
-_DEEPEST = 16  # as deep as ssh itself goes
+_DEEPEST = 16  # ssh's own limit of nested includes
 _CONFIG = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./~+-]*")
 
 
 class Ssh(RemoteAccessMethod):
-    """`ssh` is the destination, `python` the interpreter there (default `python3`), `ssh_config` a configuration."""
+    """Access by ssh.
+
+    `ssh` is the destination, `python` the interpreter there (default `python3`), `ssh_config` a configuration file.
+    """
 
     keys = frozenset({"ssh", "python", "ssh_config"})
 
@@ -57,7 +60,7 @@ class Ssh(RemoteAccessMethod):
             return "key 'ssh' is missing; it is what you would type after `ssh`, such as user@host"
         if _PORTED.fullmatch(settings["ssh"]):
             return f"ssh = {settings['ssh']!r} has a port, which only a URI can have; write ssh://{settings['ssh']}"
-        if settings.get("python", "").startswith("~"):  # which the shell there finds only where nothing is quoted
+        if settings.get("python", "").startswith("~"):  # the remote shell does not expand a quoted ~
             return f"python = {settings['python']!r} begins with a home, which is not looked up; give the whole path"
         for key, forms, example in (
             ("ssh", (_DESTINATION, _URI), "user@host"),
@@ -69,12 +72,12 @@ class Ssh(RemoteAccessMethod):
                 return f"{key} = {value!r} is not of a form such as {example}"
         try:
             _config(settings)
-        except RuntimeError:  # of `~name/`
+        except RuntimeError:  # raised by expanduser for `~name/`
             return f"ssh_config = {settings['ssh_config']!r} is in the home of a user that there is not here"
         return ""
 
     def machine(self, settings: Mapping[str, str]) -> str:
-        """By where ssh's configuration leads, as it may have several names for one machine."""
+        """Name the machine to which ssh's configuration leads, as it may have several names for one machine."""
         return _leads_to(settings["ssh"], _config(settings))
 
     def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
@@ -86,12 +89,14 @@ class Ssh(RemoteAccessMethod):
         return self.asking(settings, entry, _CHECK)
 
     def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
-        """The same without our code, which what is no Python takes for the name of a file and says again."""
+        """Return the error without our check code, which a program that is no Python repeats as a file name."""
         return super().diagnosis(settings, entry).replace(_CHECK, "...")
 
     def knock(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
         ssh, *others = self.command(settings, entry)
-        return self._said([ssh, _SOON, *others]).replace(_CHECK, "...")  # of two, ssh takes the first
+        return self._said([ssh, _SOON, *others]).replace(
+            _CHECK, "..."
+        )  # ssh uses the first of two ConnectTimeout options
 
     def _gist(self, lines: Sequence[str]) -> str:
         return next(filter(_OTHER_KEY.match, lines), lines[-1])
@@ -102,7 +107,7 @@ class Ssh(RemoteAccessMethod):
 
 
 def _target(destination: str) -> list[str]:
-    """What stands for a destination in a command: ssh takes a literal IPv6 address without brackets only."""
+    """Return the arguments for a destination; ssh accepts a literal IPv6 address only without brackets."""
     uri = _URI.fullmatch(destination)
     port = ["-p", uri[2]] if uri and uri[2] else []
     user, at, host = (uri[1] if uri else destination).rpartition("@")
@@ -111,10 +116,9 @@ def _target(destination: str) -> list[str]:
 
 @cache
 def _leads_to(destination: str, config: str) -> str:
-    """Host and port, and what else leads there; the destination itself where ssh does not tell.
+    """Return host, port and proxies to which ssh's configuration leads; the destination itself if ssh does not say.
 
-    Ssh is asked only where its configuration may lead elsewhere: to ask takes so long that ten thousand hosts would
-    take minutes.
+    Ssh is asked only if its configuration may lead elsewhere, because asking for ten thousand hosts would take minutes.
     """
     *option, who = _target(destination)
     port = int(option[1]) if option else _PORT
@@ -128,7 +132,7 @@ def _leads_to(destination: str, config: str) -> str:
 
 
 def _ssh_options(destination: str, config: str) -> dict[str, str]:
-    """Return by keyword what ssh makes of a destination; empty where it does not say."""
+    """Return the options that ssh derives for a destination, by keyword; empty if ssh fails."""
     asked = ["ssh", "-G", *_by(config), *_OPTIONS, *_target(destination)]
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(
@@ -140,18 +144,18 @@ def _ssh_options(destination: str, config: str) -> dict[str, str]:
 
 @cache
 def _redirects(config: str) -> bool:
-    """Whether ssh's configuration (that file, or the user's and the system's) may lead a name elsewhere."""
+    """Return whether ssh's configuration (that file, or the user's and the system's) may lead a name elsewhere."""
     home, system = Path(pwd.getpwuid(os.geteuid()).pw_dir, ".ssh"), Path("/etc/ssh")
-    # What a file of the user's includes is looked for beside the user's own one, wherever that file is (ssh_config(5)).
+    # Relative includes of a user's file are looked up in ~/.ssh, wherever that file is (ssh_config(5)).
     files = [(Path(config), home)] if config else [(home / "config", home), (system / "ssh_config", system)]
     if any(_says_where(path, folder) for path, folder in files if config or path.exists()):
         return True
-    options = _ssh_options(_ANY, config)  # where ssh cannot read its configuration, it leads nowhere
+    options = _ssh_options(_ANY, config)  # empty if ssh cannot read its configuration
     return (options.get("hostname"), options.get("port")) != (_ANY, str(_PORT))
 
 
 def _says_where(path: Path, folder: Path, depth: int = 0) -> bool:
-    """Whether a file of ssh_config(5), or one that it includes, has such a keyword; also where it cannot be read."""
+    """Return whether a file of ssh_config(5), or one that it includes, has such a keyword or cannot be read."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
         included = [word for line in _INCLUDE.findall(text) for word in shlex.split(line)]
@@ -169,13 +173,13 @@ def _by(config: str) -> list[str]:
 
 
 def _config(settings: Mapping[str, str]) -> str:
-    """The file that stands in place of the user's own configuration; empty where none does."""
+    """Return the file that replaces the user's own configuration; empty if there is none."""
     given = settings.get("ssh_config", "")
-    return str(Path(given).expanduser()) if given else ""  # which ssh leaves to the shell
+    return str(Path(given).expanduser()) if given else ""  # ssh leaves ~ to the shell
 
 
 def _python(settings: Mapping[str, str], entry: Sequence[str]) -> str:
-    """The interpreter there, as the words of a shell."""
+    """Return the command of the interpreter there, quoted for its shell."""
     return f"{quoted([*entry, settings.get('python', 'python3')])} -I"
 
 

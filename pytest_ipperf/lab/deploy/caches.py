@@ -1,4 +1,4 @@
-"""Purge what agents and pip have cached on hosts and on this machine; it may be removed at any time."""
+"""Purge the caches of agents on hosts, and of agents and pip on this machine; that is safe at any time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_ipperf.lab.inventory.model import Host, Testbed
 class Purged:
     """A host, or this machine, and what was removed there; or `trouble`, a sentence that names it.
 
-    `holder` is who measures on a host just now, whom it does not hurt: what is missing is sent anew.
+    `holder` names who is measuring on the host just now. The purge does not disturb it: missing entries are sent again.
     """
 
     name: str
@@ -29,19 +29,19 @@ class Purged:
 
 
 def caching_hosts(testbeds: Iterable[Testbed]) -> list[Host]:
-    """The hosts of these that keep something, each user's of a machine once."""
+    """Return the hosts that cache something, once for each user of a machine."""
     found = {(host.machine, host.sudo): host for each in testbeds for host in each.hosts if _caches(host)}
     return list(found.values())
 
 
 def purge(hosts: Sequence[Host]) -> list[Purged]:
-    """Cleans them side by side; those that cannot be reached keep none of the others from it."""
+    """Purge hosts in parallel; an unreachable host does not affect the others."""
     with ThreadPoolExecutor(max(len(hosts), 1)) as pool:
         return list(pool.map(_purge_host, hosts))
 
 
 def purge_here() -> Purged:
-    """Removes the wheels that were fetched, and what agents on this machine have kept, or left that were killed."""
+    """Remove fetched wheels, agents' cache entries, and directories left by killed agents, on this machine."""
     folders, wheels, kept = remove_stale(), Cache(CACHE_SECTION), Cache()
     if note := wheels.note or kept.note:
         return Purged("this machine", trouble=note)

@@ -1,7 +1,7 @@
-"""Install packages on a host that lacks them, as they are installed here or as wheels, with their dependencies.
+"""Install packages that a host lacks, with their dependencies, from this machine's installation or as wheels.
 
-What is compiled goes along where it runs, or there is a wheel of the same version whose modules do. Elsewhere the pure
-Python that stands in for it must do, and the results say so. A host that keeps parcels is sent each of them once.
+Compiled modules are sent if they run there, or are replaced by a wheel of the same version that does. Otherwise their
+pure Python fallback is sent, and the results say so. A host that caches archives is sent each of them once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PATIENCE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class PackageArchive:
-    """A zip, its digest, and the distributions that are slower than they could be, for want of compiled modules."""
+    """A zip, its digest, and the distributions that are slower for lack of compiled modules."""
 
     data: bytes
     digest: str
@@ -44,15 +44,15 @@ class PackageArchive:
 
 
 def install_client(agent: AgentClient, protocol: Application) -> str:
-    """Makes a host ready for the library client of a protocol, and gives what it consists of for the results."""
+    """Prepare a host for the library client of a protocol, and return the client's packages for the results."""
     check_library(protocol)
     return install_packages(agent, protocol.packages) or f"asyncio of Python {agent.call('hello')['python']}"
 
 
 def install_packages(agent: AgentClient, packages: Sequence[str]) -> str:
-    """Sends a host what it lacks of these distributions; what it has then, for the results: `aiosmtplib 5.1.3`.
+    """Send a host the distributions that it lacks; return its versions for the results, such as `aiosmtplib 5.1.3`.
 
-    A host that has them all, and none of them too old, uses its own. LabError when there is nothing to send that runs
+    A host that has them all, none of them too old, uses its own. Raises LabError if nothing can be sent that runs
     there.
     """
     wanted = {(each := Requirement(text)).name: each.specifier for text in packages}
@@ -73,7 +73,7 @@ def install_packages(agent: AgentClient, packages: Sequence[str]) -> str:
 
 
 def check_library(protocol: Application) -> None:
-    """UsageError when a protocol has no library client, or its packages are not here, from where they are sent."""
+    """Raise UsageError if a protocol has no library client, or its packages are not installed on this machine."""
     if not protocol.has_library:
         raise UsageError(f"{protocol.name} has no library client; leave out --client=library")
     for requirement in map(Requirement, protocol.packages):
@@ -86,7 +86,7 @@ def check_library(protocol: Application) -> None:
 
 
 def _satisfies(version: str, specifier: SpecifierSet) -> bool:
-    """Whether there is one, and one of those; remarks may follow it."""
+    """Return whether there is a version and the specifier allows it; remarks may follow the version."""
     return bool(version) and specifier.contains(version.split(maxsplit=1)[0], prereleases=True)
 
 
@@ -99,7 +99,7 @@ def _installed_version(name: str) -> str:
 
 @cache
 def package_archive(packages: tuple[str, ...], host: Python) -> PackageArchive:
-    """These distributions and all that they need on that host; LabError where one is missing or does not run there."""
+    """Pack distributions and their dependencies for that host; LabError if one is missing or does not run there."""
     packed, stripped = io.BytesIO(), []
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for each in resolve(packages, host):
@@ -110,6 +110,6 @@ def package_archive(packages: tuple[str, ...], host: Python) -> PackageArchive:
     data = packed.getvalue()
     if host.magic == MAGIC_NUMBER.hex():
         data = compiled(data, in_folder_path)
-    # What needs pure Python of another one is as slow as that.
+    # A package whose dependency falls back to pure Python is slower, too.
     slow = [*stripped, *(canonicalize_name(Requirement(text).name) for text in packages if stripped)]
     return PackageArchive(data, hashlib.sha256(data).hexdigest(), tuple(dict.fromkeys(slow)))

@@ -1,4 +1,4 @@
-"""The Python of a host, and what is compiled that runs on it."""
+"""The Python of a host, and which compiled modules run on it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.version import Version
 
-# Names from the time before they named the C library's version (PEP 600).
+# Platform names used before tags contained the C library's version (PEP 600).
 _LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
-# The oldest glibc 2 that any of them was for; other machines came later.
+# The oldest minor version of glibc 2 with such a tag; other architectures came later.
 _OLDEST = {"x86_64": 5, "i686": 5}
 _OLDEST_ELSEWHERE = 17
 
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """A host's, as its agent tells it: `markers` (PEP 508) as pairs, binary interface, C library and its version.
+    """A host's Python, as its agent reports it: `markers` (PEP 508) as pairs, ABI, C library and its version.
 
-    `magic` is that of its compiled code (PEP 3147), in hexadecimal.
+    `magic` is the magic number of its bytecode (PEP 3147), in hexadecimal.
     """
 
     markers: tuple[tuple[str, str], ...]
@@ -30,35 +30,35 @@ class Python:
 
     @classmethod
     def from_report(cls, facts: Mapping[str, Mapping[str, str]]) -> Python:
-        """From what `agent.packages.installed.interpreter` says."""
+        """Make one from the report of `agent.packages.installed.interpreter`."""
         name, version = facts["libc"]
         return cls(tuple(sorted(facts["markers"].items())), str(facts["abi"]), (name, version), str(facts["magic"]))
 
     def runs_what_is_compiled_for(self, other: Python) -> bool:
-        """Whether compiled modules of the other Python run on this one."""
+        """Return whether modules compiled for the other Python run on this one."""
         same = (self.abi, self.libc[0]) == (other.abi, other.libc[0]) and self.abi != ""
         return same and Version(self.libc[1] or "0") >= Version(other.libc[1] or "0")
 
     def meets(self, requires_python: str) -> bool:
-        """Whether it is one of those; empty: all are."""
+        """Return whether this Python satisfies `requires_python`; empty allows all."""
         return SpecifierSet(requires_python).contains(self.marker("python_full_version"), prereleases=True)
 
     def marker(self, name: str) -> str:
-        """The value of a variable of PEP 508."""
+        """Return the value of a PEP 508 variable."""
         return dict(self.markers)[name]
 
     @property
     def abi_tag(self) -> str:
-        """As wheels name its binary interface, such as `cp312`; empty where none are known to be for it."""
+        """Its ABI tag in the names of wheels, such as `cp312`; empty if no wheels are known for its ABI."""
         kind, _, rest = self.abi.partition("-")
         return f"cp{rest.partition('-')[0]}" if kind == "cpython" else ""
 
     @property
     def platforms(self) -> list[str]:
-        """As wheels name the platforms that it is, the narrowest first; none where its C library is not known."""
+        """Its platform tags in the names of wheels, most specific first; empty if its C library is unknown."""
         name, version = self.libc
         machine = self.marker("platform_machine")
-        # A Python of 32 bits under a kernel of 64 names the kernel's machine.
+        # A 32-bit Python on a 64-bit kernel reports the kernel's machine.
         if name != "glibc" or Version(version).major != 2 or f"-{machine}-" not in self.abi:
             return []
         minors = range(Version(version).minor, _OLDEST.get(machine, _OLDEST_ELSEWHERE) - 1, -1)
@@ -67,7 +67,7 @@ class Python:
         ]
 
     def tags(self) -> Iterator[Tag]:
-        """Those of wheels that run there."""
+        """Iterate over the tags of wheels that run there."""
         major, minor = self.marker("python_version").split(".")
         version = int(major), int(minor)
         if self.abi_tag and self.platforms:

@@ -1,7 +1,7 @@
 """Resolve the dependencies of packages for a host: which distributions, and which version of each.
 
-Requirements are evaluated for the host's own Python. What is installed here is taken wherever it runs there, so that
-versions are alike on all hosts; else a wheel of the same version, or of one that does run there.
+Requirements are evaluated for the host's own Python. Distributions installed here are used if they run there, so that
+versions are alike on all hosts; else a wheel of the same version, or of another version that runs there.
 """
 
 from __future__ import annotations
@@ -21,49 +21,49 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.deploy.interpreters import Python
 from pytest_ipperf.lab.deploy.wheels import WHEELS, Wheel
 
-# Each round takes back a choice by what another one has asked for since, and they end when nothing new is asked for.
+# Each round repeats the choice with the requirements found so far, until no new ones are found.
 _ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A distribution of this machine, as a `Wheel` is one of an index. `runs`: its compiled modules do so there."""
+    """A distribution of this machine, like `Wheel` for an index; `runs` says whether its compiled modules run there."""
 
     found: Distribution
     runs: bool
 
     @property
     def name(self) -> str:
-        """As it is compared."""
+        """Normalised name."""
         return canonicalize_name(self.found.name)
 
     @property
     def version(self) -> str:
-        """As it tells."""
+        """Version as installed."""
         return self.found.version
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """As in its metadata."""
+        """Requirements in its metadata."""
         return tuple(self.found.requires or ())
 
     @property
     def python(self) -> str:
-        """Those that run it."""
+        """Specifier of the Pythons that it supports."""
         return ", ".join(self.found.metadata.get_all("Requires-Python") or ())
 
     @property
     def compiled(self) -> bool:
-        """Whether any of its modules is."""
+        """Return whether it has compiled modules."""
         return any(file.suffix == ".so" for file in self.found.files or ())
 
     @property
     def stripped(self) -> bool:
-        """Whether something of it stays here, for which pure Python stands in."""
+        """Return whether its compiled modules are left out, in favour of pure Python."""
         return self.compiled and not self.runs
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """Where each belongs, and what is in it; LabError where that cannot be told."""
+        """Iterate over the path and content of each file to send; LabError if a file is unknown or cannot be read."""
         if self.found.files is None:
             raise LabError(f"{self.found.name} was installed here without a list of its files; install it with pip")
         for file in self.found.files:
@@ -79,40 +79,40 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A wheel that stands in for what is installed here; `stripped` where that has compiled modules and it has none."""
+    """A wheel that replaces what is installed here; `stripped` if it lacks the compiled modules of that."""
 
     wheel: Wheel
     stripped: bool
 
     @property
     def name(self) -> str:
-        """As it is compared."""
+        """Normalised name."""
         return self.wheel.name
 
     @property
     def version(self) -> str:
-        """As it tells."""
+        """Version in its metadata."""
         return self.wheel.version
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """As in its metadata."""
+        """Requirements in its metadata."""
         return self.wheel.requires
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """Where each belongs, and what is in it."""
+        """Iterate over the path and content of each file to send."""
         return ((path, data) for path, data in self.wheel.files() if needed(PurePosixPath(path)))
 
 
 def needed(file: PurePosixPath) -> bool:
-    """Of the files of a distribution those that are sent: modules, what identifies it, and its licences."""
+    """Return whether a file of a distribution is sent: modules, METADATA and licences, without tests."""
     info = file.parts[0].endswith(".dist-info")
     wanted = file.name == "METADATA" or "licenses" in file.parts if info else file.suffix in {".py", ".so"}
     return wanted and not {"..", "/", "tests"} & set(file.parts)
 
 
 def resolve(packages: Sequence[str], host: Python) -> list[Installed | Fetched]:
-    """These and all that they need there, in the order of their names; LabError for what cannot be had for it."""
+    """Return distributions and their dependencies for that host, sorted by name; LabError if one cannot be had."""
     asked: dict[str, SpecifierSet] = {}
     for _ in range(_ROUNDS):
         found, newly = _chosen(packages, host, asked)
@@ -125,7 +125,7 @@ def resolve(packages: Sequence[str], host: Python) -> list[Installed | Fetched]:
 def _chosen(
     packages: Sequence[str], host: Python, asked: dict[str, SpecifierSet]
 ) -> tuple[dict[str, Installed | Fetched], dict[str, SpecifierSet]]:
-    """What there is for it, of versions that all have `asked` for so far; and what they ask for together."""
+    """Return the distributions that satisfy `asked`, and those specifiers combined with their own requirements."""
     found: dict[str, Installed | Fetched] = {}
     newly = dict(asked)
     left = [Requirement(text) for text in packages]
@@ -136,9 +136,9 @@ def _chosen(
             name = canonicalize_name(each.name)
             newly[name] = newly.get(name, SpecifierSet()) & each.specifier
         fresh = {canonicalize_name(each.name) for each in left} - found.keys()
-        wishes = [_Wish(Requirement(f"{name}{newly[name]}"), host) for name in sorted(fresh)]
-        WHEELS.prepare({each.fetched: each.compiled for each in wishes if each.fetched}, host)
-        found |= {each.name: each.granted(instead) for each in wishes}
+        sources = [_Source(Requirement(f"{name}{newly[name]}"), host) for name in sorted(fresh)]
+        WHEELS.prepare({each.fetched: each.compiled for each in sources if each.fetched}, host)
+        found |= {each.name: each.chosen(instead) for each in sources}
         keys = {(canonicalize_name(each.name), frozenset(each.extras or {""})) for each in left} - seen
         seen |= keys
         left = [
@@ -154,8 +154,8 @@ def _asked_by(requires: Iterable[str], host: Python, extras: frozenset[str]) -> 
             yield each
 
 
-class _Wish:
-    """A distribution that a host needs: how it is to be had, in the order of preference."""
+class _Source:
+    """A distribution that a host needs, and its possible sources in order of preference."""
 
     def __init__(self, requirement: Requirement, host: Python) -> None:
         self.name = requirement.name
@@ -166,15 +166,15 @@ class _Wish:
             self._here = Installed(distribution(self.name), runs)
         self._meets = self._here is not None and host.meets(self._here.python)
         self.compiled = self._here is not None and self._here.compiled
-        """Whether without compiled modules it would be slower than what is here."""
+        """True if a wheel without compiled modules would be slower than what is here."""
         self.fetched: Requirement | None = requirement
-        """The wheel that is better than what is here; None where there is none."""
+        """Requirement of a wheel preferred to what is here; None if what is here is best."""
         if self._here and self._meets and requirement.specifier.contains(self._here.version, prereleases=True):
             same = Requirement(f"{self.name}=={self._here.version}")
             self.fetched = same if self._here.stripped else None
 
-    def granted(self, instead: str) -> Installed | Fetched:
-        """What there is; LabError without anything that runs there."""
+    def chosen(self, instead: str) -> Installed | Fetched:
+        """Return the best source; LabError if nothing runs there."""
         wheel = WHEELS.find(self.fetched, self._host, compiled=self.compiled) if self.fetched else None
         if wheel:
             return Fetched(wheel, stripped=self.compiled and not wheel.compiled)

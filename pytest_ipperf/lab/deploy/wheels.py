@@ -1,8 +1,8 @@
 """Wheels: distributions for the Python of a host that are not installed here, from the user's own package index.
 
-pip fetches them, as it is configured here (index, proxies, folders of wheels, `PIP_NO_INDEX`), for a Python and a
-platform that it is given. Once fetched they are kept below `~/.cache` and not asked for again, but for a pure one where
-a compiled one is wanted.
+pip fetches them with its configuration on this machine (index, proxies, wheel directories, `PIP_NO_INDEX`), for a given
+Python and platform. Fetched wheels are kept below `~/.cache` and are not requested again, except a pure one if a
+compiled one is wanted.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.deploy.interpreters import Python
 
 CACHE_SECTION = "wheels"
-# What pip says where it has found nothing of a distribution, and where it has reached no index.
+# pip's message if it found no version of a distribution, or reached no index.
 _NONE = re.compile(r"satisfies the requirement (\S+) \(from versions: none\)")
-# What it notes, and says nowhere else, of an index that gives no answer; 404 is one: that it has nothing of that name.
+# pip reports an unreachable index only in its log; a 404 is an answer, as the index has nothing of that name.
 _UNREACHED = re.compile(r"Could not fetch URL (?!.*: 404 Client Error).*(?= - skipping)")
-# User and password, for which it notes stars in most URLs, not in all.
+# pip hides user and password in most URLs of its log, but not in all.
 _SECRET = re.compile(r"(?<=://)\S*@")
 _LOG = "log"
-# For one answer of the index; for all wheels that are asked for at once; in vain, before nothing more is tried.
+# Time-outs of one answer of the index and of one call of pip; total time of failed calls before it gives up.
 _ANSWER_S, _WHEELS_S, _VAIN_S = 10, 60.0, 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """What it is for stands in the file itself, whatever it is called. `requires` as in its metadata."""
+    """A wheel, described by its own metadata and not by its file name."""
 
     name: str
     version: str
@@ -61,7 +61,7 @@ class Wheel:
 
     @classmethod
     def of(cls, data: bytes) -> Self:
-        """Reads one; ValueError where it is none."""
+        """Read a wheel; raise ValueError if `data` is none."""
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 about, built = (_head(archive, name) for name in ("METADATA", "WHEEL"))
@@ -78,11 +78,11 @@ class Wheel:
 
     @property
     def compiled(self) -> bool:
-        """Whether any of its modules is."""
+        """Return whether it has compiled modules."""
         return any(name.endswith(".so") for name, _ in self.files())
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """Where each belongs, and what is in it."""
+        """Iterate over the path and content of each file."""
         with zipfile.ZipFile(io.BytesIO(self.data)) as archive:
             for each in archive.infolist():
                 top, _, rest = each.filename.partition("/")
@@ -101,10 +101,10 @@ def _head(archive: zipfile.ZipFile, name: str) -> Message:
 
 
 class Wheels:
-    """Those that are kept here, and those that an index has.
+    """Wheels kept on this machine, and those of the package index.
 
-    What cannot be had is not asked for twice. Nothing more is asked for where that took long, or two distributions were
-    there in no version, which is how it looks without a network.
+    Failed requests are not repeated. No more requests are made once they took too long in total, or once the index had
+    no version of two distributions, which suggests that there is no network.
     """
 
     def __init__(self) -> None:
@@ -118,9 +118,9 @@ class Wheels:
         self._none: dict[Python, set[str]] = defaultdict(set)
 
     def prepare(self, requirements: Mapping[Requirement, bool], python: Python) -> None:
-        """Fetches several at once, as each time takes a second; what cannot be had together `find` asks for alone.
+        """Fetch several wheels at once, as each call of pip takes a second; `find` later requests failed ones alone.
 
-        With each stands whether a `compiled` one is wanted.
+        Each requirement maps to whether a `compiled` wheel is wanted.
         """
         missing = [
             _text(each) for each, compiled in requirements.items() if self._lacks(each, python, compiled=compiled)
@@ -129,9 +129,9 @@ class Wheels:
             self._fetch(missing, python)
 
     def find(self, requirement: Requirement, python: Python, *, compiled: bool = False) -> Wheel | None:
-        """The newest that meets it and fits closest there, of those that are kept here; None without one.
+        """Return the newest kept wheel that meets the requirement and fits `python` best; None if there is none.
 
-        The index is asked where none is, or none that is `compiled` where that is wanted.
+        The index is asked if no wheel is kept, or no compiled one and `compiled` is set.
         """
         key = _text(requirement), python
         if key not in self._found:
@@ -141,11 +141,11 @@ class Wheels:
         return self._found[key]
 
     def why(self, requirement: Requirement, python: Python) -> str:
-        """Why `find` has none, as far as pip tells; else empty."""
+        """Return why `find` has no wheel, as far as pip says; else empty."""
         return self._why.get((_text(requirement), python), "")
 
     def _lacks(self, requirement: Requirement, python: Python, *, compiled: bool) -> bool:
-        """Whether the index is to be asked, which may have better than what is kept."""
+        """Return whether the index must be asked, as it may have a better wheel than those that are kept."""
         key = _text(requirement), python
         if key in self._found or key in self._answered:
             return False
@@ -186,7 +186,7 @@ class Wheels:
         began, before = time.monotonic(), len(self._read)
         remove_stale()
         with private_folder() as folder:
-            # It finds what another Python runs, but takes the markers of dependencies for ours; so without them.
+            # pip finds wheels for another Python, but evaluates the markers of dependencies for ours.
             asked = [
                 *pip, "download", "--no-deps", "--only-binary=:all:", "--quiet", "--no-input",
                 "--disable-pip-version-check", "--retries=0", f"--timeout={_ANSWER_S}", f"--dest={folder}",
@@ -206,7 +206,7 @@ class Wheels:
 
 @cache
 def _pip() -> tuple[str, ...]:
-    """Ours, or any: it is told what it fetches for."""
+    """Return the command of our own pip or of any other; it is told the Python for which it fetches."""
     if find_spec("pip"):
         return (sys.executable, "-P", "-m", "pip")
     found = which("pip3") or which("pip")
@@ -229,7 +229,7 @@ def _run(pip: Sequence[str], log: Path) -> tuple[str, str]:
 
 
 def _complaint(said: str, noted: str) -> str:
-    """Why no index was reached, else the last of what was said; without users and passwords."""
+    """Return why no index was reached, else the last line of pip's output; without users and passwords."""
     lines = _UNREACHED.findall(noted) or said.strip().splitlines()
     return f"pip said: {_SECRET.sub('', printable(lines[-1]))}" if lines else ""
 
@@ -239,7 +239,7 @@ def _text(requirement: Requirement) -> str:
 
 
 def _target(python: Python) -> Iterator[str]:
-    """What pip is to take itself for."""
+    """Return pip's options for the target Python."""
     yield f"--python-version={python.marker('implementation_version')}"
     yield "--implementation=cp"
     yield f"--abi={python.abi_tag or 'none'}"
@@ -248,4 +248,4 @@ def _target(python: Python) -> Iterator[str]:
 
 
 WHEELS = Wheels()
-"""Those of this process."""
+"""The instance of this process."""
