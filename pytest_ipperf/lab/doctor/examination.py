@@ -1,4 +1,4 @@
-"""Examine a testbed: start agents on all hosts side by side, collect their facts, and shut them down."""
+"""Examine a testbed: start agents on all hosts in parallel, collect their facts, and shut them down."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from pytest_ipperf.transports.base import ROUTER
 
 MACHINE = "this machine"
 _OF_NODES = ("addresses", "limits", "ports")
-"""Of nodes; all else they share with the machine."""
-_LAST = "load"  # which our own beginning would be part of
+"""Facts collected for each node of a lab; all other facts are those of the machine."""
+_LAST = "load"  # collected last, as the start of our agents is load, too
 _PATIENCE_S = 20.0
 _STAMPS = 9
 
 
 def examine(testbed: Testbed, inventory: Mapping[str, Testbed], *, clear: bool = False) -> list[Finding]:
-    """What there is to say of a testbed, in the order of the checks; marks are cleared where that is asked."""
+    """Return the findings about a testbed, in the order of the checks; `clear` removes marks first."""
     with contextlib.ExitStack() as stack:
         try:
             enough_descriptors(testbed)
@@ -63,7 +63,7 @@ def _machine() -> Host:
 
 
 def _hosts(testbed: Testbed) -> dict[str, HostObservation]:
-    """By name; where several are of this machine it is one more, and has of them all but their networks."""
+    """Return the hosts by name; if several are on this machine, it is an extra host with their common facts."""
     here = [role for role, host in testbed.roles.items() if not ACCESS_METHODS[host.way].far]
     several = len({testbed.roles[role].name for role in here}) > 1
     hosts = {MACHINE: HostObservation(host=_machine(), roles=tuple(here))} if several else {}
@@ -107,7 +107,7 @@ def _shut_down(
     error: BaseException | None,
     _trace: object,
 ) -> None:
-    """Ends the agents; an error tells what stays where no findings will, and a Ctrl-C goes on."""
+    """Shut the agents down; after an error, raise what they left behind, unless it is a Ctrl-C."""
     staying += shut_down(agents.values())
     if staying and isinstance(error, Exception):
         raise leftovers_error(staying, [testbed.name], error)
@@ -126,7 +126,7 @@ def _start_agent(observed: HostObservation, entries: Mapping[str, Sequence[str]]
 
 
 def _request(testbed: Testbed, observed: HostObservation) -> dict[str, Any]:
-    """What the facts of a host are to tell of."""
+    """Return the parameters of the facts of a host."""
     host = observed.host
     tunnelled = any(path.ends for path in testbed.paths.values())
     return {
@@ -145,7 +145,7 @@ def _request(testbed: Testbed, observed: HostObservation) -> dict[str, Any]:
 
 
 def _peers(testbed: Testbed, observed: HostObservation) -> list[Host]:
-    """Whom a host meets: a client no other client, and the router where anything is tunnelled."""
+    """Return the hosts that a host exchanges packets with; never client and client, the router only for tunnels."""
     never = (
         {*testbed.clients, *([] if testbed.paths else [ROUTER])} if set(observed.roles) <= {*testbed.clients} else set()
     )
@@ -154,7 +154,7 @@ def _peers(testbed: Testbed, observed: HostObservation) -> list[Host]:
 
 
 def _observe_host(agent: AgentClient, observed: HostObservation, asked: Mapping[str, Any], *, clear: bool) -> None:
-    """All of one host but what runs there."""
+    """Collect all facts of one host except its load."""
     names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not observed.node)]
     with _recording_trouble(observed):
         _measure_clock(agent, observed)
@@ -166,7 +166,7 @@ def _observe_host(agent: AgentClient, observed: HostObservation, asked: Mapping[
 
 
 def _observe_load(agent: AgentClient, observed: HostObservation, asked: Mapping[str, Any]) -> None:
-    """What runs there, unless it is known already that nothing can be asked."""
+    """Collect the load of a host, unless the host has failed already."""
     if not observed.node and not observed.trouble:
         with _recording_trouble(observed):
             _facts(agent, observed, [_LAST], asked)
@@ -178,7 +178,7 @@ def _facts(agent: AgentClient, observed: HostObservation, names: Sequence[str], 
 
 @contextlib.contextmanager
 def _recording_trouble(observed: HostObservation) -> Iterator[None]:
-    """Keeps a LabError as the host's trouble."""
+    """Record a LabError as the host's trouble."""
     try:
         yield
     except LabError as error:
@@ -186,7 +186,7 @@ def _recording_trouble(observed: HostObservation) -> Iterator[None]:
 
 
 def _measure_clock(agent: AgentClient, observed: HostObservation) -> None:
-    """How long a call takes, and by how much the wall clock there is ahead of ours."""
+    """Measure the round trip of a call and the offset of the host's wall clock from ours."""
     exchanges = exchange_stamps(agent, _STAMPS)
     observed.call_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
     ahead_s, error_s = estimate(exchanges)
@@ -198,7 +198,7 @@ def _measure_clock(agent: AgentClient, observed: HostObservation) -> None:
 
 
 def _ask_snmp(observed: HostObservation, source: Source) -> None:
-    """By SNMP, from here, also of a host without an agent."""
+    """Ask a host by SNMP from this machine, which works without an agent."""
     try:
         observed.answer = description(source), ""
     except LabError as error:
@@ -206,7 +206,7 @@ def _ask_snmp(observed: HostObservation, source: Source) -> None:
 
 
 def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], observed: Mapping[str, HostObservation]) -> None:
-    """Lets nobody begin to measure while packets are sent; the agents give it back when they end."""
+    """Lease all hosts, so that nobody starts measuring while probes are sent; the agents release them at their end."""
     owner = new_owner(["pytest-ipperf", "doctor", f"--testbed={testbed.name}"])
     for name in sorted(agents, key=lambda each: observed[each].host.machine):
         each = observed[name]
@@ -222,7 +222,7 @@ def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], observed: Mappin
 def _probe_all(
     testbed: Testbed, agents: Mapping[str, AgentClient], observed: Mapping[str, HostObservation]
 ) -> Iterator[Reachability]:
-    """One after another, as an agent answers at one place at a time; none where somebody measures."""
+    """Probe one path after another, as an agent has one responder; none while somebody measures."""
     if any(each.busy_with for each in observed.values()):
         return
     for way in host_pairs(testbed):
@@ -231,7 +231,7 @@ def _probe_all(
 
 
 def _conflicting_testbeds(testbed: Testbed, inventory: Mapping[str, Testbed]) -> dict[str, str]:
-    """By testbed's name what it shares with this one."""
+    """Return what other testbeds share with this one, by their names."""
     if testbed.is_lab:
         return {}
     guarded = testbed.guarded

@@ -1,4 +1,4 @@
-"""Observations of a testbed: plain facts, of which the checks make findings."""
+"""Observations of a testbed: plain facts, from which the checks derive findings."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pytest_ipperf.lab.inventory.model import Host, Testbed
 
 @dataclass(kw_only=True)
 class HostObservation:
-    """A host. `trouble` says why there is no agent, and then there is nothing else.
+    """Observations of a host; if `trouble` says why it has no agent, there are no others.
 
-    A `node` shares all but its network with this machine, which is one more host then. `facts` are those of
-    `agent/facts` by name. `repairs` is what was put in order. `start_s` is how long its agent took to answer,
-    `call_s` the round trip of a call. `skew_s` is by how much its wall clock is ahead of ours, and how far off that
-    is at most. `answer` is what SNMP said of the host, or why it said nothing, of which one is empty.
+    A `node` shares everything but its network with this machine, which is then an extra host. `facts` are those of
+    `agent/facts` by name. `repairs` lists what was put in order. `start_s` is the start-up time of its agent, `call_s`
+    the round trip of a call. `skew_s` is the offset of its wall clock ahead of ours, with its maximum error. `answer`
+    is the host's SNMP description and the reason if there is none; one of the two is empty.
     """
 
     host: Host
@@ -31,26 +31,29 @@ class HostObservation:
     answer: tuple[str, str] = ("", "")
 
     def fact(self, name: str) -> Mapping[str, Any]:
-        """Those of that name; empty where they could not be had."""
+        """Return the facts of that name; empty if they could not be collected."""
         found = self.facts.get(name, {})
         return {} if "trouble" in found else found
 
     def missing_facts(self) -> Iterator[tuple[str, str]]:
-        """The names of those that could not be had, and why."""
+        """Iterate over the names of facts that could not be collected, with the reason."""
         return ((name, fact["trouble"]) for name, fact in self.facts.items() if "trouble" in fact)
 
     @property
     def busy_with(self) -> str:
-        """Who measures there at present, also where the lease alone has told it."""
+        """Holder of the host's lease, empty if there is none.
+
+        It is known even if only the lease call reported it.
+        """
         return str(self.facts.get("leftovers", {}).get("holder", ""))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reachability:
-    """The native way from one host to another, by one IP version.
+    """The native path from one host to another, by one IP version.
 
-    `tcp` and `udp` say why a port there cannot be reached. `fits` tells of packets by their bytes whether they arrive
-    whole: `yes`, `too big` or `no answer`. `trouble` is why nothing was found out.
+    `tcp` and `udp` say why a port there cannot be reached. `fits` tells by packet size in bytes whether packets arrive
+    unfragmented: `yes`, `too big` or `no answer`. `trouble` says why nothing could be probed.
     """
 
     here: str
@@ -65,10 +68,10 @@ class Reachability:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedTestbed:
-    """A testbed. `hosts` are its hosts by name.
+    """Observations of a testbed and of its hosts by name.
 
-    `others` are testbeds that cannot be measured at the same time, and what they share. `leftovers` are sentences
-    of what the examination itself has left on hosts.
+    `others` are testbeds that cannot be measured at the same time, and what they share with this one. `leftovers` are
+    sentences about what the examination itself has left on hosts.
     """
 
     testbed: Testbed
@@ -78,5 +81,5 @@ class ObservedTestbed:
     leftovers: Sequence[str] = ()
 
     def reached(self) -> list[HostObservation]:
-        """Those with an agent."""
+        """Return the hosts that have an agent."""
         return [each for each in self.hosts.values() if not each.trouble]

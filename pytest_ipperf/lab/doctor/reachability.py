@@ -1,4 +1,4 @@
-"""Probe paths between hosts: whether ports are open, and which packets get through unfragmented, both ways."""
+"""Probe paths between hosts: whether ports are open, and which packets get through unfragmented, in both directions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRIES = 4
 
 
 def host_pairs(testbed: Testbed) -> Iterator[Reachability]:
-    """From whom to whom, and by which IP version: between server and clients, the ends of what is measured."""
+    """Iterate over the paths between the server and each client, in both directions and by IP version."""
     roles = testbed.roles
     pairs = [pair for pair in permutations([*testbed.clients, SERVER], 2) if SERVER in pair]
     hosts = {(roles[one].name, roles[other].name): (roles[one], roles[other]) for one, other in pairs}
@@ -31,7 +31,7 @@ def host_pairs(testbed: Testbed) -> Iterator[Reachability]:
 def probe_reachability(
     agents: Mapping[str, AgentClient], observed: Mapping[str, HostObservation], way: Reachability
 ) -> Reachability:
-    """The same with what was found out of it."""
+    """Return the path with the results of its probes."""
     there = observed[way.there].host
     source, address = (observed[name].host.address(way.ipver) for name in (way.here, way.there))
     routes = {(own, far): found for own, far, found in observed[way.here].fact("addresses").get("routes", ())}
@@ -43,10 +43,10 @@ def probe_reachability(
             return replace(way, trouble=f"{own} is not an address of host {host}")
     try:
         port = agents[way.there].call("reachability_listen", address, there.ports)
-        knocked = agents[way.here].call("reachability_probe", source, address, port)
+        probed = agents[way.here].call("reachability_probe", source, address, port)
         agents[way.there].call("reachability_close")
         fits = {}
-        if way.here != way.there and not knocked["udp"]:
+        if way.here != way.there and not probed["udp"]:
             fits = fits_back(
                 agents[way.here], agents[way.there],
                 source=source, address=address, ports=observed[way.here].host.ports,
@@ -54,4 +54,4 @@ def probe_reachability(
             )  # fmt: skip
     except LabError as error:
         return replace(way, trouble=str(error))
-    return replace(way, mtu=route["mtu"], tcp=knocked["tcp"], udp=knocked["udp"], fits=fits)
+    return replace(way, mtu=route["mtu"], tcp=probed["tcp"], udp=probed["udp"], fits=fits)

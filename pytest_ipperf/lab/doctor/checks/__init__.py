@@ -1,4 +1,4 @@
-"""What a doctor looks at, one check a file. Each offers `check`."""
+"""Registry of the doctor's checks, one file each; each offers `check`."""
 
 from pytest_ipperf.core.portable.registry import Registry
 from pytest_ipperf.lab.doctor.checks.base import Check

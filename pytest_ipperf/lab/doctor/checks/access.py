@@ -34,17 +34,17 @@ _REMEDIES = {
     r"Network is unreachable": "give this machine a route to it, or correct key ssh or ssh_config: {plain}",
     r"no answer in": "see whether it is up; plain ssh tells more: {plain}",
 }
-"""By what is said of it; `plain` and `python` are lines to type."""
+"""Remedies by a pattern of the error; `plain` and `python` are commands for the user to type."""
 
 
 class WayIn(Check):
-    """Without it nothing else of a host is known."""
+    """Access is checked first, as nothing else of a host can be checked without it."""
 
     topic = "access"
     rank = 0
 
     def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """Of hosts without an agent too."""
+        """Check every host, including those without an agent."""
         for observed in found.hosts.values():
             if observed.trouble:
                 yield self.wrong(observed.host.name, *_told(observed))
@@ -70,7 +70,7 @@ class WayIn(Check):
 
 
 def _told(observed: HostObservation) -> tuple[str, str]:
-    """What is said, and what to do."""
+    """Return the error and its remedy."""
     said, semicolon, remedy = observed.trouble.partition("; ")
     if semicolon and said.startswith("sudo: "):
         return said, remedy  # the way knows it already
@@ -92,7 +92,7 @@ def _told(observed: HostObservation) -> tuple[str, str]:
 
 
 def _typed(host: Host, *words: str) -> str:
-    """The line that has ssh run these words there."""
+    """Return the command line that runs these words there by ssh."""
     *before, _ = ACCESS_METHODS[host.way].command(host.settings, ())
     return " ".join((shlex.join(word for word in before if not word.startswith("-o")), *words))
 

@@ -1,4 +1,4 @@
-"""Addresses: those of the inventory have to be on the host, and the routes between them on a plain link."""
+"""Addresses: those of the inventory must be on the host, and routes between them must not use a tunnel."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.observations import HostObservation
 
 _TUNNELS = {768: "6in4 or another tunnel", 769: "an IPv6 tunnel", 776: "6in4", 778: "GRE", 65534: "no link layer"}
-"""Hardware types of linux/if_arp.h."""
+"""Hardware types of tunnel devices (linux/if_arp.h)."""
 
 
 class Addresses(Check):
-    """What is measured natively must not go through a tunnel."""
+    """Addresses and routes of native arms."""
 
     topic = "addresses"
     rank = 20
     of_nodes = True
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """Each address, and the route from it."""
+        """Check each address, and the routes from it."""
         found, host = observed.fact("addresses"), observed.host
         if not found or not (host.ipv4 or host.ipv6):
             return

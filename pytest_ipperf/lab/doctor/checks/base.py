@@ -1,4 +1,4 @@
-"""What a check makes of what was seen: findings, each a sentence and, unless all is well, what to do."""
+"""Base classes of checks and their findings: a sentence each and, unless all is well, a remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_ipperf.lab.inventory.model import Host
 
 
 class Grade(enum.Enum):
-    """How bad it is: measured can be with what is doubtful, and not with what is wrong."""
+    """Severity of a finding; doubtful ones allow measuring, wrong ones do not."""
 
     WELL = "well"
     DOUBTFUL = "doubtful"
@@ -20,7 +20,7 @@ class Grade(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`subject` is a host's name, two of them, or empty for the testbed as a whole; `remedy` is what to do."""
+    """One finding: `subject` is a host, a pair of hosts, or empty for the testbed; `remedy` says what to do."""
 
     grade: Grade
     subject: str
@@ -30,47 +30,47 @@ class Finding:
 
 
 class Check:
-    """A host is looked at by `of_host`, and the testbed as a whole by `of_testbed`; whichever there is to say."""
+    """A check of each host (`of_host`), of the testbed as a whole (`of_testbed`), or of both."""
 
     topic: str
-    """What its findings are about, in a word or two."""
+    """Topic of the findings, in a word or two."""
     rank: int = 50
-    """Its place among the others, the smallest first."""
+    """Position among the checks, smallest first."""
     of_nodes: bool = False
-    """Whether it looks at nodes too, which share all but their network with this machine."""
+    """True if nodes of a lab are checked too, which share everything but their network with this machine."""
 
     def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """All of its findings."""
+        """Iterate over all findings."""
         for observed in found.reached():
             if self.of_nodes or not observed.node:
                 yield from self.of_host(observed)
         yield from self.of_testbed(found)
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """Of one host that has an agent."""
+        """Check one host that has an agent."""
         del observed
         return iter(())
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """Of what is between hosts."""
+        """Check what lies between hosts."""
         del found
         return iter(())
 
     def well(self, subject: str, said: str) -> Finding:
-        """Nothing to do."""
+        """Make a finding that needs no action."""
         return Finding(grade=Grade.WELL, subject=subject, topic=self.topic, said=said)
 
     def doubtful(self, subject: str, said: str, remedy: str) -> Finding:
-        """It can be measured so, and may show in the figures."""
+        """Make a finding that allows measuring but may affect the figures."""
         return Finding(grade=Grade.DOUBTFUL, subject=subject, topic=self.topic, said=said, remedy=remedy)
 
     def wrong(self, subject: str, said: str, remedy: str) -> Finding:
-        """It cannot be measured so, or not all of it."""
+        """Make a finding that prevents measuring, wholly or in part."""
         return Finding(grade=Grade.WRONG, subject=subject, topic=self.topic, said=said, remedy=remedy)
 
 
 def as_root(host: Host) -> str:
-    """How its agent becomes root's, as a remedy."""
+    """Return the remedy that gives the host's agent the rights of root."""
     if host.way == "ssh":
         return "sudo = yes, or another user in key ssh"
     return "run as root, or sudo = yes in hosts.ini"

@@ -1,4 +1,4 @@
-"""Cache: what is kept on a host of what was sent to it."""
+"""Cache: what a host keeps of the code and packages sent to it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pytest_ipperf.lab.doctor.observations import HostObservation
 
 
 class Cached(Check):
-    """Without one, all is sent again to every agent."""
+    """Cache of remote hosts; without one everything is sent again to every agent."""
 
     topic = "cache"
     rank = 52
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """Of hosts that anything is sent to."""
+        """Check a host that keeps a cache."""
         kept = observed.fact("cache")
         if not kept:
             return

@@ -1,4 +1,4 @@
-"""Clocks: the wall clock against the controller's, and who keeps it."""
+"""Clocks: the offset of the wall clock from the controller's, and its synchronisation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _SLOW = ("acpi_pm", "hpet", "jiffies", "refined-jiffies", "pit")
 
 
 class Clocks(Check):
-    """What is measured by is CLOCK_MONOTONIC, which nobody sets; the wall clock names what was when."""
+    """The wall clock, which dates logs and records; measurements use CLOCK_MONOTONIC, which nobody sets."""
 
     topic = "clock"
     rank = 25
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """Skew with its uncertainty, NTP, and the clock's source."""
+        """Check the offset with its uncertainty, NTP, and the clock's source."""
         kept, name = observed.fact("clock"), observed.host.name
         if not kept or observed.skew_s is None:
             return

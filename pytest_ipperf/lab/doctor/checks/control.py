@@ -9,13 +9,13 @@ from pytest_ipperf.lab.doctor.observations import HostObservation
 
 
 class Control(Check):
-    """By ssh alone; what is local has no such traffic."""
+    """The control connection of hosts reached by ssh; local access has none."""
 
     topic = "control"
     rank = 55
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """Where the connection ends there, against the measured addresses."""
+        """Compare the end of the connection there with the measured addresses."""
         ends = observed.fact("control").get("ends")
         if not ends:
             return

@@ -8,18 +8,18 @@ from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.observations import HostObservation
 
 MOST = 5000
-"""Connections that a host should be good for, unless the inventory limits it."""
+"""Number of connections that a host should support, unless the inventory limits it."""
 _OTHERS = 64
 
 
 class Descriptors(Check):
-    """The agent raises the soft limit itself; the hard one is the host's."""
+    """The hard limit of file descriptors; the agent raises the soft limit itself."""
 
     topic = "descriptors"
     rank = 10
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """Against what the most connections need."""
+        """Compare the limit with what the maximum number of connections needs."""
         if not (limits := observed.fact("limits")):
             return
         most, hard = observed.host.most_connections or MOST, limits["descriptors"]

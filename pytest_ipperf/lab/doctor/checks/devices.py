@@ -1,4 +1,4 @@
-"""Devices: what those on the measured link do to packets."""
+"""Devices: speed, offloads and queues of the devices on the measured link."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _MERGING = ("gro", "gso", "tso")
 
 
 class Devices(Check):
-    """Of this machine's labs they are as they are meant to be."""
+    """Devices of hosts; those of a lab's nodes are shaped on purpose and not checked."""
 
     topic = "devices"
     rank = 45
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """Speed, offloads, and queues that limit."""
+        """Check speed, duplex, offloads, and queues that limit the rate."""
         for device, facts in observed.fact("addresses").get("devices", {}).items():
             if facts["queueing"] in _LIMITING:
                 rate = f" at {rate_text(facts['rate_bit_s'])}" if facts["rate_bit_s"] else ""

@@ -1,4 +1,4 @@
-"""Firewalls: a port of the servers' range, knocked at from the other end by TCP and by UDP."""
+"""Firewalls: whether a port of the servers' range can be reached from the other end by TCP and UDP."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pytest_ipperf.lab.doctor.observations import ObservedTestbed, Reachability
 
 
 class Firewalls(Check):
-    """Between the ends of what is measured, each way."""
+    """Reachability of ports between server and clients, in each direction."""
 
     topic = "reach"
     rank = 60
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """One line for each way."""
+        """Report one finding for each path."""
         for way in found.reachability:
             subject, low_high = f"{way.here} -> {way.there}", "-".join(map(str, found.hosts[way.there].host.ports))
             if way.trouble:

@@ -1,4 +1,4 @@
-"""Lease: who measures there now."""
+"""Lease: who is measuring on the host now."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pytest_ipperf.lab.doctor.observations import HostObservation
 
 
 class HeldLease(Check):
-    """Told, not waited for."""
+    """The host's lease, which is reported and not waited for."""
 
     topic = "lease"
     rank = 2
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """Its holder, since when, and by which command."""
+        """Report the lease's holder, since when, and its command."""
         if observed.busy_with:
             said = f"held by {observed.busy_with}"
             yield self.doubtful(observed.host.name, said, "it is measured there now; wait for its end")

@@ -12,13 +12,13 @@ _HOLDS = {True: "still so", False: "no longer so", None: "a person has to look"}
 
 
 class Leftovers(Check):
-    """Nothing is measured on a host with a mark."""
+    """Leftovers of earlier measurements; nothing is measured on a host with a mark."""
 
     topic = "left"
     rank = 3
 
     def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """With the words that clear a mark of this testbed, also of what is marked only now."""
+        """Report leftovers, with the command that clears a mark of this testbed, also for a mark made just now."""
         clear = remedy(found.testbed.name)
         for observed in found.reached():
             if not observed.node:

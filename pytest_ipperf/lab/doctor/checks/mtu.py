@@ -1,4 +1,4 @@
-"""MTU: what a device takes has to get there unfragmented, and one byte more must not."""
+"""MTU: packets of the device's MTU must arrive unfragmented, and packets one byte larger must not."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pytest_ipperf.lab.doctor.observations import ObservedTestbed
 
 
 class Mtu(Check):
-    """By the don't-fragment probe, each way."""
+    """Path MTU by the don't-fragment probe, in each direction."""
 
     topic = "MTU"
     rank = 65
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """One line for each way, and one for hosts that differ."""
+        """Report one finding for each path, and one if the hosts' MTUs differ."""
         for way in found.reachability:
             if not way.fits:
                 continue

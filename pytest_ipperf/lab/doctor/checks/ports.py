@@ -1,4 +1,4 @@
-"""Ports: those of the servers must be free, and no client's."""
+"""Ports: those of the servers must be free, and outside the clients' ephemeral range."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MOVED = f"ports = {_FIRST}-{_APART - 1} in hosts.ini, then sysctl net.ipv4.ip_l
 
 
 class Ports(Check):
-    """The servers' range, and the kernel's own."""
+    """The servers' port range and the kernel's ephemeral range."""
 
     topic = "ports"
     rank = 15
     of_nodes = True
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """What is free of the range, and whether the two overlap."""
+        """Check the free ports of the range, its overlap with the ephemeral ports, and their number."""
         limits, found = observed.fact("limits"), observed.fact("ports")
         if not limits or not found or not (observed.host.ipv4 or observed.host.ipv6):
             return
@@ -46,7 +46,7 @@ class Ports(Check):
 
 
 def _wider(ports: tuple[int, int], needed: int) -> str:
-    """What gives a client that many: a range beside `ports`, with those moved if need be, or more clients."""
+    """Return the remedy that gives a client `needed` ports: a range beside `ports`, or more clients."""
     low, high = ports
     sides = ((_FIRST, low - 1), (high + 1, _LAST))
     first, last = max(sides, key=lambda side: side[1] - side[0])

@@ -11,13 +11,13 @@ _IDLE, _BUSY = 0.9, 0.1
 
 
 class Processors(Check):
-    """A run tells nothing of a machine that was busy with something else."""
+    """Processors and their load; a run on a busy machine says nothing about the network."""
 
     topic = "processors"
     rank = 40
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """Those of key `cpus`, their governor, and the load."""
+        """Check the processors of key `cpus`, their governor, and the load."""
         facts, name = observed.fact("load"), observed.host.name
         if not facts:
             return
@@ -40,7 +40,7 @@ class Processors(Check):
             yield self.well(name, said)
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """Hosts that are one machine."""
+        """Report hosts that are one machine and share its processors."""
         machines: dict[str, list[HostObservation]] = {}
         for observed in found.reached():
             if not observed.node:

@@ -1,4 +1,4 @@
-"""Reboot: whether the programs of key `reboot` are there, sudo's own one too."""
+"""Reboot: whether the programs of key `reboot` exist, including the one that sudo is to run."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _VALUED = re.compile(
     r"-[A-Za-z]*[CDRTUghprtu]|"
     r"--(close-from|chdir|chroot|command-timeout|other-user|group|host|prompt|role|type|user)"
 )
-"""The options of sudo(8) whose value is the next word."""
+"""Options of sudo(8) whose value is the next word."""
 
 
 class Reboot(Check):
-    """They are not run."""
+    """Programs of key `reboot`, which are looked up and not run."""
 
     topic = "reboot"
     rank = 56
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """Only where there is such a key."""
+        """Check a host that has the key."""
         found, name = observed.fact("servers").get("programs"), observed.host.name
         if not observed.host.reboot or found is None:
             return
@@ -41,7 +41,7 @@ class Reboot(Check):
 
 
 def programs(command: str) -> list[str]:
-    """Those that a command needs: its first word, and behind sudo and its options what that is to run."""
+    """Return the programs that a command needs: its first word, and the program that sudo is to run."""
     first, *words = shlex.split(command) or [""]
     if PurePosixPath(first).name != "sudo":
         return [first] if first else []

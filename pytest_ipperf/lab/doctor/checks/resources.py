@@ -12,13 +12,13 @@ _BUFFER = 1 << 20  # 100 Mbit/s at a round trip of 80 ms
 
 
 class Resources(Check):
-    """500 mailboxes and thousands of connections take some."""
+    """Memory, disk and socket buffers; 500 mailboxes and thousands of connections need some."""
 
     topic = "resources"
     rank = 50
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """What there is, where it is enough."""
+        """Check the available resources."""
         facts, name = observed.fact("memory"), observed.host.name
         if not facts:
             return

@@ -9,13 +9,13 @@ from pytest_ipperf.lab.doctor.observations import HostObservation
 
 
 class Rights(Check):
-    """Everything works as root; most does as anybody."""
+    """Rights of the agent's user; root can do everything, other users most of it."""
 
     topic = "rights"
     rank = 5
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """What is lost without them."""
+        """Report what is lost without the rights of root."""
         may = observed.fact("rights")
         if not may:
             return

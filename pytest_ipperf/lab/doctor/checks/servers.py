@@ -1,4 +1,4 @@
-"""Servers: which real programs can serve, by protocol."""
+"""Servers: which real server programs can run, by protocol."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _LACKING = re.compile(r"is (not|neither) installed")
 
 
 class Servers(Check):
-    """Where none can, the embedded server does, which says more of Python than of the network."""
+    """Real server programs; the figures of an embedded server depend more on Python than on the network."""
 
     topic = "servers"
     rank = 30
 
     def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """Of the host that serves."""
+        """Check the host that serves."""
         for observed in found.reached():
             if SERVER in observed.roles and not observed.node:
                 yield from self.of_host(observed)
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
-        """One line of those that can run, and one for each protocol without."""
+        """Report the programs that can run in one finding, and each protocol without any in another."""
         facts = observed.fact("servers")
         if not facts:
             return
@@ -56,7 +56,7 @@ class Servers(Check):
 
 
 def _remedy(whys: list[str], host: Host, *, key: bool = False) -> str:
-    """What makes one of these servers run; `key` names it, which may be what is wrong."""
+    """Return what makes one of these servers run; with `key` the host's key may be wrong instead."""
     lacking = [why for why in whys if _LACKING.search(why)]
     remedies = []
     if any(why.endswith(" needs root") for why in whys):

@@ -1,4 +1,4 @@
-"""SNMP: whether somebody answers at key `snmp`."""
+"""SNMP: whether the agent of key `snmp` answers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pytest_ipperf.lab.doctor.observations import ObservedTestbed
 
 
 class Snmp(Check):
-    """Asked from here, as counters are."""
+    """SNMP agents, asked from this machine, as for the counters."""
 
     topic = "snmp"
     rank = 57
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """Of each host with such a key."""
+        """Check each host that has the key."""
         for observed in found.hosts.values():
             said, trouble = observed.answer
             if trouble:

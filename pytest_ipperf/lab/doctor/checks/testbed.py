@@ -11,13 +11,13 @@ from pytest_ipperf.transports import TRANSPORTS
 
 
 class TheTestbed(Check):
-    """From the inventory alone."""
+    """Arms and conflicts of the testbed, from the inventory alone."""
 
     topic = "testbed"
     rank = 90
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """Arms that it can have, and testbeds that are never measured at the same time."""
+        """Report the arms that it can have, and testbeds that are never measured at the same time."""
         testbed = found.testbed
         arms = sorted(
             (Arm(ipver, name) for name in TRANSPORTS for ipver in (4, 6) if ipver == 6 or name == "native"),

@@ -1,4 +1,4 @@
-"""Tunnels: what would carry those of the testbed, and whether those that hosts have are there."""
+"""Tunnels: which backend would carry the testbed's tunnels, and whether the hosts' own tunnel devices exist."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 
 
 class Tunnels(Check):
-    """Only where the testbed has tunnelled arms."""
+    """Backends and existing devices of testbeds with tunnelled arms."""
 
     topic = "tunnels"
     rank = 35
 
     def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
-        """By host; of a lab for all of it."""
+        """Check each host, or a lab as a whole."""
         if found.testbed.is_lab:
             yield from self._of_lab(found.testbed)
             return
