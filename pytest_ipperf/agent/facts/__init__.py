@@ -1,4 +1,4 @@
-"""Facts of a host that are collected before anything is measured on it. Each file offers `facts`, plain data."""
+"""Facts of a host, collected before anything is measured on it. Each file offers `facts`, a function to plain data."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

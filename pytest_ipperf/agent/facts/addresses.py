@@ -14,7 +14,7 @@ from pytest_ipperf.agent.sockets.ports import is_local
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """`lacking` of `addresses`; of each of `peers` (our address and theirs) the `routes`; and their `devices`."""
+    """Return which `addresses` are `lacking` here, `routes` to `peers` (our address, theirs), and their `devices`."""
     lacking = [address for address in request["addresses"] if not is_local(address)]
     routes = [
         [source, address, route(address, "" if source in lacking else source)] for source, address in request["peers"]
@@ -24,9 +24,9 @@ def facts(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _device(name: str) -> dict[str, Any]:
-    """`speed` in Mbit/s and `duplex` as far as the driver tells them, which has `driver` as its name."""
+    """Return `speed` in Mbit/s, `duplex` and `driver` of a device, as far as known, and its settings."""
     driver = Path(f"/sys/class/net/{name}/device/driver")
-    shown = _sysfs(name, "ifindex") == str(socket.if_nametoindex(name))  # /sys may be that of another network namespace
+    shown = _sysfs(name, "ifindex") == str(socket.if_nametoindex(name))  # else /sys is another network namespace's
     return {
         "speed": _sysfs(name, "speed") if shown else "",
         "duplex": _sysfs(name, "duplex") if shown else "",

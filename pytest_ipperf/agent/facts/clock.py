@@ -1,4 +1,4 @@
-"""The synchronisation and the source of the host's clocks."""
+"""Synchronisation and source of the host's clocks."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 _UNSYNCHRONISED, _ERROR = 0x0040, 5  # sys/timex.h: STA_UNSYNC, TIME_ERROR
 _STATUS_AT = 5 * ctypes.sizeof(ctypes.c_long)  # modes (padded), offset, freq, maxerror, esterror, status
-_TIMEX_BYTES = 512  # more than any has
+_TIMEX_BYTES = 512  # more than any kernel's structure
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Whether the wall clock is `synchronised`, None where the kernel does not tell, and the `source` of all clocks."""
+    """Return whether the wall clock is `synchronised` (None: unknown), and the `source` of all clocks."""
     del request
     source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     return {"synchronised": _synchronised(), "source": source.read_text().strip() if source.exists() else ""}
 
 
 def _synchronised() -> bool | None:
-    """As adjtimex(2) has it, which changes nothing with `modes` 0."""
+    """Return the synchronisation state of adjtimex(2), which with `modes` 0 changes nothing."""
     timex = ctypes.create_string_buffer(_TIMEX_BYTES)
     state = ctypes.CDLL(None).adjtimex(timex)
     if state < 0:

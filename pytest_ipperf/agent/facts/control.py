@@ -12,7 +12,7 @@ from pytest_ipperf.agent.sockets.control_connection import parse_ends, ssh_conne
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The `ends` of the controller's connection, theirs and ours, where sshd names them; and whose host it is."""
+    """Return the `ends` of the controller's connection, theirs first, if sshd names them; and the host's identity."""
     del request
     ends = parse_ends(ssh_connection(os.environ))
     return {

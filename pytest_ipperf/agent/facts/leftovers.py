@@ -1,4 +1,4 @@
-"""Leftovers of earlier measurements, and who measures now."""
+"""Leftovers of earlier measurements, and the current holder of the lease."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pytest_ipperf.agent.host_state.state_dir import user_dirs
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """`holder` of the lease; `marks`; private `folders` whose agents are gone; `undo_logs` of rollback helpers.
+    """Return the lease's `holder`, dirty `marks`, abandoned private `folders` and `undo_logs` of rollback helpers.
 
-    Of a note of a mark there is `said`, and whether it `holds`: None where only a person can tell.
+    A note of a mark is its text (`said`) and whether it still `holds`: None if only a person can judge.
     """
     del request
     found = [
@@ -32,7 +32,7 @@ def facts(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _undo_logs() -> Iterator[Path]:
-    """Those of rollback helpers, which may live and change this host."""
+    """Yield the undo logs of rollback helpers, which may still be running."""
     for _, folder in user_dirs():
-        with suppress(OSError):  # root's is closed to others
+        with suppress(OSError):  # root's folder is closed to others
             yield from sorted(path for path in folder.iterdir() if path.name.startswith("journal"))

@@ -1,4 +1,4 @@
-"""The limits of this user's open files, and the ephemeral ports."""
+"""Limits of this user's open files, and the ephemeral ports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_ipperf.agent.load.limits import ephemeral_ports
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """`descriptors`, 0 where there is no limit; `ephemeral`, the first and the last port."""
+    """Return `descriptors`, 0 without a limit, and `ephemeral`, the first and the last ephemeral port."""
     del request
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return {"descriptors": 0 if hard == resource.RLIM_INFINITY else hard, "ephemeral": list(ephemeral_ports())}

@@ -1,4 +1,4 @@
-"""The load of the host's processors by others, and their frequency governors."""
+"""Load of the host's processors by others, and their frequency governors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Over half a second: the `idle` share of all processors, and the `busiest` process with its share of one.
+    """Watch half a second; return the `idle` share of all processors, and the `busiest` process with its share of one.
 
-    `cpus` are those that there are, `allowed` those that we may use, `load` the average of the last minute,
-    `governors` how their frequency is chosen.
+    `cpus` are the online processors, `allowed` the usable ones, `load` the average of the last minute, `governors` the
+    frequency governors in use.
     """
     del request
     before, processes, began = _idle(), _spent(), time.monotonic()
@@ -37,7 +37,7 @@ def facts(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _idle() -> tuple[int, int]:
-    """Idle and all ticks so far, of all processors (proc(5))."""
+    """Return idle ticks and all ticks so far, summed over all processors (proc(5))."""
     for line in Path("/proc/stat").read_text().splitlines():
         if line.startswith("cpu "):
             ticks = list(map(int, line.split()[1:9]))
@@ -46,7 +46,7 @@ def _idle() -> tuple[int, int]:
 
 
 def _spent() -> dict[int, tuple[int, str]]:
-    """By process: its ticks so far, and its name."""
+    """Return the ticks so far and the name of each process, by process id."""
     found = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - thousands of names and no paths
         if name.isdecimal():

@@ -1,4 +1,4 @@
-"""The resources of this host: memory, disk, and the kernel's limits for the buffers of sockets."""
+"""Resources of this host: memory, disk, and the kernel's limits for socket buffers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BUFFERS = ("core/rmem_max", "core/wmem_max", "ipv4/tcp_rmem", "ipv4/tcp_wmem")
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Bytes that are `available` in memory; by folder what is `free`; by setting the largest of the `buffers`."""
+    """Return `available` bytes of memory, `free` bytes by folder, and the largest `buffers` by setting."""
     del request
     available = 0
     for line in Path("/proc/meminfo").read_text().splitlines():

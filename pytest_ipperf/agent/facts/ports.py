@@ -1,4 +1,4 @@
-"""Ports of the servers' range that are taken."""
+"""Ports of the servers' range that are in use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TIME_WAIT = "06"
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """`taken`: those of `ports` at which sockets of this network are."""
+    """Return as `taken` the ports within `ports` that sockets of this network namespace use."""
     low, high = request["ports"]
     return {"taken": sorted({port for port in _taken() if low <= port <= high})}
 

@@ -1,4 +1,4 @@
-"""The user of the agent, and its capabilities."""
+"""User of the agent, and its capabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ADMIN, _RAW = 12, 13  # linux/capability.h
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """`user`, whether it is `root`, may have `raw` sockets and may change the network (`admin`)."""
+    """Return the `user`, and whether it is `root`, may open `raw` sockets and may change the network (`admin`)."""
     del request
     user, capabilities = str(os.geteuid()), 0
     with suppress(KeyError):  # a user without a name

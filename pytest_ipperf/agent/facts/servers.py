@@ -1,4 +1,4 @@
-"""Which server programs can run here."""
+"""Server programs that can run here."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pytest_ipperf.servers.base import program
 
 
 def unusable() -> dict[str, str]:
-    """By server: why it cannot run here; empty where it can."""
+    """Return by server why it cannot run here; empty if it can."""
     return {name: SERVERS[name].missing() for name in SERVERS}
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """By server why it is `missing`, empty where it is not; whether there is `setpriv`; where `programs` are."""
+    """Return why each server is `missing` (empty if usable), whether `setpriv` exists, and the paths of `programs`."""
     wanted = {name: program(name) or "" for name in request["programs"]}
     return {"missing": unusable(), "setpriv": bool(program("setpriv")), "programs": wanted}

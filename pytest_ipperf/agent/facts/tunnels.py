@@ -12,7 +12,7 @@ from pytest_ipperf.agent.tunnels.backends import BACKENDS
 
 
 def facts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """By backend of `backends` why it `cannot` carry; of `existing` devices and addresses what is wrong with them."""
+    """Return why each of `backends` `cannot` carry packets, and what is wrong with `existing` devices and addresses."""
     return {
         "cannot": {name: BACKENDS[name].missing() for name in request["backends"]},
         "existing": {device: _wrong(device, address) for device, address in request["existing"]},

@@ -1,1 +1,1 @@
-"""Host state: what is changed on a host, undone, leased, marked and repaired."""
+"""Host state: changes to a host, their rollback, leases, dirty marks and repair."""

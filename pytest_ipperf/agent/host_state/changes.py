@@ -1,6 +1,6 @@
-"""Change a host for a measurement so that it is undone however the agent ends.
+"""Changes to a host for a measurement, which are rolled back however the agent ends.
 
-The agent itself changes nothing. A process of its own, the rollback helper, does, and outlives it: see `restorer.py`.
+The agent itself changes nothing. A separate process, the rollback helper, does, and outlives it: see `restorer.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KILLED = "the process that changes this host and puts it back was killed"
 
 
 class Changes:
-    """Until `undo`, or the agent's end, whichever comes first; usable again after it.
+    """Changes to this host, in force until `undo` or the agent's end; usable again after `undo`.
 
     `code_fd` is an open file with the packed code, as for a `ServerProcess`; None: the code that runs here.
     """
@@ -40,33 +40,33 @@ class Changes:
         roll_back_abandoned()
 
     def run(self, do: Sequence[str], undo: Sequence[str] | None) -> None:
-        """Runs a command that changes this host; `undo` is the one that takes it back, noted before.
+        """Run a command that changes this host; `undo` is the command that reverts it, logged before.
 
-        LabError in the command's own words where it fails, and then there is nothing to undo.
+        Raise LabError in the command's own words if it fails; then there is nothing to undo.
         """
         self._make({"do": list(do), "undo": [list(undo)] if undo else []})
 
     def write(self, path: str, value: str) -> None:
-        """Gives a file below /proc/sys that value; nothing is done where it has it. LabError where it cannot be."""
+        """Set a file below /proc/sys, unless it has the value already; raise LabError if that fails."""
         self._make({"path": path, "value": value})
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Undo at once what is changed within it, where it fails."""
+        """Undo the changes within the context at once if it fails."""
         kept = len(self._notes)
         try:
             yield
         except Exception as error:
             if len(self._notes) > kept and str(error) not in {SILENT, _KILLED}:
-                with contextlib.suppress(LabError):  # what it cannot undo is reported at the end
+                with contextlib.suppress(LabError):  # a failed rollback is reported at the end
                     self._ask({"request": "back", "keep": kept})
                     self._notes[kept:] = [{**note, "undo": []} for note in self._notes[kept:]]
             raise
 
     def undo(self) -> list[str]:
-        """Undoes all of it in reverse order, then looks whether all is as it was; a sentence for what is not.
+        """Undo all changes in reverse order, then verify; return a sentence for each fact that is not as it was.
 
-        Where there are sentences, the host is marked. Nothing is done where nothing was changed.
+        The host is marked dirty with these sentences. Nothing is done if nothing was changed.
         """
         if self._before is None:
             return []
@@ -82,7 +82,7 @@ class Changes:
                 answer = self._ask({"request": "undo"})
             said: list[str] = answer["said"]
         except LabError as error:
-            if str(error) == SILENT:  # who else would mark the host?
+            if str(error) == SILENT:  # the silent helper cannot mark the host itself
                 with contextlib.suppress(LabError):
                     mark_dirty([SILENT])
             return [str(error)]
@@ -92,7 +92,7 @@ class Changes:
         return said
 
     def _reopen(self) -> None:
-        """With a rollback helper that does first what the one before could not."""
+        """Start a new rollback helper, which first does what the previous one could not."""
         self._close()
         self._open()
 
@@ -106,7 +106,7 @@ class Changes:
         try:
             self._before = self._ask({"request": "start", "before": self._before, "notes": self._notes})["before"]
         except LabError:
-            self._close()  # or the next change would be made where nobody knows what was before
+            self._close()  # or the next change would be made by a helper that does not know the state before
             raise
         self._notes = []
 
@@ -124,12 +124,13 @@ class Changes:
 
 
 class _HelperPipe:
-    """The pipe to a rollback helper of its own: a line of JSON there, a line of JSON back."""
+    """Pipe to a rollback helper of its own: a line of JSON out, a line of JSON back."""
 
     def __init__(self, code_fd: int | None) -> None:
         code = str(Path(pytest_ipperf.__file__).parents[1]) if code_fd is None else f"/proc/self/fd/{code_fd}"
         try:
-            # Leaves a child behind and ends at once, so that what ends an agent with all below it leaves that alone.
+            # The helper forks and its parent ends at once, so that ending an agent with its process tree spares the
+            # helper.
             self._popen = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _START, code, "pytest-ipperf-rollback"],
                 stdin=subprocess.PIPE,
@@ -146,7 +147,7 @@ class _HelperPipe:
         self._request_number = 0
 
     def alive(self) -> bool:
-        """Whether the rollback helper has not ended, which ends its line."""
+        """Return whether the rollback helper still runs; its end closes the pipe."""
         try:
             while self._receive(0):
                 pass
@@ -155,7 +156,7 @@ class _HelperPipe:
         return True
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Its answer to a request; LabError where it is dead, or silent for too long."""
+        """Return the helper's reply to a request; raise LabError if it is dead, or silent for too long."""
         assert self._popen.stdin is not None  # noqa: S101 - it is a pipe
         self._request_number += 1
         try:
@@ -172,11 +173,11 @@ class _HelperPipe:
                 continue
             self._received = rest
             answer: dict[str, Any] = json.loads(line)
-            if answer["number"] == self._request_number:  # the one before may have been broken off by a signal
+            if answer["number"] == self._request_number:  # else it replies to an interrupted request
                 return answer
 
     def _receive(self, patience_s: float) -> bool:
-        """Whether it has said more within that time; LabError where it will not."""
+        """Return whether more was received within that time; raise LabError if the pipe is closed."""
         assert self._popen.stdout is not None  # noqa: S101 - it is a pipe
         if not select.select([self._popen.stdout], [], [], patience_s)[0]:
             return False
@@ -187,9 +188,9 @@ class _HelperPipe:
         return True
 
     def close(self) -> None:
-        """Ends the line, and with it the rollback helper, which undoes what is left."""
+        """Close the pipe and thereby end the rollback helper, which undoes the remaining changes."""
         for pipe in (self._popen.stdin, self._popen.stdout):
             if pipe is not None:
-                with contextlib.suppress(OSError):  # what could not be written matters no more
+                with contextlib.suppress(OSError):  # unwritten data no longer matters
                     pipe.close()
         self._popen.wait()

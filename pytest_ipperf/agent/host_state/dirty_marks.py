@@ -1,8 +1,8 @@
-"""Mark a host as dirty: tell the next job that an earlier one has not restored it, until somebody has looked after it.
+"""Dirty marks: notes for later jobs that this host has not been restored, until somebody has looked after it.
 
-A mark is a file in one of the folders of `state_dir.py`: `unrestored` for what was changed in a network, of which each
-namespace has its own, and `left` for folders and processes. Its first line names the host's start, as nothing of what
-it tells outlives one; each other line is a note.
+A mark is a file in one of the folders of `state_dir.py`: `unrestored` for changes to a network, of which each namespace
+has its own, and `left` for folders and processes. Its first line names the host's boot, as a reboot ends all that it
+reports; each other line is a note.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _LEFT, _UNRESTORED = "left", "unrestored"
 _MOST_BYTES = 1 << 16
 
 Note = dict[str, Any]
-"""`said`, a sentence; `folder`, the path of one that is left, or `process`, the number and start of one that runs."""
+"""`said`, a sentence; `folder`, the path of a remaining one, or `process`, the number and start of a running one."""
 
 
 class LeftoverError(LabError):
-    """Something that a measurement has made could not be removed or ended."""
+    """A folder that a measurement has made could not be removed, or a process not be ended."""
 
     def __init__(self, said: str, **what: Any) -> None:
         super().__init__(said)
@@ -47,7 +47,7 @@ class LeftoverError(LabError):
 
 @dataclass(frozen=True)
 class DirtyMark:
-    """A mark of a host that is not restored, by its file, its owner and its notes."""
+    """Mark of a host that has not been restored: its file, its owner and its notes."""
 
     path: Path
     user: int
@@ -55,9 +55,9 @@ class DirtyMark:
 
 
 def mark_dirty(sentences: Iterable[str]) -> None:
-    """Notes that this network is not as it was; LabError where that cannot be noted.
+    """Mark this network as not restored; raise LabError if the mark cannot be written.
 
-    Root of a namespace alone may have no place for it, and its network goes with it.
+    Root of a namespace alone may have no place for a mark, and needs none, as its network ends with it.
     """
     notes: list[Note] = [{"said": each} for each in sentences]
     named = netns_suffix() is not None
@@ -69,12 +69,12 @@ def mark_dirty(sentences: Iterable[str]) -> None:
 
 
 def mark_leftovers(notes: Iterable[Note]) -> None:
-    """Notes what is left on this host; LabError where that cannot be noted."""
+    """Mark this host with its leftovers; raise LabError if the mark cannot be written."""
     _note(user_dir() / _LEFT, list(notes))
 
 
 def unmark_dirty(sentence: str) -> None:
-    """Removes this network's mark if it says nothing but this."""
+    """Remove this network's mark if this is its only note."""
     path, alone = _unrestored(), [{"said": sentence}]
     if _notes(path, os.geteuid()) != alone:
         return
@@ -84,7 +84,7 @@ def unmark_dirty(sentence: str) -> None:
 
 
 def all_marks(*, networks: bool = True) -> list[DirtyMark]:
-    """All that this user may see of this host; without `networks` none of those that tell of a network."""
+    """Return all marks of this host that this user may see; without `networks`, none of a network."""
     names = [_LEFT, *([_unrestored().name] if networks else [])]
     found = []
     for user, path in user_dirs():
@@ -98,7 +98,7 @@ def all_marks(*, networks: bool = True) -> list[DirtyMark]:
 
 
 def dirty_reason(*, networks: bool = True) -> str:
-    """Return a sentence on what an earlier measurement has not restored; empty where all is restored."""
+    """Return a sentence on what an earlier measurement has not restored; empty if all is restored."""
     if not (found := all_marks(networks=networks)):
         return ""
     own = os.geteuid()
@@ -111,7 +111,7 @@ def dirty_reason(*, networks: bool = True) -> str:
 
 
 def still_holds(note: Note) -> bool | None:
-    """Whether what it tells of is still there; None where nobody can tell but a person."""
+    """Return whether a note still holds; None if only a person can judge."""
     if "folder" in note:
         return os.path.lexists(note["folder"])
     if "process" in note:
@@ -120,10 +120,10 @@ def still_holds(note: Note) -> bool | None:
 
 
 def clear_notes(found: DirtyMark, *, everything: bool) -> list[Note]:
-    """Removes the notes of a mark that no longer hold, and with `everything` those that nobody can tell of.
+    """Remove the notes of a mark that no longer hold, and with `everything` those that only a person can judge.
 
-    Another user's mark goes with `everything` and as a whole, so where none of it holds, as what is written there has
-    to be that user's. Gives the notes that stay. LabError where the file cannot be changed.
+    Another user's mark is only removed as a whole, with `everything` and if no note of it holds, as a file written
+    there has to be that user's. Return the notes that stay. Raise LabError if the file cannot be changed.
     """
     own = found.user == os.geteuid()
     gone = [note for note in found.notes if not (still_holds(note) if everything else still_holds(note) is not False)]
@@ -131,7 +131,7 @@ def clear_notes(found: DirtyMark, *, everything: bool) -> list[Note]:
         return list(found.notes)
     name = found.path.name
     try:
-        with locked(found.path.parent, found.user) as place:  # which another user may have exchanged for a link by now
+        with locked(found.path.parent, found.user) as place:  # another user may have replaced it by a link meanwhile
             stay = [note for note in _notes(name, found.user, place) or () if note not in gone]
             if not stay:
                 _remove(name, place)
@@ -150,14 +150,14 @@ def _unrestored() -> Path:
 
 
 def _note(path: Path, notes: Sequence[Note]) -> None:
-    """Adds what is new to the file."""
+    """Append the new notes to the file."""
     if not notes:
         return
     text, user = _text(notes), os.geteuid()
     if not ensure_user_dir():
         _fail_unnoted(text, f"{user_dir()} is not this user's alone")
     try:
-        with locked(path.parent, user) as place:  # or what another agent notes meanwhile would be lost
+        with locked(path.parent, user) as place:  # otherwise concurrent notes of another agent would be lost
             noted = _notes(path.name, user, place)
             if noted is None:
                 _remove(path.name, place)
@@ -173,13 +173,13 @@ def _append(name: str, place: int, lines: Sequence[str]) -> None:
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=place)
     try:
         append(descriptor, "".join(f"{line}\n" for line in lines))
-        os.fchmod(descriptor, 0o644)  # others must not measure here either
+        os.fchmod(descriptor, 0o644)  # other users must not measure here either
     finally:
         os.close(descriptor)
 
 
 def _replace(name: str, place: int, notes: Sequence[Note]) -> None:
-    """Writes the file anew: at any moment either all that was in it is there, or all of this."""
+    """Replace the file atomically: at any moment it has either all of the old notes or all of these."""
     new = f".{name}"
     _remove(new, place)
     _append(new, place, [boot_id(), *map(json.dumps, notes)])
@@ -200,7 +200,7 @@ def _remove(name: str, place: int) -> None:
 
 
 def _notes(path: Path | str, user: int, place: int | None = None) -> list[Note] | None:
-    """What a user has noted there since the host's start; None where all of it is of an earlier one."""
+    """Return the notes of a mark since the host's boot; None if all of them are from an earlier boot."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=place)
         with os.fdopen(descriptor, "rb") as file:
@@ -214,14 +214,14 @@ def _notes(path: Path | str, user: int, place: int | None = None) -> list[Note] 
 
 
 def _forget(path: Path) -> None:
-    """Removes this user's file of an earlier start of the host."""
+    """Remove this user's file of an earlier boot of the host."""
     with contextlib.suppress(OSError), locked(path.parent, os.geteuid()) as place:
-        if _notes(path.name, os.geteuid(), place) is None:  # nobody has noted anything there meanwhile
+        if _notes(path.name, os.geteuid(), place) is None:  # unless it was replaced meanwhile
             _remove(path.name, place)
 
 
 def _read(lines: Iterable[str]) -> Iterator[Note]:
-    """What anybody may have written, so only what has the form of a note; printable, as it is shown."""
+    """Yield notes from lines that anybody may have written, reduced to a note's form and printable characters."""
     for line in lines:
         note: Any = None
         with contextlib.suppress(ValueError):

@@ -1,9 +1,9 @@
-"""A lease on a host: two jobs never measure on one host at once.
+"""Lease on a host: two jobs never measure on one host at once.
 
-It is an abstract Unix socket: its name belongs to the host's network namespace, it is shared by all users, it dies
-with its holder however that ends, and the kernel itself tells who holds it. No file can be left behind. Since when and
-for whom it is held stands in the names of further such sockets, which the kernel lists to everyone: so it is known for
-a holder that has been stopped, too.
+It is an abstract Unix socket: its name belongs to the host's network namespace, all users share it, it dies with its
+holder however that ends, and the kernel itself names the holder. No file can be left behind. The start and the purpose
+of the lease are in the names of further such sockets, which the kernel lists to everyone: so they are known even if the
+holder has been stopped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pytest_ipperf.agent.kernel.processes import process_of
 
 _NAME = "\0pytest-ipperf.lease"
 _PATIENCE_S = 0.1
-# Nobody takes the connections of those who ask who holds it, so each stays in the queue as long as the lease is held.
+# The holder accepts no connection of those who ask for it, so each stays in the queue as long as the lease is held.
 _MOST_QUESTIONS = 4096
 _TEXT_BYTES = 240
 _PIECE = 48  # characters: the kernel has room for a name of 107 bytes
@@ -35,10 +35,10 @@ _ROUNDED_S = 1.0
 
 
 class Lease:
-    """Held from a successful `acquire` until `release`.
+    """Lease on this host, held from a successful `acquire` until `release`.
 
-    `owner` names the job: where two hosts of its testbed are one machine, the second finds the lease in its own hands.
-    What comes after its first line is shown to those who ask: from where it was started, and by which command.
+    `owner` names the job: where two hosts of its testbed are one machine, the second acquire succeeds too. Further
+    lines of `owner` are shown to those who ask for the holder: where the job was started, and by which command.
     """
 
     def __init__(self, owner: str, name: str = _NAME) -> None:
@@ -48,7 +48,7 @@ class Lease:
         self._socks: list[socket.socket] = []
 
     def acquire(self, wait_s: float) -> str:
-        """Waits up to `wait_s` seconds; empty when held, else who holds it."""
+        """Wait up to `wait_s` seconds for the lease; return the empty string when acquired, else its holder."""
         end = time.monotonic() + wait_s
         while not self._try():
             if time.monotonic() >= end:
@@ -64,7 +64,7 @@ class Lease:
                 raise
             return bool(_peer(self._mark))
         self._bind(self._mark)
-        with contextlib.suppress(OSError):  # what is not shown is no reason not to measure
+        with contextlib.suppress(OSError):  # missing information is no reason not to measure
             for piece in _pieces(self._name, f"{_awake_s():.0f}\n{self._purpose}"):
                 self._bind(piece)
         return True
@@ -76,24 +76,24 @@ class Lease:
         except OSError:
             sock.close()
             raise
-        sock.listen(_MOST_QUESTIONS)  # from now on the kernel names this process to whoever asks
+        sock.listen(_MOST_QUESTIONS)  # from now on the kernel names this process to anyone who connects
         self._socks.append(sock)
 
     def holder(self) -> str:
-        """Who holds it, in words: `process 4711 of user 0 since 12:01:33 (me@desk: pytest -m smtp)`; empty: nobody."""
+        """Describe the holder, `process 4711 of user 0 since 12:01:33 (me@desk: pytest -m smtp)`; empty if none."""
         peer = _peer(self._name)
         return _described(peer, *_advertised(self._name, peer)) if peer else ""
 
     def release(self) -> None:
-        """Gives it back; releasing twice is no error, as every way out of a measurement does it."""
+        """Release the lease; releasing twice is no error, as every way out of a measurement does it."""
         while self._socks:
             self._socks.pop().close()
 
 
 def _peer(name: str) -> tuple[int, int] | None:
-    """Process and user that listen under an abstract name, as the kernel tells it; None when nobody does.
+    """Return process and user that listen under an abstract name, from the kernel; None if nobody does.
 
-    Nor where the queue of those who ask is full, which is known at once.
+    None also if the queue of those who ask is full, which shows at once.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.settimeout(1)
@@ -104,7 +104,7 @@ def _peer(name: str) -> tuple[int, int] | None:
 
 
 def _pieces(name: str, text: str) -> list[str]:
-    """The names that tell a text; the token keeps those of two holders apart."""
+    """Return the socket names that encode a text; the token keeps those of two holders apart."""
     encoded = base64.urlsafe_b64encode(text.encode()[:_TEXT_BYTES]).decode()
     parts = [encoded[at : at + _PIECE] for at in range(0, len(encoded), _PIECE)]
     token = secrets.token_hex(4)
@@ -112,16 +112,16 @@ def _pieces(name: str, text: str) -> list[str]:
 
 
 def _advertised(name: str, holder: tuple[int, int]) -> tuple[float | None, str]:
-    """Since when it is held, on the clock of `_awake_s`, and what else its holder tells; None where that is not known.
+    """Return since when the lease is held, on the clock of `_awake_s` (None: unknown), and the holder's purpose.
 
-    Anybody can take a name, so only those of the holder's own process count, and so many can be taken that not all of
-    them are looked at. The holder may lie too: what is believed is an instant between the machine's start and now.
+    Anybody can take a name, so only those of the holder's own process count; as somebody may take very many, the search
+    is limited in time. The holder may lie too: the instant has to lie between the machine's start and now.
     """
     try:
         listed = Path("/proc/net/unix").read_text(errors="replace")
     except OSError:
         return None, ""
-    # Each connection of those who have asked before is listed under the same name, without the flag of a listener.
+    # Earlier inquirers' connections are listed under the same names, without the flag of a listener.
     form = re.compile(
         rf"^\w+: \w+ \w+ {_LISTENS} .* @({re.escape(name[1:])}\.([0-9a-f]{{8}})\.(\d+)\.(\d+)\.([\w=-]+))$",
         re.ASCII | re.MULTILINE,
@@ -149,7 +149,7 @@ def _described(peer: tuple[int, int], since_s: float | None, purpose: str) -> st
         text += f" since {_clock(since_s)}"
     with contextlib.suppress(OSError, ValueError):
         purpose = purpose or Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        if since_s is None and (found := process_of(pid)):  # a holder of another version: what the kernel knows
+        if since_s is None and (found := process_of(pid)):  # a holder of another version
             text += f", running since {_clock(found.started_ticks / os.sysconf('SC_CLK_TCK'))}"
     shown = "".join(each if each.isprintable() else " " for each in purpose.strip())
     shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
@@ -157,7 +157,7 @@ def _described(peer: tuple[int, int], since_s: float | None, purpose: str) -> st
 
 
 def _awake_s() -> float:
-    """Seconds since the machine's start, which no setting of its clock changes."""
+    """Return seconds since the machine's start, which setting its clock does not change."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

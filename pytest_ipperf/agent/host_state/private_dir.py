@@ -1,4 +1,4 @@
-"""Create private folders: where disposable servers keep their files, gone with their owner or removed once stale."""
+"""Private folders for the files of disposable servers, removed with their owner or once stale."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry
 
 _PREFIX = "ipperf-"
-_MADE = re.compile(r"ipperf-[a-z0-9_]{8}")  # by `mkdtemp`; what others name so with more words is theirs
+_MADE = re.compile(r"ipperf-[a-z0-9_]{8}")  # the form of `mkdtemp`; longer names belong to others
 _LOCK = ".lock"
-# A folder younger than this may belong to someone who is about to lock it.
+# A folder younger than this may not have been locked yet by its owner.
 _YOUNG_S = 5.0
 # Postfix distrusts a main.cf that may still be written to, and sleeps until it is a few seconds old. Dovecot distrusts
-# the folders of a mailbox, and notes at each look what it saw until they are.
+# the new folders of a mailbox, and saves an index at each look until they are older.
 _BACKDATED_S = 60.0
 
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """A new folder below `$TMPDIR`, locked while the context lasts and removed at its end.
+    """Create a folder below `$TMPDIR`, locked while the context lasts and removed at its end.
 
-    Everyone may enter it, as server programs become other users; secrets in it need modes of their own. LabError where
-    it cannot be made or removed.
+    Everyone may enter it, as server programs switch to other users; secrets in it need modes of their own. Raise
+    LabError if it cannot be created or removed.
     """
     try:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_parent()))
@@ -48,13 +48,13 @@ def private_folder() -> Iterator[Path]:
         try:
             remove(folder)
         finally:
-            os.close(lock)  # not before, or someone else would remove it at the same time
+            os.close(lock)  # only now, or another agent would remove the folder at the same time
 
 
 def remove(folder: Path) -> None:
-    """Removes a private folder; LeftoverError where something in it stays, which `remove_stale` tries again later.
+    """Remove a private folder; raise LeftoverError if a part of it stays, which `remove_stale` tries again later.
 
-    The lock goes last: without it, what is left by one who is killed meanwhile would be nobody's.
+    The lock goes last: a folder without it, left by a process killed meanwhile, would be nobody's.
     """
     try:
         failed = _emptied(folder)
@@ -68,7 +68,7 @@ def remove(folder: Path) -> None:
         failed = error
     with contextlib.suppress(OSError):
         (folder / _LOCK).touch(0o600)
-        _backdate(folder / _LOCK)  # nobody is about to lock it
+        _backdate(folder / _LOCK)  # old enough for `remove_stale`
     what = str(failed.filename).removeprefix(f"{folder}/")
     raise LeftoverError(
         f"private folder {folder} cannot be removed: {failed.strerror}: {what}", folder=str(folder)
@@ -76,13 +76,13 @@ def remove(folder: Path) -> None:
 
 
 def _emptied(folder: Path) -> OSError | None:
-    """Removes all that can be but the lock; why something could not be."""
+    """Remove as much as possible except the lock; return the first error, if any."""
     failed: OSError | None = None
     for path in [path for path in folder.iterdir() if path.name != _LOCK]:
         try:
             shutil.rmtree(path) if stat.S_ISDIR(path.lstat().st_mode) else path.unlink()
         except OSError as error:
-            shutil.rmtree(path, ignore_errors=True)  # all that can be
+            shutil.rmtree(path, ignore_errors=True)  # as much as possible
             if os.path.lexists(path):
                 failed = failed or error
     return failed
@@ -98,7 +98,7 @@ def remove_stale() -> int:
 
 
 def abandoned_folders() -> list[Path]:
-    """Those of this user whose owners died and which could not be removed."""
+    """Return this user's private folders whose owners died."""
     found = []
     for folder in sorted(_parent().glob(f"{_PREFIX}*")):
         if (descriptor := _abandoned(folder)) is not None:
@@ -108,7 +108,7 @@ def abandoned_folders() -> list[Path]:
 
 
 def remove_abandoned(folder: Path) -> bool:
-    """Removes such a folder; false where it is none. LeftoverError where something in it stays."""
+    """Remove an abandoned folder; return False if it is none. Raise LeftoverError if a part of it stays."""
     descriptor = _abandoned(folder)
     if descriptor is None:
         return False
@@ -120,10 +120,10 @@ def remove_abandoned(folder: Path) -> bool:
 
 
 def populate(folder: str, entries: Iterable[Entry]) -> None:
-    """Populate a server's folder, over what an earlier start has left; LabError if it fails.
+    """Populate a server's folder, over the files of an earlier start; raise LabError if that fails.
 
-    All is made first and given to its owners then, what is inside before what it is in: who owns a folder could put a
-    link where we are about to write, or to give something away.
+    All entries are created first and given to their owners afterwards, children before parents: the owner of a folder
+    could put a link where a file is about to be written or given away.
     """
     made = []
     try:
@@ -138,11 +138,11 @@ def populate(folder: str, entries: Iterable[Entry]) -> None:
 
 
 def _make(path: Path, entry: Entry) -> None:
-    """At first for nobody else: what is secret must not be readable until its owner and mode are set."""
+    """Create an entry, at first for nobody else: secrets must not be readable before owner and mode are set."""
     if entry.content is None:
         path.mkdir(0o700, exist_ok=True)
         return
-    path.unlink(missing_ok=True)  # with an owner, a mode and readers of its own
+    path.unlink(missing_ok=True)  # an old file has an owner, a mode and readers of its own
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(entry.content)
 
@@ -166,7 +166,7 @@ def _parent() -> Path:
 
 
 def _locked(folder: Path) -> int:
-    """The descriptor that holds the folder's lock; the kernel gives it back however the process ends."""
+    """Return the descriptor that holds the folder's lock; the kernel releases it however the process ends."""
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -177,9 +177,9 @@ def _locked(folder: Path) -> int:
 
 
 def _abandoned(folder: Path) -> int | None:
-    """The lock of a folder of this user's whose owner died, or the folder itself where it is empty; None for any other.
+    """Return the lock of this user's abandoned folder, or the folder itself if it is empty; None for any other.
 
-    An owner who was killed before there was a lock, or after, leaves an empty one, under a name as it is made.
+    An owner killed before it made the lock, or after it removed it, leaves an empty folder with a name of `mkdtemp`.
     """
     try:
         found = folder.lstat()
@@ -192,5 +192,5 @@ def _abandoned(folder: Path) -> int | None:
         if lock.st_uid != os.geteuid() or time.time() - lock.st_mtime < _YOUNG_S:
             return None
         return _locked(folder)
-    except (OSError, ValueError):  # not one of ours, or its owner lives, or somebody else was faster, or no path at all
+    except (OSError, ValueError):  # not one of ours, its owner lives, somebody else was faster, or an invalid path
         return None

@@ -1,4 +1,4 @@
-"""Repair what earlier measurements have left on this host, as far as that is safe without a person."""
+"""Repair of what earlier measurements have left on this host, as far as that is safe without a person."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _GOES_S, _POLL_S = 1.0, 0.02
 
 
 def repair(removed_folders: int, *, everything: bool) -> list[str]:
-    """Remove and end what is beyond doubt left of this user's, then clear marks; say what was done.
+    """Remove and end this user's certain leftovers, then clear marks; return sentences on what was done.
 
-    `removed_folders`: how many private folders were removed before. With `everything` marks are cleared also of what
-    only a person can judge.
+    `removed_folders` is the number of private folders removed before. With `everything`, marks that only a person can
+    judge are cleared too.
     """
     done = (
         [f"removed {removed_folders} private folder{'s' if removed_folders > 1 else ''}, left by agents that are gone"]
@@ -32,11 +32,11 @@ def repair(removed_folders: int, *, everything: bool) -> list[str]:
 
 def _mark(mark: DirtyMark, *, everything: bool) -> list[str]:
     done = []
-    if mark.user == os.geteuid():  # anybody may write into his own mark what root had better not do
+    if mark.user == os.geteuid():  # users may write any note into their own marks, which root must not act on
         for note in mark.notes:
             if "process" in note and _killed(*note["process"]):
                 done.append(f"killed process {note['process'][0]}, a server that had been left")
-            with contextlib.suppress(LabError):  # what stays is among the facts
+            with contextlib.suppress(LabError):  # a leftover that stays is among the facts
                 if "folder" in note and remove_abandoned(Path(note["folder"])):
                     done.append(f"removed {note['folder']}")
     try:
@@ -48,7 +48,7 @@ def _mark(mark: DirtyMark, *, everything: bool) -> list[str]:
 
 
 def _killed(pid: int, started_ticks: int) -> bool:
-    """Whether the process was there and has gone."""
+    """Kill the process; return whether it was alive and has ended."""
     if not lives(pid, started_ticks):
         return False
     with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""Run the rollback helper: a process that changes a host for an agent, and rolls back when the agent's pipe closes.
+"""Rollback helper: a process that changes a host for an agent, and rolls back when the agent's pipe closes.
 
-It lives in a session of its own and belongs to nobody, so that it outlives the agent however that ends. It makes the
-changes itself: what an agent that is killed has just started would else be done when it has been undone.
+It has a session of its own and no parent, so that it outlives the agent however that ends. It makes the changes itself:
+a command just started by an agent that is killed could otherwise finish after the rollback.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from pytest_ipperf.agent.host_state.undo_log import UndoLog, abandoned_undo_log,
 from pytest_ipperf.core.portable.errors import LabError
 
 _COMMAND_S = 10.0
-# How long what has been undone may take to be so.
+# How long a reverted change may take to show.
 _SETTLED_S, _POLL_S = 0.3, 0.05
 PATIENCE_S = 25.0
 SILENT = (
     f"process pytest-ipperf-rollback, which puts this host back, gave no answer in {PATIENCE_S:g} s "
     "(if it is stopped: kill -CONT)"
 )
-"""What a host is marked with that has such a rollback helper, until it has put all back after all."""
+"""Dirty mark of a host with a silent rollback helper, until the helper has restored the host after all."""
 _PACKAGES = {"ip": "iproute2", "tc": "iproute2", "modprobe": "kmod", "ethtool": "ethtool"}
-# What they leave behind, the snapshot shows; of other programs only their own word is to be had.
+# The snapshot shows the effects of these programs; of others only their exit status is known.
 _SNAPSHOT_PROGRAMS = {"ip", "tc"}
-_WRITE = ":write"  # in place of a program: a file and what is to be written to it
+_WRITE = ":write"  # in place of a program: a file and the text to write to it
 _EVERYWHERE = ("/net/ipv4/ip_forward", "/conf/all/forwarding")
 
 Note = dict[str, Any]
-"""`do`, a command, `undo`, the commands that take it back, and `made`, the numbers of the devices that it made."""
+"""`do`, a command; `undo`, the commands that revert it; `made`, the numbers of the devices that it made."""
 
 
 class RollbackHelper:
-    """What has been changed here so far, and what was before; each public method is a request."""
+    """Changes made to this host so far, and its state before; each public method serves a request."""
 
     def __init__(self) -> None:
         self._undo_log: UndoLog | None = None
@@ -54,7 +54,10 @@ class RollbackHelper:
         self._left: list[str] = []
 
     def start(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Undoes first what a rollback helper has left that was killed, by its undo log or by what its agent knows."""
+        """Start the undo log and take a snapshot, after undoing what a killed rollback helper has left.
+
+        Its changes are known from its undo log, or from the request of its agent.
+        """
         remove_stale()
         undo_log = claim_undo_log()
         known = (
@@ -62,14 +65,14 @@ class RollbackHelper:
         )
         records, torn = undo_log.records() if undo_log else ([], [])
         self._left = roll_back(records or known, torn)
-        self._undo_log = undo_log  # which is kept where the host should be marked and cannot be
+        self._undo_log = undo_log  # it is kept if the host should be marked and cannot be
         if self._undo_log:
             self._undo_log.clear()
         self._note(before=snapshot())
         return {"before": self._before}
 
     def make(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Makes one change, which `do` and `undo` or `path` and `value` tell."""
+        """Make one change, given as `do` and `undo`, or as `path` and `value`."""
         note = _written(request["path"], request["value"]) if "path" in request else {**request, "made": []}
         if not note["do"]:
             return {"noted": []}
@@ -89,7 +92,7 @@ class RollbackHelper:
         return {"noted": [note]}
 
     def back(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Undoes the changes after the first `keep`; whether all is as it was is seen at the end."""
+        """Undo the changes after the first `keep`; verification follows at the end."""
         failed = _undo_notes(self._notes[request["keep"] :])
         self._note_done(back=request["keep"])
         said = [each for program, each in failed.items() if program not in {*_SNAPSHOT_PROGRAMS, _WRITE}]
@@ -98,7 +101,7 @@ class RollbackHelper:
         return {}
 
     def undo(self, _: object = None) -> dict[str, Any]:
-        """Undoes all of it, tells what is not as it was, and marks the host with it."""
+        """Undo all changes, and mark the host with every fact that is not as it was; return these sentences."""
         left = self._left + roll_back([{"before": self._before}, *({"note": note} for note in self._notes)])
         self._left, self._notes = [], []
         if self._undo_log:
@@ -113,7 +116,7 @@ class RollbackHelper:
         self._know(record)
 
     def _note_done(self, **record: Any) -> None:
-        """Of what is done already: without it in the undo log, less is seen of what others have changed meanwhile."""
+        """Log a completed step if possible; without it fewer differences are attributed to this helper's changes."""
         with contextlib.suppress(LabError):
             if self._undo_log:
                 self._undo_log.add(record)
@@ -124,7 +127,7 @@ class RollbackHelper:
 
 
 def run(argv: Sequence[str]) -> str:
-    """Runs a command, or writes a file; what went wrong, as a sentence, empty where nothing did."""
+    """Run a command, or write a file; return what went wrong as a sentence, empty if nothing did."""
     if argv[0] == _WRITE:
         try:
             Path(argv[1]).write_text(argv[2], encoding="ascii")
@@ -151,9 +154,9 @@ def _hint(said: str) -> str:
 
 
 def roll_back(records: Iterable[dict[str, Any]], torn: Iterable[str] = ()) -> list[str]:
-    """Undoes what an undo log tells, the last first; marks the host with what is not as it was, and tells it.
+    """Undo the changes of an undo log, the last first; mark the host with what is not as it was, and return it.
 
-    `torn` says what of the undo log could not be read. LabError where the host cannot be marked.
+    `torn` says which part of the undo log could not be read. Raise LabError if the host cannot be marked.
     """
     before, notes = _read(records)
     left = [*torn, *(_undo_and_verify(before, notes) if notes else ())]
@@ -172,12 +175,12 @@ def _undo_and_verify(before: Snapshot, notes: Sequence[Note]) -> list[str]:
 
 
 def _undo_notes(notes: Sequence[Note]) -> dict[str, str]:
-    """Undoes them, the last first; of each program that has failed what it said."""
+    """Undo the changes, the last first; return what each failed program said."""
     return {step[0]: said for note in reversed(notes) for step in note["undo"] if (said := run(step))}
 
 
 def roll_back_abandoned() -> list[str]:
-    """Undoes what a rollback helper has left here that was killed; what is not as it was."""
+    """Undo what a killed rollback helper has left here; return sentences on what is not as it was."""
     try:
         undo_log = abandoned_undo_log()
     except LabError as error:
@@ -190,13 +193,13 @@ def roll_back_abandoned() -> list[str]:
         undo_log.release()
         raise
     undo_log.close()
-    unmark_dirty(SILENT)  # it was killed since
+    unmark_dirty(SILENT)  # that helper was silent, and killed later
     return left
 
 
 def _differences(before: Snapshot, notes: Sequence[Note]) -> list[str]:
     if not before:
-        return []  # its undo log is torn there, and says so
+        return []  # its undo log is torn, which is reported
     commands = [command for note in notes for command in (note["do"], *note["undo"])]
     made = {number for note in notes for number in note["made"]}
     files = [fact["name"] for fact in before.values() if fact["kind"] == "setting"]
@@ -221,12 +224,12 @@ def _read(records: Iterable[dict[str, Any]]) -> tuple[Snapshot, list[Note]]:
 
 
 def _written(path: str, value: str) -> Note:
-    """The note of a setting that is to have a value; with no `do` where it has it."""
+    """Return the note of a setting and its new value; `do` is empty if it has the value already."""
     file = SETTINGS / path
     try:
         was = file.read_text(encoding="ascii").strip()
         undo = [[_WRITE, str(file), was]]
-        if str(file).endswith(_EVERYWHERE):  # to write it writes that of every device, and the default's
+        if str(file).endswith(_EVERYWHERE):  # writing this file writes the setting of every device and the default
             every = sorted(SETTINGS.glob(f"net/{file.relative_to(SETTINGS / 'net').parts[0]}/conf/*/forwarding"))
             values = [(str(each), each.read_text(encoding="ascii").strip()) for each in every]
             undo += [[_WRITE, each, own] for each, own in values if own != was]
@@ -248,7 +251,7 @@ def _answer(helper: RollbackHelper, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serve requests from standard input, a line of JSON each, until it ends; then undoes what is left."""
+    """Serve requests from standard input, a line of JSON each, until it ends; then undo all remaining changes."""
     if os.fork():
         os._exit(0)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):

@@ -1,7 +1,7 @@
-"""Take a snapshot of a host's network devices, addresses, routes, rules and forwarding, to be compared with later.
+"""Snapshot of a host's network devices, addresses, routes, rules and forwarding, for comparison with a later one.
 
-Of each fact its subject, as a sentence begins, and its state. Counters, lifetimes and the carrier are no part of it.
-Plain data throughout, as it is written down and sent.
+Each fact has a subject, which begins a sentence, and a state. Counters, lifetimes and the carrier are left out. All is
+plain data, as it is logged and sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SETTINGS = Path("/proc/sys")
 _TIMEOUT_S = 10.0
 _FLAGS = {"UP", "NOARP", "ALLMULTI", "PROMISC", "MULTICAST"}
 _FOREVER = 0xFFFFFFFF
-# What a route is, beside its destination, in the order in which `ip` shows it.
+# Attributes of a route beside its destination, in the order in which `ip` shows them.
 _OF_ROUTES = {
     "gateway": "via", "via": "via", "nexthops": "nexthops", "dev": "dev", "table": "table", "protocol": "proto",
     "scope": "scope", "prefsrc": "src", "metric": "metric", "metrics": "with",
@@ -29,11 +29,11 @@ _OF_ROUTES = {
 
 Fact = dict[str, Any]
 Snapshot = dict[str, Fact]
-"""By subject: `kind`; `state`; `device` and `name`, by which a command would name it; whether it is `fleeting`."""
+"""Facts by subject: `kind`, `state`, `device`, and `name` as commands use it, and whether it is `fleeting`."""
 
 
 def snapshot(files: Iterable[str] = ()) -> Snapshot:
-    """All of it, in about 20 ms, and these files below /proc/sys; LabError where there is no `ip`."""
+    """Take a snapshot, in about 20 ms, with these files below /proc/sys; raise LabError if there is no `ip`."""
     facts: Snapshot = {}
     links = _query("ip", "-d", "addr", "show")
     for found in (_devices(links), _addresses(links), _paths(4), _paths(6), _forwarding(), *map(setting, files)):
@@ -44,9 +44,9 @@ def snapshot(files: Iterable[str] = ()) -> Snapshot:
 def differences(
     before: Snapshot, after: Snapshot, commands: Iterable[Sequence[str]], made: Collection[int]
 ) -> list[str]:
-    """What is not as it was and has to do with these commands, in sentences; `made` numbers the devices they made.
+    """Describe the differences that these commands may have caused; `made` has the numbers of their devices.
 
-    The rest is someone else's: a container that came up meanwhile, an address that ran out.
+    Other differences are someone else's: a container that came up meanwhile, an address that expired.
     """
     scope = _Scope(before, after, [list(command) for command in commands], frozenset(made))
     said = []
@@ -73,7 +73,7 @@ def _changed(subject: str, was: Mapping[str, str], found: Mapping[str, str]) -> 
 
 
 class _Scope:
-    """What commands have to do with."""
+    """Scope of commands: the facts that they may have changed."""
 
     def __init__(self, before: Snapshot, after: Snapshot, commands: list[list[str]], made: frozenset[int]) -> None:
         words = [word for command in commands for word in command]
@@ -85,14 +85,14 @@ class _Scope:
         self._files = {word for word in words if word.startswith(str(SETTINGS))}
         devices = [{fact["device"] for fact in facts.values() if fact["kind"] == "device"} for facts in (before, after)]
         self._remaining = devices[0] & devices[1]
-        # Addresses and routes go with a device that is set down, whoever had them there.
+        # Setting a device down removes its addresses and routes, whoever had added them.
         touched = [command for command in commands if {"link", "qdisc"} & set(command[:3])]
         self._touched = {word for command in touched for word in command} & self._remaining
 
     def holds(self, was: Fact | None, found: Fact | None) -> bool:
-        """Whether the commands may have made this difference."""
+        """Return whether the commands may have caused this difference."""
         fact = was or found
-        assert fact is not None  # noqa: S101 - one of them there is
+        assert fact is not None  # noqa: S101 - at least one of them exists
         lost = found is None and not fact["fleeting"] and fact["device"] in self._touched
         return lost or bool(getattr(self, f"_{fact['kind']}")(fact, found))
 
@@ -104,7 +104,7 @@ class _Scope:
 
     def _route(self, fact: Fact, found: Fact | None) -> bool:
         if fact["device"] and fact["device"] not in self._remaining:
-            return False  # the device says it
+            return False  # reported with the device
         if self._forwarding and fact["family"] == 6 and (found is None or not fact["fleeting"]):
             return True
         return fact["name"] in self._networks
@@ -161,12 +161,12 @@ def _addresses(links: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Fact]]
 
 
 def _paths(family: int) -> Iterator[tuple[str, Fact]]:
-    """Routes and rules, which are what begins with a priority."""
+    """Yield the facts of routes and rules; rules are the entries with a priority."""
     for found in _query("ip", f"-{family}", "-force", "-batch", "-", requests="route show table all\nrule show\n"):
         if "priority" in found:
             text = " ".join(f"{key} {_text(value)}" for key, value in found.items())
             yield f"IPv{family} rule {text}", _fact("rule", "", text)
-        elif (found.get("table"), found.get("protocol")) != ("local", "kernel"):  # which come and go with addresses
+        elif (found.get("table"), found.get("protocol")) != ("local", "kernel"):  # those follow addresses
             yield _route(family, found)
 
 
@@ -186,7 +186,7 @@ def _forwarding() -> Iterator[tuple[str, Fact]]:
 
 
 def setting(path: str) -> Iterator[tuple[str, Fact]]:
-    """The fact of a file below /proc/sys; none where there is no such file."""
+    """Yield the fact of a file below /proc/sys; nothing if there is no such file."""
     of_device = re.search(r"/net/ipv[46]/(?:conf|neigh)/(?!all/|default/)([^/]+)/", path)
     with contextlib.suppress(OSError):
         value = Path(path).read_text(encoding="ascii").strip()
@@ -203,7 +203,7 @@ def _text(value: Any) -> str:
 
 
 def _query(program: str, *words: str, requests: str = "", optional: bool = False) -> list[dict[str, Any]]:
-    """Return the output of `ip` or `tc` for all `requests`; nothing of an optional program that is missing."""
+    """Return the output of `ip` or `tc` for all `requests`; nothing if an optional program is missing."""
     argv = [program, "-j", *words]
     try:
         done = subprocess.run(argv, input=requests, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
@@ -213,7 +213,7 @@ def _query(program: str, *words: str, requests: str = "", optional: bool = False
         raise LabError(f"program {program!r} is not installed (Debian: apt-get install iproute2)") from None
     except (OSError, subprocess.SubprocessError) as error:
         raise LabError(f"{' '.join(argv)}: {error}") from None
-    # A kernel without IPv6, or without rules, refuses the question and has none.
+    # A kernel without IPv6, or without rules, refuses the request and has none of them.
     found: list[dict[str, Any]] = []
     rest = done.stdout.strip()
     while rest:

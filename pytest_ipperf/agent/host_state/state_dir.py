@@ -1,7 +1,7 @@
-"""Provide the state directory of a user, which outlives an agent: root's is emptied by a reboot, others' are in /tmp.
+"""State directory of a user, which outlives an agent: a reboot empties root's; those of others are in /tmp.
 
-Root's is /run/pytest-ipperf, a user's is named by the user's number; `$IPPERF_RUN` is the only one where it is set.
-`$XDG_RUNTIME_DIR` would be no place, as it goes with the user's last log-out: at the end of each session by ssh.
+Root's is /run/pytest-ipperf, a user's has the user's number in its name; `$IPPERF_RUN`, if set, replaces both.
+`$XDG_RUNTIME_DIR` would be unsuitable, as it is removed at the user's last log-out: after each ssh session.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOTS = "/run/pytest-ipperf"
-USERS = "/tmp/pytest-ipperf-"  # noqa: S108 - what lies there counts only where its owner is the one of its name
+USERS = "/tmp/pytest-ipperf-"  # noqa: S108 - a folder counts only if its owner is the one of its name
 _OF_USER = re.compile(r"pytest-ipperf-(\d+)", re.ASCII)
 _SO_NETNS_COOKIE = 71
 _FIRST_PID_NAMESPACE = 0xEFFFFFFC  # include/linux/proc_ns.h: its inode
 WAIT_S, POLL_S = 10.0, 0.02
-"""For how long another one may hold what is waited for, and how often it is looked at."""
+"""Seconds to wait for a lock held by another process, and between two attempts."""
 NO_SPACE_REMEDY = "make room there, or remove what stands in its way"
-"""What to do where nothing can be written, as the end of a sentence."""
+"""Remedy where nothing can be written, as the end of a sentence."""
 
 
 def user_dir() -> Path:
@@ -36,13 +36,13 @@ def user_dir() -> Path:
 
 
 def ensure_user_dir() -> bool:
-    """Create this user's state directory where it is missing; whether it is this user's alone to write to."""
+    """Create this user's state directory if it is missing; return whether this user alone can write to it."""
     path = user_dir()
     try:
         path.mkdir(mode=0o711, exist_ok=True)
         found = path.lstat()
         if _is_of(found, os.geteuid()) and not found.st_mode & 0o011:
-            path.chmod(0o711)  # others must not measure on a host that is marked, either
+            path.chmod(0o711)  # others must not measure on a marked host either
     except OSError:
         return False
     writable = os.access(path, os.W_OK) and not os.statvfs(path).f_flag & os.ST_RDONLY
@@ -50,7 +50,7 @@ def ensure_user_dir() -> bool:
 
 
 def user_dirs() -> Iterator[tuple[int, Path]]:
-    """Yield the state directories that tell of this host, by user: one's own and root's; to root those of all users."""
+    """Yield the state directories of this host by user: this user's and root's; for root those of all users."""
     if set_apart := os.environ.get("IPPERF_RUN"):
         found = [(os.geteuid(), Path(set_apart))]
     else:
@@ -66,9 +66,9 @@ def user_dirs() -> Iterator[tuple[int, Path]]:
 
 @contextmanager
 def locked(path: Path, user: int) -> Iterator[int]:
-    """Lock a user's state directory, so that no other holder changes anything meanwhile; OSError where that fails.
+    """Lock a user's state directory, so that no other holder changes it meanwhile; OSError if that fails.
 
-    The folder and no file in it, as whoever may read a file may lock it, and keep it so.
+    The folder is locked and not a file in it, as anyone who may read a file could lock it for good.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
@@ -81,7 +81,7 @@ def locked(path: Path, user: int) -> Iterator[int]:
 
 
 def _lock(descriptor: int) -> None:
-    end = time.monotonic() + WAIT_S  # its holder may have been stopped
+    end = time.monotonic() + WAIT_S  # the lock's holder may have been stopped
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,11 +98,11 @@ def _is_of(found: os.stat_result, user: int) -> bool:
 
 
 def append(descriptor: int, text: str) -> int:
-    """Writes it at the end of a file, and gives where that was; OSError where not all can be, and then nothing is."""
+    """Append the text to a file and return its offset; raise OSError, with nothing appended, if not all fits."""
     rest, end = text.encode(), os.lseek(descriptor, 0, os.SEEK_END)
     try:
         while rest:
-            rest = rest[os.write(descriptor, rest) :]  # of a full file system the last bytes are given
+            rest = rest[os.write(descriptor, rest) :]  # a nearly full file system accepts only a part
     except OSError:
         os.ftruncate(descriptor, end)
         raise
@@ -110,12 +110,12 @@ def append(descriptor: int, text: str) -> int:
 
 
 def boot_id() -> str:
-    """Return the kernel's identifier of this start of the host (random(4))."""
+    """Return the kernel's identifier of this boot of the host (random(4))."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def in_host_netns() -> bool:
-    """Whether this process is in the network namespace of the machine itself."""
+    """Return whether this process is in the network namespace of the machine itself."""
     own = Path("/proc/self/ns/net")
     with suppress(OSError):
         return in_host_pidns() and own.samefile("/proc/1/ns/net")
@@ -123,9 +123,9 @@ def in_host_netns() -> bool:
 
 
 def netns_suffix() -> str | None:
-    """Return what distinguishes this network namespace in file names: empty for the machine's, None where nothing does.
+    """Return the suffix of this network namespace in file names: empty for the machine's, None if unknown.
 
-    A number that is never given twice (Linux 5.14), as inodes are given again at once, and the inode to find it by.
+    It has a number that is never reused (Linux 5.14), unlike an inode, and the inode to find the namespace by.
     """
     if in_host_netns():
         return ""
@@ -138,5 +138,5 @@ def netns_suffix() -> str | None:
 
 
 def in_host_pidns() -> bool:
-    """Whether this process is in the first pid namespace, and sees all processes of the machine."""
+    """Return whether this process is in the first pid namespace, and sees all processes of the machine."""
     return Path("/proc/self/ns/pid").stat().st_ino == _FIRST_PID_NAMESPACE

@@ -1,4 +1,4 @@
-"""Tear down all that an agent has made on its host, and mark a host on which some of it stays."""
+"""Teardown of all that an agent has made on its host, and the mark of a host on which a part of it stays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_ipperf.core.portable.errors import IpperfError, LabError
 
 
 def teardown(stack: contextlib.ExitStack) -> list[str]:
-    """Close the exit stack, whatever fails; return a sentence for each failure, with which the host is marked."""
+    """Close the exit stack, whatever fails; mark the host with a sentence for each failure, and return them."""
     try:
         stack.close()
     except Exception as error:  # noqa: BLE001 - the next job has to know, whatever it is
@@ -26,13 +26,13 @@ def teardown(stack: contextlib.ExitStack) -> list[str]:
 
 
 def _failed(error: BaseException | None) -> list[Exception]:
-    """What failed, the first one first: an exit stack has the earlier one in the context of the later one."""
+    """Return the failures, the earliest first: an exit stack puts an earlier one into the context of a later one."""
     found: list[Exception] = []
     while isinstance(error, Exception):
         found.append(error)
         earlier = error.__context__
         if earlier is not None and (error.__cause__ is earlier or error.__suppress_context__):
-            earlier = earlier.__context__  # it is what this one came from
+            earlier = earlier.__context__  # the cause of this error
         error = earlier
     return found[::-1]
 

@@ -1,7 +1,7 @@
-"""Log how to undo what has been changed on a host, for the case that the rollback helper is killed before it does so.
+"""Undo log of the changes to a host, for the case that the rollback helper is killed before it rolls back.
 
-It lies in the state directory, where network namespaces have undo logs of their own. Who holds the lock of one is
-its rollback helper; one without holder is to be undone.
+It is in the state directory, where each network namespace has its own. The holder of its lock is its rollback helper; a
+log without holder is to be undone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UndoRecord = dict[str, Any]
 
 
 class UndoLog:
-    """Held from its making until `close`. Its records are plain data, one a line."""
+    """Undo log, locked from its creation until `close`. Its records are plain data, one per line."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
@@ -44,13 +44,13 @@ class UndoLog:
         self._end = 0
 
     def records(self) -> tuple[list[UndoRecord], list[str]]:
-        """What an earlier rollback helper wrote that was killed; nothing where it is new, or the host was rebooted.
+        """Return the records of a killed rollback helper; none if the log is new, or the host was rebooted.
 
-        Beside it a sentence if not all of it can be read.
+        Return also a sentence if a part of them cannot be read.
         """
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         with open(self._descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
-            lines = file.read().split("\n")[:-1]  # what follows the last line's end was never done
+            lines = file.read().split("\n")[:-1]  # an unfinished last line was never acted on
         read = [_record(line) for line in lines]
         own = {"boot": boot_id()}
         if not read or read[0] not in (own, None):
@@ -64,37 +64,37 @@ class UndoLog:
         return list(_readable(read[1:])) if read[0] == own else [], said
 
     def clear(self) -> None:
-        """Forgets all records."""
+        """Remove all records."""
         os.ftruncate(self._descriptor, 0)
         self.add({"boot": boot_id()})
 
     def add(self, record: UndoRecord) -> None:
-        """Writes one down, before it is acted upon; LabError where it cannot be, and then there is nothing of it."""
+        """Log a record before it is acted upon; raise LabError, with nothing logged, if that fails."""
         try:
             self._end = append(self._descriptor, json.dumps(record) + "\n")
         except OSError as error:
             raise _unwritable(self._path, error) from None
 
     def take_back(self) -> None:
-        """Forgets the record that was added last, which takes no room."""
+        """Remove the last record, which needs no space."""
         os.ftruncate(self._descriptor, self._end)
 
     def close(self) -> None:
-        """Removes it: nothing is left to undo."""
+        """Delete the log: nothing is left to undo."""
         with contextlib.suppress(OSError):
             self._path.unlink()
         self.release()
 
     def release(self) -> None:
-        """Keeps it for the next agent."""
+        """Release the lock and keep the log for the next agent."""
         os.close(self._descriptor)
 
 
 def claim_undo_log(wait_s: float = WAIT_S) -> UndoLog | None:
-    """The undo log of this network, waited for while another rollback helper has it; None where there can be none.
+    """Return the undo log of this network, after its present holder; None if there can be none.
 
-    That is where the folder cannot be written to: whoever is not root, and has root's rights in a namespace alone.
-    LabError where another one has it for longer.
+    There is none where the state directory cannot be written to, as by root of a user namespace. Raise LabError if
+    another helper holds it for longer than `wait_s`.
     """
     here = netns_suffix()
     if here is None or not ensure_user_dir():
@@ -112,7 +112,7 @@ def claim_undo_log(wait_s: float = WAIT_S) -> UndoLog | None:
 
 
 def abandoned_undo_log() -> UndoLog | None:
-    """Return this network's undo log if its rollback helper was killed before undoing it; LabError for no file."""
+    """Return this network's undo log if its rollback helper was killed; raise LabError if the log is no file."""
     here = netns_suffix()
     if here is None:
         return None
@@ -129,19 +129,19 @@ def abandoned_undo_log() -> UndoLog | None:
 
 
 def remove_stale() -> None:
-    """Removes what is kept there of network namespaces that are gone; only who sees all of the machine can tell."""
+    """Remove the files of network namespaces that are gone, if this process sees all of the machine."""
     if not in_host_pidns() or not os.access(user_dir(), os.R_OK | os.X_OK):
         return
     alive = set(_networks())
     for path in user_dir().iterdir():
         of_other = _OF_OTHERS.fullmatch(path.name)
-        with contextlib.suppress(OSError):  # what is no file is none of ours
+        with contextlib.suppress(OSError):  # anything but a file is none of ours
             if of_other and int(of_other[1]) not in alive and (descriptor := _locked(path, 0)) is not None:
                 UndoLog(path, descriptor).close()
 
 
 def _networks() -> Iterator[int]:
-    """The inodes of all network namespaces that live: by their processes, and those that have a name."""
+    """Yield the inodes of all existing network namespaces: those of processes, and named ones."""
     for found in Path("/proc").glob("[0-9]*/ns/net"):
         with contextlib.suppress(OSError):
             yield found.stat().st_ino
@@ -157,7 +157,7 @@ def _record(line: str) -> UndoRecord | None:
 
 
 def _readable(read: Iterable[UndoRecord | None]) -> Iterator[UndoRecord]:
-    """Without what tells of a record that cannot be read itself."""
+    """Yield the readable records without those that refer to an unreadable one."""
     whole = True
     for record in read:
         whole = record is not None and (whole or "made" not in record)
@@ -170,7 +170,7 @@ def _unwritable(path: Path, error: OSError) -> LabError:
 
 
 def _locked(path: Path, flags: int) -> int | None:
-    """The descriptor with the file's lock; None where another one has it, or has just removed it."""
+    """Return a descriptor with the file's lock; None if another process holds it, or has just deleted the file."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

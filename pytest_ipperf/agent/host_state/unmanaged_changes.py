@@ -1,4 +1,4 @@
-"""Change a host without rollback: one that is thrown away with all that was changed, as the nodes of a lab."""
+"""Changes without rollback, to a host that is thrown away with them, as the nodes of a lab."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pytest_ipperf.core.portable.errors import LabError
 
 
 class UnmanagedChanges(Changes):
-    """Made by the agent itself, quickly; nothing is verified, or undone unless something fails half-way."""
+    """Changes made by the agent itself, quickly; only a failed transaction is undone, and nothing verified."""
 
     def __init__(self) -> None:
         super().__init__()
         self._undo: list[Sequence[str]] = []
 
     def run(self, do: Sequence[str], undo: Sequence[str] | None) -> None:
-        """Runs a command; LabError in its own words where it fails."""
+        """Run a command; raise LabError in its own words if it fails."""
         if said := run(do):
             raise LabError(said)
         self._undo += [undo] if undo else []
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Has the commands within it undone where it fails; what was written to files stays."""
+        """Undo the commands within the context if it fails; files keep what was written to them."""
         self._undo = []
         try:
             yield
@@ -36,12 +36,12 @@ class UnmanagedChanges(Changes):
             raise
 
     def write(self, path: str, value: str) -> None:
-        """Gives a file below /proc/sys that value; LabError where it cannot be."""
+        """Set a file below /proc/sys; raise LabError if that fails."""
         try:
             Path(path).write_text(value, encoding="ascii")
         except OSError as error:
             raise LabError(f"{path} cannot be set to {value}: {error.strerror}") from None
 
     def undo(self) -> list[str]:
-        """Nothing is left to say."""
+        """Return no sentences, as nothing is verified."""
         return []

@@ -1,1 +1,1 @@
-"""The kernel's interfaces: netlink, ethtool, qdiscs, counters, timers."""
+"""Interfaces of the kernel: netlink, ethtool, qdiscs, counters, timers."""

@@ -10,21 +10,21 @@ ERROR_COUNTERS = (
     "ListenOverflows", "ListenDrops", "TCPReqQFullDrop", "TCPReqQFullDoCookies", "TCPTimeouts", "TCPSynRetrans",
     "RetransSegs", "AttemptFails",
 )  # fmt: skip
-"""What nstat(8) calls TcpExt and Tcp counters of trouble: a healthy run moves none of them.
+"""Error counters of TCP, under nstat(8)'s names in TcpExt and Tcp; a healthy run increments none of them.
 
-The first four are a full queue of the listening socket (a SYN cookie is such a queue in disguise), the others segments
-that were sent again and connections that failed (RFC 4022: tcpRetransSegs, tcpAttemptFails).
+The first four count a full queue of the listening socket (a SYN cookie means a full queue too), the others
+retransmitted segments and failed connections (RFC 4022: tcpRetransSegs, tcpAttemptFails).
 """
 
 
 def tcp_error_counters() -> dict[str, int]:
-    """The counters of `ERROR_COUNTERS` that this kernel has, of this network namespace, since it began."""
+    """Return the counters of `ERROR_COUNTERS` that this kernel has, for this network namespace, since it began."""
     found = {name: value for table in ("netstat", "snmp") for name, value in _pairs(Path("/proc/net", table))}
     return {name: found[name] for name in ERROR_COUNTERS if name in found}
 
 
 def _pairs(table: Path) -> Iterator[tuple[str, int]]:
-    """Names and values: each kind has a line of names and a line of values below it."""
+    """Yield names and values: each kind has a line of names and a line of values below it."""
     lines = table.read_text(encoding="ascii").splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=True):
         kind, *keys = names.split()
@@ -33,7 +33,7 @@ def _pairs(table: Path) -> Iterator[tuple[str, int]]:
 
 
 def cpu_times_s() -> dict[str, float]:
-    """Seconds of all processors since this machine began: `busy` with work, `stolen` by a hypervisor (proc(5))."""
+    """Return seconds of all processors since this machine began: `busy` working, `stolen` by a hypervisor (proc(5))."""
     user, nice, system, _, _, interrupts, soft, stolen = map(
         int, Path("/proc/stat").read_text(encoding="ascii").split(maxsplit=9)[1:9]
     )
@@ -42,5 +42,5 @@ def cpu_times_s() -> dict[str, float]:
 
 
 def deltas(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    """What has moved between two readings, and by how much."""
+    """Return by how much each changed counter differs between two readings."""
     return {name: after[name] - before[name] for name in after if after[name] != before.get(name, 0)}

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from pytest_ipperf.core.portable.errors import LabError
 
 _SIOCETHTOOL = 0x8946
-# To read each (linux/ethtool.h); the command that sets it is the next. What others need comes first.
+# Commands that read each offload (linux/ethtool.h); the setting command is the next number. Offloads that others depend
+# on come first.
 _READ = {"sg": 0x18, "tx-checksum": 0x16, "rx-checksum": 0x14, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
 
 
 def offloads(device: str) -> dict[str, bool]:
-    """By name, on or off as they are in force; what the device does not know is left out."""
+    """Return the offloads in force, on or off by name; those that the device does not know are left out."""
     found = {}
     for name, command in _READ.items():
         with contextlib.suppress(OSError):
@@ -26,10 +27,9 @@ def offloads(device: str) -> dict[str, bool]:
 
 
 def set_offloads(device: str, wanted: Mapping[str, bool]) -> dict[str, bool]:
-    """Switches them and gives what all were before, with which this function undoes it.
+    """Switch offloads and return the previous state of all, which undoes the change by this same function.
 
-    Some go by others: without `sg` there is no `tso`, and with it again there is. LabError where one is not as wanted
-    in the end.
+    Some depend on others: without `sg` there is no `tso`. Raise LabError if one is not as wanted in the end.
     """
     before = offloads(device)
     for name, command in _READ.items():

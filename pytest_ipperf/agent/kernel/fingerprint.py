@@ -1,4 +1,4 @@
-"""Fingerprint of a host: what a result may depend on, so that a change of it can be seen later."""
+"""Fingerprint of a host: settings that a result may depend on, so that a change of them can be seen later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SYSCTLS = (
 
 
 def fingerprint(device: str) -> dict[str, Any]:
-    """Kernel, processor, Python, network settings, and the offloads of `device` (under ethtool's names)."""
+    """Return kernel, processor, Python, network settings, and the offloads of `device` (under ethtool's names)."""
     return {
         "kernel": platform.release(),
         "machine": platform.machine(),

@@ -7,7 +7,7 @@ import socket
 import struct
 
 ROUTE, SOCK_DIAG = 0, 4
-"""Families of requests: about routes, devices and addresses, and about sockets."""
+"""Netlink families: routes, devices and addresses; sockets."""
 
 _REQUEST, _MULTI, _DUMP = 1, 2, 0x300
 _ERROR, _DONE = 2, 3
@@ -17,7 +17,7 @@ _WAIT_S = 2
 
 
 def ask(kind: int, body: bytes, *, dump: bool = False, family: int = ROUTE) -> list[bytes]:
-    """The bodies of the answers to a message of that kind; OSError as the kernel says it where it refuses."""
+    """Return the bodies of the replies to a message of that kind; raise OSError if the kernel refuses it."""
     flags = _REQUEST | (_DUMP if dump else 0)
     found: list[bytes] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, family) as sock:
@@ -39,12 +39,12 @@ def ask(kind: int, body: bytes, *, dump: bool = False, family: int = ROUTE) -> l
 
 
 def attribute(name: int, value: bytes) -> bytes:
-    """One to send."""
+    """Return an attribute to send."""
     return struct.pack("=HH", 4 + len(value), name) + value.ljust(_padded(len(value)), b"\0")
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """What is in an answer, or in an attribute that holds others."""
+    """Return the attributes of a reply, or those nested in an attribute."""
     found, at = {}, 0
     while at < len(data):
         size, name = struct.unpack_from("=HH", data, at)

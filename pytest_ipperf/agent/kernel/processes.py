@@ -12,7 +12,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Process:
-    """One process as this host sees it; number and start together name it for ever."""
+    """One process as this host sees it; number and start together identify it uniquely."""
 
     pid: int
     parent: int
@@ -22,13 +22,13 @@ class Process:
 
 
 def search_path() -> Mapping[str, str]:
-    """The environment that a server starts from: nothing of the user's but where programs are."""
+    """Return the environment of a server: nothing of the user's except the search path of programs."""
     folders = (os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin")
     return {"PATH": os.pathsep.join(folders), "LC_ALL": "C"}
 
 
 def tree(root: int) -> list[list[Process]]:
-    """A process and all below it, level by level; the processes of a level by age."""
+    """Return a process and its descendants, level by level; the processes of a level by age."""
     processes = _processes()
     level = [process for process in processes if process.pid == root]
     levels = []
@@ -40,14 +40,14 @@ def tree(root: int) -> list[list[Process]]:
 
 
 def survivors(processes: Sequence[Process]) -> list[Process]:
-    """Those of them that still live; one that has ended and waits for its parent does not."""
+    """Return the processes that are still alive; a zombie that waits for its parent is not."""
     named = {(process.pid, process.started_ticks) for process in processes}
     found = map(process_of, (pid for pid, _ in named))
     return [each for each in found if each and each.alive and (each.pid, each.started_ticks) in named]
 
 
 def lives(pid: int, started_ticks: int) -> bool:
-    """The same of one."""
+    """Return whether this process is still alive; a zombie is not."""
     found = process_of(pid)
     return found is not None and found.alive and found.started_ticks == started_ticks
 
@@ -57,7 +57,7 @@ def _processes() -> list[Process]:
 
 
 def process_of(pid: int) -> Process | None:
-    """One line of /proc/PID/stat (proc(5)); None for a process that is gone."""
+    """Parse one line of /proc/PID/stat (proc(5)); return None if the process is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rsplit(")", 1)[1].split()
     except (OSError, IndexError):

@@ -15,12 +15,12 @@ _TCMSG = struct.Struct("=BxxxiIII")
 
 
 def rates(devices: Iterable[str]) -> dict[str, float]:
-    """By device: the rate in bit/s of its token bucket (tc-tbf(8)); 0 where it has none at its root."""
+    """Return by device the rate in bit/s of its token bucket (tc-tbf(8)); 0 if it has none at its root."""
     found = dict.fromkeys(devices, 0.0)
     for device, attrs in _roots(found):
         if attrs[_TCA_KIND] == b"tbf\0":
             options = attributes(attrs[_TCA_OPTIONS])
-            # 32 bits hold up to 34 Gbit/s; what is above has 64 in an attribute of its own.
+            # 32 bits hold up to 34 Gbit/s; a higher rate has 64 bits in an attribute of its own.
             (bytes_s,) = struct.unpack_from("=8xI", options[_TBF_PARMS])
             if _TBF_RATE64 in options:
                 (bytes_s,) = struct.unpack("=Q", options[_TBF_RATE64])
@@ -29,7 +29,7 @@ def rates(devices: Iterable[str]) -> dict[str, float]:
 
 
 def disciplines(devices: Iterable[str]) -> dict[str, str]:
-    """By device: the kind of the queue at its root (tc(8)), such as `noqueue`; empty where the kernel does not tell."""
+    """Return by device the kind of its root queueing discipline (tc(8)), such as `noqueue`; empty if unknown."""
     found = dict.fromkeys(devices, "")
     return {**found, **{device: attrs[_TCA_KIND].rstrip(b"\0").decode("ascii") for device, attrs in _roots(found)}}
 

@@ -1,8 +1,8 @@
-"""Fragments that wait for others of their datagram: what is left of an overloaded run would cost the next one its own.
+"""Fragments that wait for the rest of their datagram; leftovers of an overloaded run would cost the next run its own.
 
-The kernel keeps them for half a minute, up to a few megabytes, and takes no fragment any more when those are full
-(ip-sysctl: ipfrag_time, ipfrag_high_thresh). It tells the sender of what it gives up (ICMP, time exceeded), in packets
-that would count as the next run's; where it keeps them for a moment only, none are left before that.
+The kernel keeps them for half a minute, up to a few megabytes, and then accepts no more fragments (ip-sysctl:
+ipfrag_time, ipfrag_high_thresh). It reports expired ones to the sender (ICMP, time exceeded), in packets that would
+count as the next run's; where it keeps fragments only briefly, all have expired before the next run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POLL_S = 0.05
 
 
 def waiting_bytes(ipver: int) -> int:
-    """The memory of this host's network that incomplete datagrams of that IP version take."""
+    """Return the memory in bytes that incomplete datagrams of that IP version take in this network namespace."""
     table, kind = _TABLES[ipver]
     for line in Path("/proc/net", table).read_text(encoding="ascii").splitlines():
         if line.startswith(kind):
@@ -30,16 +30,16 @@ def waiting_bytes(ipver: int) -> int:
 
 
 def most_bytes(ipver: int) -> int:
-    """How much of it they may take; 0 where the kernel does not tell."""
+    """Return the limit of that memory in bytes; 0 if the kernel does not show it."""
     limit = Path("/proc/sys/net", _LIMITS[ipver])
     return int(limit.read_text(encoding="ascii")) if limit.exists() else 0
 
 
 def wait_for_drain(ipver: int | None) -> list[str]:
-    """Waits a little until none are left; a sentence for each IP version of which some are.
+    """Wait briefly until no fragments are left; return a sentence for each IP version that still has some.
 
-    `ipver` is that of the fragments to come, None where none will: of the other ones only what the kernel keeps for a
-    moment is waited for. LabError where what is left takes half of the room of those to come.
+    `ipver` is the version of the fragments to come, None if none will; of other versions only fragments with a short
+    lifetime are waited for. Raise LabError if leftovers take half of the room of those to come.
     """
     versions = [each for each in _TABLES if each == ipver or _soon_gone(each)]
     end = time.monotonic() + _TIMEOUT_S

@@ -1,4 +1,4 @@
-"""Low jitter: disable garbage collection and minimise timer slack while something is measured.
+"""Low jitter: garbage collection disabled and timer slack minimised while something is measured.
 
 Timer slack is by how much the kernel may let a process sleep longer than asked (prctl(2), PR_SET_TIMERSLACK).
 """
@@ -17,7 +17,7 @@ _SLACK = Path("/proc/self/timerslack_ns")
 def low_jitter() -> Iterator[None]:
     """Reduce jitter: disable garbage collection and minimise timer slack.
 
-    A collection in one arm's run and not in the other's is noise, and what is due at an instant shall be done then.
+    A collection in one arm's run and not in the other's is noise, and timers have to fire on time.
     """
     gc.collect()
     gc.disable()
@@ -25,10 +25,10 @@ def low_jitter() -> Iterator[None]:
         _set("1")
         yield
     finally:
-        _set("0")  # which is the default again
+        _set("0")  # the default again
         gc.enable()
 
 
 def _set(nanoseconds: str) -> None:
-    with contextlib.suppress(OSError):  # where it cannot be had, the column `behind` tells
+    with contextlib.suppress(OSError):  # without it, the column `behind` shows the delays
         _SLACK.write_text(nanoseconds, encoding="ascii")

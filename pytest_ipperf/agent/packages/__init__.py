@@ -1,1 +1,1 @@
-"""The packages of a host: installed ones, the cache of sent ones, and byte-code."""
+"""Packages of a host: installed ones, the cache of sent ones, and byte-code."""

@@ -1,6 +1,6 @@
-"""Compile modules ahead, as a Python would else compile the same source each time that an agent starts.
+"""Ahead-of-time compilation of modules; otherwise Python compiles the same source at each start of an agent.
 
-This text too travels ahead of all other code, so it needs the standard library alone.
+This module is sent before all other code, so it needs the standard library alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 
 _UNCHECKED = 0b01
-# Those of later versions of marshal depend on what else the process has loaded.
+# The output of later versions of marshal depends on what else the process has loaded.
 _WITHOUT_REFERENCES = 2
 
 
@@ -28,7 +28,7 @@ def in_folder_path(name: str) -> str:
 
 
 def compiled(packed: bytes, place: Callable[[str], str]) -> bytes:
-    """A zip of modules, with what this Python makes of each at that place; the same zip for the same one."""
+    """Return the zip with the byte-code of each module added at its place; the output is reproducible."""
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(packed)) as before, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as after:
         for entry in before.infolist():
@@ -42,7 +42,7 @@ def compiled(packed: bytes, place: Callable[[str], str]) -> bytes:
 
 
 def _code(name: str, source: bytes) -> bytes:
-    """As a file that is taken without a look at the source (PEP 552: hash-based, unchecked); empty of what is none."""
+    """Return an unchecked hash-based byte-code file (PEP 552), importable without the source; empty if invalid."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,7 +1,7 @@
-"""Cache what this host was sent once, by its SHA-256, below `$XDG_CACHE_HOME` or `~/.cache`.
+"""Cache of data sent to this host, by SHA-256, below `$XDG_CACHE_HOME` or `~/.cache`.
 
-This text travels ahead of all other code and runs before that is there, so it needs the standard library alone. A host
-that can keep nothing is as good as one that can: there all of it is sent anew.
+This module is sent before all other code and runs without it, so it needs the standard library alone. On a host that
+can cache nothing everything works too: all data is sent anew.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import NoReturn
 
 NAME = "pytest-ipperf"
 KEPT_S = 30 * 24 * 3600.0
-"""What nobody has used for so long is removed."""
-# A file that is half written is done in seconds, or its writer was killed.
+"""Seconds after which an unused entry is removed."""
+# Writing a file takes seconds; an older partial file was left by a killed writer.
 _HALF_S = 600.0
 _ENTRY = re.compile(r"[0-9a-f]{64}(-[0-9a-f]{8})?")
 _DIGEST_BYTES = 32
@@ -28,10 +28,11 @@ _HALF = re.compile(r"new-[0-9a-f]{16}")
 
 
 class Cache:
-    """One user's alone. `folder` is where it is or would be, empty where it can be nowhere; `section` is a part of it.
+    """Cache of one user.
 
-    `note` says why one that is there is not used, in a sentence that follows the host's name; else it is empty. Entries
-    are verified each time that they are taken, and appear under their names complete or not at all.
+    `folder` is its path, even if it does not exist yet, empty if there can be none; `section` is a part of the cache.
+    `note` says why an existing cache is not used, in a sentence that follows the host's name; else it is empty. Entries
+    are verified at each use, and appear under their names complete or not at all.
     """
 
     def __init__(self, section: str = "") -> None:
@@ -40,12 +41,13 @@ class Cache:
         self.folder = "/".join(filter(None, (place, NAME, section))) if place else ""
         self.note = ""
         with contextlib.suppress(OSError), self._opened():
-            pass  # for the note
+            pass  # sets the note
 
     def get(self, digest: str, made: str = "", *, used: bool = True) -> bytes | None:
-        """What is kept under it, and perhaps `used` now; None where that is nothing, or is no longer what it was.
+        """Return the entry of a digest, and mark it as `used` now; None if there is none or it is damaged.
 
-        With `made` it is what this host itself made of what has that digest, for a Python with that magic number.
+        With `made` it is the byte-code that this host compiled from the data of that digest, for a Python with that
+        magic number.
         """
         name = f"{digest}-{made}" if made else digest
         with contextlib.suppress(OSError), self._opened() as folder:
@@ -56,7 +58,7 @@ class Cache:
                 head = file.read(_DIGEST_BYTES) if made else bytes.fromhex(digest)
                 data = file.read()
                 if hashlib.sha256(data).digest() == head:
-                    with contextlib.suppress(OSError):  # on what can only be read
+                    with contextlib.suppress(OSError):  # a read-only cache
                         if used:
                             os.utime(asked)
                     return data
@@ -64,7 +66,7 @@ class Cache:
         return None
 
     def put(self, data: bytes, of: str = "", made: str = "") -> None:
-        """Keeps it under its digest, where there are a place and room for it; with `made` under that of its source."""
+        """Store data under its digest, if possible; with `made`, as byte-code under the digest of its source."""
         half, digest = f"new-{os.urandom(8).hex()}", hashlib.sha256(data)
         name, head = (f"{of}-{made}", digest.digest()) if made else (digest.hexdigest(), b"")
         with contextlib.suppress(OSError), self._opened(make=True) as folder:
@@ -78,11 +80,11 @@ class Cache:
                     os.unlink(half, dir_fd=folder)
 
     def entries(self) -> dict[str, int]:
-        """By name, which is a digest: the size in bytes."""
+        """Return the size in bytes of each entry by its name, a digest."""
         return {name: found.st_size for name, found in self._files().items() if _ENTRY.fullmatch(name)}
 
     def tidy(self) -> None:
-        """Removes what nobody has used for long, and what was never finished."""
+        """Remove entries unused for long, and unfinished files."""
         now = time.time()
         old = [
             name
@@ -92,7 +94,7 @@ class Cache:
         self._remove(old)
 
     def clear(self) -> list[int]:
-        """Removes all entries, and the folder where nothing else is in it; the sizes in bytes of what were entries."""
+        """Remove all entries, and the folder if it is empty then; return the removed entries' sizes in bytes."""
         files = self._files()
         removed = self._remove(files)
         with contextlib.suppress(OSError), self._opened():
@@ -100,7 +102,7 @@ class Cache:
         return [files[name].st_size for name in removed if _ENTRY.fullmatch(name)]
 
     def _files(self) -> dict[str, os.stat_result]:
-        """The entries and those that are still to become some, no other files."""
+        """Return the entries and unfinished files, but no other files."""
         found = {}
         with contextlib.suppress(OSError), self._opened() as folder, os.scandir(folder) as listed:
             for each in listed:
@@ -110,7 +112,7 @@ class Cache:
         return found
 
     def _remove(self, names: Iterable[str]) -> list[str]:
-        """Those that it could."""
+        """Remove these files; return the names of the removed ones."""
         removed = []
         with contextlib.suppress(OSError), self._opened() as folder:
             for name in names:
@@ -121,7 +123,7 @@ class Cache:
 
     @contextlib.contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:
-        """The folder, held by a descriptor so that it stays the one that was looked at; OSError without one."""
+        """Open the folder and yield its descriptor, so that the checked folder is the one used; OSError if unusable."""
         if not self.folder:
             raise FileNotFoundError
         if make:
@@ -149,7 +151,7 @@ class Cache:
 
 
 def _places() -> Iterator[str]:
-    """Where it may be, the better place first: folders of this user, also where `$HOME` is still another one's."""
+    """Yield possible places, best first: folders of this user, also where `$HOME` is still another user's."""
     homes = [os.environ.get("HOME", "")]
     with contextlib.suppress(KeyError):  # a user without a name
         homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
@@ -159,7 +161,7 @@ def _places() -> Iterator[str]:
 
 
 def _is_users_own(place: Path) -> bool:
-    """Whether it is this user's, or would be if it were made."""
+    """Return whether the folder belongs to this user, or would if it were created."""
     for path in (place, place.parent):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             return path.stat().st_uid == os.geteuid()

@@ -1,4 +1,4 @@
-"""List the packages of this host's Python, and unpack those that it is sent."""
+"""Packages of this host's Python, and those that it is sent."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MAGIC = MAGIC_NUMBER.hex()
 
 
 class Packages:
-    """Those that are sent lie in folders of the agent's private `folder`, and go with it.
+    """Packages that were sent, in folders of the agent's private `folder` that are removed with it.
 
-    What came packed may be kept in the host's cache, verified whenever it is taken from there. Only the unpacked is
-    imported, which nobody but this agent writes to.
+    Packed packages may stay in the host's cache, and are verified whenever they are taken from it. Only unpacked ones
+    are imported, from a folder to which nobody but this agent writes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,26 +36,26 @@ class Packages:
 
     @property
     def env(self) -> dict[str, str]:
-        """What a server that is a Python program needs in its environment to find them too."""
+        """Return the environment in which a server that is a Python program finds the packages."""
         return {"PYTHONPATH": os.pathsep.join(self._unpacked)} if self._unpacked else {}
 
     def installed(self, names: Sequence[str]) -> dict[str, Any]:
-        """The `versions` of these distributions, as results name them and empty where missing, and the `python`."""
+        """Return the `versions` of these distributions, empty for missing ones, and the `python`."""
         return {"versions": {name: self._version(name) for name in names}, "python": interpreter()}
 
     def remark(self, names: Sequence[str]) -> str:
-        """What has to be said behind the version of a program made of these; empty where nothing is special."""
+        """Return a remark to be appended to the version of a program made of these packages; usually empty."""
         return " (pure Python)" if self._stripped & set(names) else ""
 
     def unpack_kept(self, digest: str, stripped: Sequence[str]) -> bool:
-        """As `unpack`, of a parcel that this host has kept; false where it has not."""
+        """Unpack a parcel from the cache, as `unpack` does; return whether it was there."""
         data = self._cache.get(digest) or self._cache.get(digest, _MAGIC)
         if data is not None:
             self.unpack(digest, data, stripped)
         return data is not None
 
     def unpack_and_keep(self, digest: str, data: bytes, stripped: Sequence[str]) -> None:
-        """As `unpack`, and keeps the parcel for agents to come, if this host can; compiled, if it came without."""
+        """Unpack a parcel and cache it for later agents, if possible, with byte-code added if it has none."""
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             made = "" if any(name.endswith(".pyc") for name in archive.namelist()) else _MAGIC
         data = compiled(data, in_folder_path) if made else data
@@ -63,18 +63,18 @@ class Packages:
         self._cache.put(data, digest, made)
 
     def cache_state(self) -> dict[str, Any]:
-        """Where the cache is, empty where there can be none, what is in it, and why it is not used, if it is not."""
+        """Return the cache's folder (empty: there can be none), its contents, and why it is not used, if it is not."""
         return self._cache_state(self._cache.entries().values())
 
     def forget(self) -> dict[str, Any]:
-        """Empties the cache; what was in it."""
+        """Empty the cache; return what was in it."""
         return self._cache_state(self._cache.clear())
 
     def unpack(self, digest: str, data: bytes, stripped: Sequence[str]) -> None:
-        """Makes the packages of a parcel importable, before any that the host has; LabError without room for them.
+        """Make the packages of a parcel importable, before the host's own; raise LabError if they do not fit.
 
-        `stripped` are those whose compiled modules do not run here and were left out. A parcel that is here already
-        is not unpacked again.
+        `stripped` names packages whose compiled modules do not run here and were left out. A parcel that is here
+        already is not unpacked again.
         """
         folder = str(self._folder / f"packages-{digest}")
         if folder in self._unpacked:
@@ -86,7 +86,7 @@ class Packages:
             raise LabError(f"packages cannot be unpacked in {folder}: {error.strerror}; free some space") from None
         self._unpacked.append(folder)
         self._stripped |= set(stripped)
-        # Behind the agent's own code, and before what is older than they need of the host's own.
+        # After the agent's own code, but before the host's packages, which may be too old.
         sys.path.insert(1, folder)
         importlib.invalidate_caches()
 
@@ -95,7 +95,7 @@ class Packages:
         return {"folder": self._cache.folder, "note": self._cache.note, **sizes}
 
     def _version(self, name: str) -> str:
-        # It takes a tenth of an agent's start, and most agents are never asked.
+        # Imported late: it takes a tenth of an agent's start, and most agents never need it.
         from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
 
         try:
@@ -105,7 +105,7 @@ class Packages:
 
 
 def interpreter() -> dict[str, Any]:
-    """What packages depend on: the variables of their `markers` (PEP 508), `abi`, `libc` and `magic` of this Python."""
+    """Return this Python's properties that packages depend on: `markers` (PEP 508), `abi`, `libc` and `magic`."""
     implementation = sys.implementation
     return {
         "markers": {

@@ -1,10 +1,10 @@
-"""Check the messages that a server said it accepted, in its own files.
+"""Verification, in a server's own files, of the messages that it accepted.
 
 A client believes a server's reply; a server that drops messages, or a box on the path that answers in its place,
 replies all the same. So after each run the messages of that run are counted where the server keeps them, each by the
-connection that sent it, and compared with what was sent: all of them, or, where they are large, as many as
-`COMPARED_BYTES` hold and at least one. These are drawn by the server's host once the run is over, from the kernel's
-random numbers, so that nothing on the path can know which they will be. Each stands for as many as were not looked at.
+connection that sent it, and compared with what was sent: all of them, or, if they are large, a sample of as many as
+`COMPARED_BYTES` hold and at least one. The server's host draws the sample once the run is over, from the kernel's
+random numbers, so that nothing on the path can predict it. Each compared message stands for a share of the others.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pytest_ipperf.servers.base import Kept, Server, Site
 COMPARED_BYTES = 1 << 21
 _DRAW = random.SystemRandom()
 _HANDS = 16
-# A queue file has an envelope and trace headers on top of the message, and file systems give out whole blocks.
+# A queue file has an envelope and trace headers on top of the message, and file systems allocate whole blocks.
 _BESIDE_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedMail:
-    """A run is about to begin, in which so many connections deliver a message each to this server."""
+    """Announcement of a run in which this many connections deliver a message each to this server."""
 
     server: str
     messages: int
@@ -39,7 +39,7 @@ class ExpectedMail:
 
 @dataclass(frozen=True, slots=True)
 class QueuedMail:
-    """A run is over: to connections with these `indices` (unsigned, 64 bits each) the server has replied `queued`."""
+    """Report of a finished run: the server replied `queued` to connections with these `indices` (unsigned 64-bit)."""
 
     server: str
     protocol: str
@@ -48,11 +48,11 @@ class QueuedMail:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Counts of the messages that the server has, and which connections have failed.
+    """Result of the verification: counts of the messages that the server has, and connections that failed after all.
 
-    `failed` are the indices of those that have failed after all. It has the messages of so many `kept` connections,
-    `repeated` of them more than once; `compared` were compared, of which `wrong` are not what was sent. `sentences`
-    tell what was expected and seen, each the same for the same trouble, as reports show it once for all runs.
+    `failed` are their indices (unsigned, 64 bits). The server has messages of `kept` connections, `repeated` of them
+    more than once; `compared` were compared, and `wrong` of these differ from what was sent. `sentences` say what was
+    expected and seen, the same for the same trouble, as reports show each once for all runs.
     """
 
     failed: bytes
@@ -64,7 +64,7 @@ class Acceptance:
 
 
 def reserve_space(recipe: Server, site: Site, handing: ExpectedMail) -> None:
-    """Remove what the server still keeps; LabError where its disk has no room for what it will be given."""
+    """Remove messages that the server still keeps; raise LabError if its disk has no room for those to come."""
     _remove(recipe.kept(site))
     size = len(site.state.content)
     needed = handing.messages * (size + _BESIDE_BYTES)
@@ -85,7 +85,7 @@ def reserve_space(recipe: Server, site: Site, handing: ExpectedMail) -> None:
 
 
 def check_accepted(recipe: Server, site: Site, handed: QueuedMail) -> Acceptance:
-    """Count and compare what the server keeps of a run, and remove it."""
+    """Count, compare and remove the messages that the server keeps of a run."""
     protocol = application(handed.protocol)
     completed = array("Q", handed.indices)
     everything = list(recipe.kept(site))
@@ -114,14 +114,14 @@ def check_accepted(recipe: Server, site: Site, handed: QueuedMail) -> Acceptance
 
 
 def _remove(kept: Iterable[Kept]) -> None:
-    """Remove the files side by side: each waits for the journal of its file system, as Postfix has synced them."""
+    """Remove the files in parallel: each removal waits for the file system's journal, as Postfix has synced them."""
     with ThreadPoolExecutor(_HANDS) as hands:
         for _ in hands.map(lambda each: each.path.unlink(missing_ok=True), kept):
             pass
 
 
 def _standing_for(wrong: Collection[int], drawn: Collection[int], once: Sequence[int]) -> list[int]:
-    """Draw those that are taken for wrong without having been compared: the share that it is of those that were."""
+    """Draw connections that count as wrong without comparison, in the same share as among the compared ones."""
     rest = sorted(set(once) - set(drawn))
     return _DRAW.sample(rest, -(-len(rest) * len(wrong) // len(drawn))) if wrong else []
 

@@ -1,7 +1,7 @@
-"""Contain a server: start it with a command prefix that ends all it ever starts when its agent ends.
+"""Containment of a server: a command prefix that ends all processes of the server when its agent ends.
 
-Where it may, a server lives in a pid namespace of its own: the kernel kills all of a namespace's processes when its
-first one dies, and that one is tied to the agent. Elsewhere the agent's death sends the server SIGTERM, no more.
+Where possible, a server lives in a pid namespace of its own: the kernel kills all of a namespace's processes when its
+first one dies, and that one is tied to the agent. Elsewhere the agent's death only sends the server SIGTERM.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pytest_ipperf.servers.base import program, true_root
 
 _MOST_FILES = 65536
 _NOBODY = 65534
-# An agent that died before the signal was set is not the parent any more. The file limit is the server's alone.
+# If the agent died before the signal was set, it is no longer the parent. The file limit is the server's alone.
 _GUARD = 'test "$PPID" = "$1" || exit 1; ulimit -S -n "$2"; shift 2; exec "$@"'
 # A server may be started by a script that does not pass signals on, so its children get them too.
 _RELAY = """
@@ -37,7 +37,7 @@ _NAMESPACE = ("unshare", "--pid", "--fork", "--kill-child")
 
 @dataclass(frozen=True)
 class Containment:
-    """The command prefix of a server.
+    """Command prefix of a server.
 
     `wrappers` counts the processes above the server's own; with `relayed` the last of them passes SIGTERM on to it.
     """
@@ -48,7 +48,7 @@ class Containment:
     relayed: bool = False
 
     def argv(self, command: Sequence[str]) -> list[str]:
-        """The whole command. It is tied to the thread that starts it, so that has to be one that stays."""
+        """Return the complete command. It is tied to the thread that starts it, which therefore has to outlive it."""
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         files = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
         guard = ("sh", "-c", _GUARD, "sh", str(os.getpid()), str(files))
@@ -57,7 +57,7 @@ class Containment:
 
 @cache
 def containment() -> Containment:
-    """Return the best containment that works on this host for this user; LabError where none does."""
+    """Return the best containment that works on this host for this user; raise LabError if none does."""
     if not program("setpriv"):
         raise LabError("no server can be started here: setpriv is not installed (Debian: apt-get install util-linux)")
     return next((candidate for candidate in (_namespace(), _relay()) if _works(candidate)), _relay())
@@ -65,11 +65,11 @@ def containment() -> Containment:
 
 def _namespace() -> Containment:
     if true_root():
-        # The inner namespace makes the server a first process, as Postfix does not stop with its start script.
-        # The outer one ends for sure: the kernel forgets the signal of a process that changes its user, as Postfix's
-        # master does and this shell does not. The shell also passes on of which signal the server died.
+        # The inner namespace makes the server a first process, as Postfix does not stop with its start script. The
+        # outer one is certain to end: the kernel forgets the signal of a process that changes its user, as Postfix's
+        # master does and this shell does not. The shell also passes on the signal of which the server died.
         return Containment("KILL", (*_NAMESPACE, "--", "sh", "-c", '"$@"; exit $?', "sh", *_NAMESPACE, "--"), 3)
-    # Root of a user namespace has no other users to become: its servers had better not take themselves for root.
+    # Root of a user namespace cannot switch to other users, so its servers must not run as root.
     user, group = (os.geteuid(), os.getegid()) if os.geteuid() else (_NOBODY, _NOBODY)
     return Containment("KILL", (*_NAMESPACE, "--user", f"--map-user={user}", f"--map-group={group}", "--"), 1)
 

@@ -1,4 +1,4 @@
-"""Run one instance of a server from its recipe to its last process: ready when started and gone when stopped."""
+"""One instance of a server, from its recipe to its last process: ready when started and gone when stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_ipperf.servers.base import Entry, Server, Site
 _LOG = "log"
 _LOG_LINES = 3
 _LOG_BYTES = 1 << 16
-# What unshare says when it fails to end itself by the SIGKILL that has ended its child (util-linux 2.38).
+# Printed by unshare when it fails to end itself by the SIGKILL that has ended its child (util-linux 2.38).
 _UNSHARE_KILLED = "unshare: sigprocmask unblock failed: Invalid argument"
 _READY_S = 15.0
 _PROBE_S = 1.0
@@ -36,9 +36,9 @@ _POLL_S = 0.005
 class ServerProcess:
     """One instance of a server; start it from a thread that outlives it, as it ends with the thread.
 
-    `code_fd` is an open file with the packed code for an embedded server (None: the code that runs here), `python`
-    its interpreter, `env` what its environment has on top. What it prints is `log` in the site's folder; the folder
-    stays when it stops, so that it can be started again.
+    `code_fd` is an open file with the packed code for an embedded server (None: the code that runs here), `python` its
+    interpreter, `env` additional environment variables. Its output goes to `log` in the site's folder; the folder stays
+    when it stops, so that it can be started again.
     """
 
     def __init__(
@@ -60,9 +60,10 @@ class ServerProcess:
         self._containment = containment()
 
     def start(self, ready_s: float = _READY_S) -> None:
-        """Lays out the site, starts the server and returns when every address answers.
+        """Populate the site, start the server and return when every address answers.
 
-        LabError when it cannot run here, exits, or is not ready after `ready_s` seconds; nothing runs then.
+        Raise LabError, with nothing left running, if it cannot run here, exits, or is not ready after `ready_s`
+        seconds.
         """
         why = self._server.missing()
         if why:
@@ -82,44 +83,44 @@ class ServerProcess:
 
     @property
     def recipe(self) -> Server:
-        """What it was made from."""
+        """Return the server's recipe."""
         return self._server
 
     @property
     def site(self) -> Site:
-        """Where it lives, and what it holds."""
+        """Return the server's site: its place and contents."""
         return self._site
 
     def alive(self) -> bool:
-        """Whether the server runs."""
+        """Return whether the server runs."""
         return self._popen is not None and self._popen.poll() is None
 
     def exit_sentence(self) -> str:
-        """How a server ended that should run, with the last lines of its log; empty while it is alive."""
+        """Describe how the server ended unexpectedly, with the last lines of its log; empty while it is alive."""
         if self._popen is None or self._popen.poll() is None:
             return ""
         status = self._popen.returncode
-        number = -status if status < 0 else status - 128  # a shell's way to tell a signal
+        number = -status if status < 0 else status - 128  # a shell's way to report a signal
         if self._log_lines()[-1:] == [_UNSHARE_KILLED]:
             number = signal.SIGKILL
         how = f"was killed by signal {number}" if number > 0 else f"exited with status {status}"
         return f"{self._server.name} {how}; {self._log_end()}"
 
     def busy(self) -> str:
-        """What still goes on after a run, as a few words; empty when quiet."""
+        """Describe in a few words what still goes on after a run; empty when idle."""
         count = 0 if self._server.datagram else open_connections(self._site.port)
         connections = f"{count} connection{'s' * (count != 1)} still open" if count else ""
         return ", ".join(filter(None, (self._server.busy(self._site), connections)))
 
     def wait_quiet(self, limit_s: float) -> str:
-        """Waits up to `limit_s` seconds until it is quiet or dead; who still does what then, empty when quiet."""
+        """Wait up to `limit_s` seconds until it is idle or dead; return what still goes on then, empty when idle."""
         end = time.monotonic() + limit_s
         while (said := self.busy()) and self.alive() and time.monotonic() < end:
             time.sleep(2 * _POLL_S)
         return f"{self._server.name}: {said}" if said else ""
 
     def unresponsive(self) -> str:
-        """Say that the server runs and does not answer its readiness probe; empty when it does, or is dead."""
+        """Say that the server runs and does not answer its readiness probe; empty if it does, or is dead."""
         name, port = self._server.name, self._site.port
         for address in self._site.addresses if self.alive() else ():
             if trouble := probe_ready(address, port, self._kind, self._server.probe, _PROBE_S):
@@ -127,26 +128,26 @@ class ServerProcess:
         return ""
 
     def log(self) -> str:
-        """The end of what it has printed, with what came before the last start."""
+        """Return the end of its log, which includes earlier starts."""
         try:
             with Path(self._site.folder, _LOG).open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
                 return file.read().decode(errors="replace")
-        except OSError:  # it was never laid out
+        except OSError:  # the site was never populated
             return ""
 
     def pids(self) -> list[int]:
-        """The server's processes, without those that contain them."""
+        """Return the process ids of the server, without those that contain it."""
         return [process.pid for level in self._levels()[self._containment.wrappers :] for process in level]
 
     def cpu_seconds(self) -> float:
-        """Processor time of all its processes so far, in user and kernel mode."""
+        """Return the processor time of all its processes so far, in user and kernel mode."""
         return sum(process.cpu_s for level in self._levels() for process in level)
 
     def stop(self) -> None:
-        """End the server, politely for two seconds, and all it has started; LabError if something cannot be ended.
+        """Stop the server and all that it has started, by SIGTERM, then SIGKILL; raise LabError if a process survives.
 
-        Stopping twice, or what was never started, is no error.
+        Stopping twice, or before a start, is no error.
         """
         if self._popen is None:
             return
@@ -165,7 +166,7 @@ class ServerProcess:
         if self._server.embedded:
             command[:1] = self._python
             env |= self._python_env()
-        # To append keeps what servers write there themselves.
+        # Appending keeps what servers write there themselves.
         with open(os.path.join(self._site.folder, _LOG), "ab") as log:  # noqa: PTH118, PTH123 - a folder in plain text
             self._popen = subprocess.Popen(
                 self._containment.argv(command),
@@ -175,7 +176,7 @@ class ServerProcess:
                 stdout=log,
                 stderr=log,
                 pass_fds=() if self._code_fd is None else (self._code_fd,),
-                start_new_session=True,  # a Ctrl-C at the terminal is the controller's to handle
+                start_new_session=True,  # the controller handles a Ctrl-C at the terminal
             )
 
     def _python_env(self) -> dict[str, str]:
@@ -196,7 +197,7 @@ class ServerProcess:
                     late = f"{name} was not ready on {address} port {port} after {ready_s:g} s"
                     raise LabError(f"{late}: {trouble}; {self._log_end()}")
                 time.sleep(_POLL_S)
-        if not self.alive():  # and someone else has answered
+        if not self.alive():  # and another server has answered
             raise LabError(self.exit_sentence())
 
     def _log_end(self) -> str:
@@ -210,7 +211,7 @@ class ServerProcess:
             return []
 
     def _levels(self) -> list[list[Process]]:
-        # Once it has been waited for, its number may be another's.
+        # After it has been waited for, its process id may be another's.
         return tree(self._popen.pid) if self._popen and self.alive() else []
 
     def _wait_gone(self, everything: Sequence[Process]) -> None:
@@ -220,7 +221,7 @@ class ServerProcess:
 
     def _kill(self, everything: Sequence[Process]) -> None:
         end = time.monotonic() + _KILL_S
-        # Again and again, as what is being killed may be starting others.
+        # Repeated, as a process being killed may be starting others.
         while left := survivors([*everything, *(process for level in self._levels() for process in level)]):
             _send(signal.SIGKILL, left)
             if time.monotonic() > end:

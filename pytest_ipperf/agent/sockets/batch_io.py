@@ -1,8 +1,8 @@
 """Batches of messages in one system call: sendmmsg(2), recvmmsg(2) and UDP segmentation, by ctypes.
 
-Each datagram begins with a head of two words. All heads of a batch lie one after another in one array, and all the
-rest of them in the same place, which nobody reads: so a batch costs Python as much as a datagram would. The writes of
-a stream all have one content.
+Each datagram begins with a header of two words. All headers of a batch are adjacent in one array, and the rest of all
+datagrams shares one piece of memory that nobody reads: so a batch costs Python as much as a single datagram. The writes
+of a stream all have the same content.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, TIMES
 
 HEAD_BYTES = 16
 STAMP_WORDS = 4
-"""Of the control message with a stamp; the last two are seconds and nanoseconds of CLOCK_REALTIME."""
+"""Words of a control message with a timestamp; the last two are seconds and nanoseconds of CLOCK_REALTIME."""
 UDP_SEGMENT, UDP_GRO = 103, 104
 SOL_UDP = 17
 _WAITFORONE = 0x10000
 _STAMP_BYTES = 8 * STAMP_WORDS
-# The words of a `struct mmsghdr` on machines with words of 8 bytes.
+# Layout of a `struct mmsghdr` on 64-bit machines, in words.
 _WORDS, _IOV, _IOVS, _CONTROL, _CONTROL_BYTES, _LENGTH = 8, 2, 3, 4, 5, 7
 
 Received = tuple[memoryview, memoryview]
-"""The words of some heads, in the order of their datagrams, and those of their stamps, where these are kept."""
+"""Words of the headers, in the order of their datagrams, and of the timestamps, where they are kept."""
 
 
 class UnsupportedError(Exception):
-    """Raised where Python or the system lacks such a call; plain calls do."""
+    """Python or the system lacks a batch call; plain calls work instead."""
 
 
 class _Batch:
-    """The memory of so many messages, each of so many datagrams of `size` bytes."""
+    """Memory of `messages` messages, each of `segments` datagrams of `size` bytes."""
 
     def __init__(self, name: str, size: int, messages: int, segments: int, *, extra_arguments: int = 0) -> None:
         self._call, self._error = _libc_function(name, extra_arguments)
@@ -56,9 +56,9 @@ class _Batch:
 
 
 class SendBatch(_Batch):
-    """Datagrams to go by a connected socket; `words` holds their heads, to be written before each `send`.
+    """Datagrams to send on a connected socket; their headers are written to `words` before each `send`.
 
-    With more than one segment, the kernel or the device cuts up each message (udp(7), UDP_SEGMENT).
+    With more than one segment, the kernel or the device splits each message (udp(7), UDP_SEGMENT).
     """
 
     def __init__(self, sock: socket.socket, size: int, messages: int, segments: int = 1) -> None:
@@ -71,7 +71,7 @@ class SendBatch(_Batch):
                 raise UnsupportedError(f"UDP_SEGMENT: {error.strerror}") from error
 
     def send(self) -> int:
-        """How many of them have gone, from the first one on; OSError where none has."""
+        """Send the batch; return how many datagrams have gone, from the first on. Raise OSError if none has."""
         count = self._call(self._fd, self._there, self.messages, 0)
         if count < 0:
             raise _os_error(self._error)
@@ -79,10 +79,10 @@ class SendBatch(_Batch):
 
 
 class WriteBatch:
-    """So many writes of one content to a stream, each still one of its own to the kernel.
+    """Writes of one content to a stream in one system call, each still a write of its own to the kernel.
 
-    One by one, small ones cost Python more than the kernel: of 32 bytes a batch carries 1.7 times as many, of 512 1.5
-    times.
+    One by one, small writes cost Python more than the kernel: at 32 bytes a batch carries 1.7 times as many, at 512
+    bytes 1.5 times.
     """
 
     def __init__(self, sock: socket.socket, content: bytes, messages: int) -> None:
@@ -96,7 +96,7 @@ class WriteBatch:
         self._there = self._table.buffer_info()[0]
 
     def send(self) -> int:
-        """All of them, or what of them the socket takes; the bytes, or OSError as of `socket.send`."""
+        """Write the batch, or as much as the socket accepts; return the bytes, or raise OSError like `socket.send`."""
         count = self._call(self._fd, self._there, self._messages, 0)
         if count < 0:
             raise _os_error(self._error)
@@ -104,7 +104,7 @@ class WriteBatch:
 
 
 class ReceiveBatch(_Batch):
-    """Datagrams that come to a bound socket, all of `size` bytes; `segments`, as many as may come in one message."""
+    """Datagrams received on a bound socket, all of `size` bytes; at most `segments` come in one message."""
 
     def __init__(self, sock: socket.socket, size: int, messages: int, segments: int = 1) -> None:
         super().__init__("recvmmsg", size, messages, segments, extra_arguments=1)
@@ -124,11 +124,11 @@ class ReceiveBatch(_Batch):
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
     def read(self) -> Iterator[Received]:
-        """Waits for one and takes what is there, a batch at most; OSError where nothing comes in the socket's time.
+        """Wait for a datagram and yield all that are queued, a batch at most; OSError after the socket's time-out.
 
-        What is taken holds until the next one is. Strays have a head of zeros, or none.
+        The yielded words are valid until the next read. Stray datagrams have a header of zeros, or none.
         """
-        if self.segments == 1:  # what is shorter than a head must not show that of another
+        if self.segments == 1:  # a datagram shorter than the header must not show an earlier header
             self.words[:] = self._zeros[: len(self.words)]
             self._stamped[:] = self._zeros
             self._view[_CONTROL_BYTES::_WORDS] = memoryview(self._room)
@@ -146,7 +146,7 @@ class ReceiveBatch(_Batch):
 
 
 class SingleReceiver:
-    """The same where there is no recvmmsg: one datagram with each call."""
+    """Receiver for systems without recvmmsg: one datagram with each call."""
 
     def __init__(self, sock: socket.socket, size: int) -> None:
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -155,7 +155,7 @@ class SingleReceiver:
         self.messages = 1
 
     def read(self) -> Iterator[Received]:
-        """One datagram."""
+        """Yield one datagram."""
         self._head[:] = bytes(HEAD_BYTES)
         _, ancillary, _, _ = self._sock.recvmsg_into([self._head, self._rest], TIMESTAMP_SPACE)
         stamp = array("Q", bytes(_STAMP_BYTES))

@@ -1,4 +1,4 @@
-"""Buffers of sockets: beyond the limits of this host (net.core.wmem_max, rmem_max) where this user may have that."""
+"""Socket buffers, beyond the limits of this host (net.core.wmem_max, rmem_max) if this user may exceed them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _FORCED = {socket.SO_SNDBUF: 32, socket.SO_RCVBUF: 33}
 
 
 def set_buffer_size(sock: socket.socket, option: int, size_bytes: int) -> int:
-    """Set a socket buffer to this size, or to what this user may have of it; OSError as the kernel says it.
+    """Set a socket buffer to this size, or to as much of it as this user may have; OSError if the kernel refuses.
 
-    Return the size as the kernel counts it: twice what was asked for, as its own records of packets count too.
+    Return the size as the kernel counts it: twice the requested one, as its own records of packets count too.
     """
     try:
         sock.setsockopt(socket.SOL_SOCKET, _FORCED[option], size_bytes)

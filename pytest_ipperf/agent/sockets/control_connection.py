@@ -1,7 +1,7 @@
-"""Control connection: the ssh connection of a controller on another machine, and how many segments it carried.
+"""Control connection: the ssh connection of a controller on another machine, and the count of its segments.
 
-sshd names its two ends in the environment (ssh(1), SSH_CONNECTION), and the kernel tells of any connection by netlink
-(sock_diag(7)), whoever it belongs to.
+sshd names its two ends in the environment (ssh(1), SSH_CONNECTION), and the kernel describes any connection by netlink
+(sock_diag(7)), whoever owns it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ANY_DEVICE, _ANY_SOCKET = b"\0" * 4, b"\xff" * 8
 _INFO = 2  # INET_DIAG_INFO, a `tcp_info`
 _MESSAGE_BYTES = 72  # struct inet_diag_msg
 _POLL_S = 0.005
-# 50 ms, as Linux keeps an acknowledgement back for 40 (RFC 1122 section 4.2.3.2 allows 500), and a second.
+# 50 ms, as Linux delays an acknowledgement by 40 (RFC 1122, section 4.2.3.2 allows 500), and a second.
 _STILL_POLLS, _MOST_POLLS = 10, 200
 
 _CONNECTION = "SSH_CONNECTION"
@@ -37,22 +37,22 @@ Ends = tuple[str, int, str, int]
 
 
 class ControlConnection:
-    """Segment counters of the control connection, where sshd names one and the kernel shows it; else unknown."""
+    """Segment counters of the control connection, if sshd names one and the kernel shows it; else unknown."""
 
     def __init__(self, ends: Ends | None) -> None:
         self._question = _question(ends) if ends else b""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> ControlConnection:
-        """Return that of a process which sshd started, perhaps by sudo, which clears the environment."""
+        """Return the control connection of a process that sshd started, even under sudo, which clears its variables."""
         return cls(parse_ends(ssh_connection(environment)))
 
     def packets(self) -> int | None:
-        """The segments of both directions so far; None where they are not counted."""
+        """Return the segments of both directions so far; None if they are not counted."""
         return None if (counters := self._counters()) is None else counters[1]
 
     def settle(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Waits until the last word has passed, whatever the round trip, and what answers it; a second at most."""
+        """Wait until all segments have been sent and acknowledged, whatever the round trip; a second at most."""
         before, still = self._counters(), 0
         for _ in range(_MOST_POLLS):
             sleep(_POLL_S)
@@ -63,7 +63,7 @@ class ControlConnection:
                 break
 
     def _counters(self) -> tuple[int, int] | None:
-        """How many of our segments are not acknowledged yet, and how many passed in both directions."""
+        """Return how many of our segments are unacknowledged, and how many segments passed in both directions."""
         if not self._question:
             return None
         try:
@@ -75,12 +75,12 @@ class ControlConnection:
 
 
 def ssh_connection(environment: Mapping[str, str]) -> str:
-    """Return SSH_CONNECTION of this process; empty where there is none."""
+    """Return SSH_CONNECTION of this process; empty if there is none."""
     return environment.get(_CONNECTION) or (_ssh_connection_above_sudo() if "SUDO_UID" in environment else "")
 
 
 def _ssh_connection_above_sudo() -> str:
-    """Return SSH_CONNECTION of a process above this one, as far as the kernel shows it; empty where there is none."""
+    """Return SSH_CONNECTION of an ancestor process, as far as the kernel shows it; empty if there is none."""
     pid = os.getppid()
     for _ in range(_MOST_PARENTS):
         with contextlib.suppress(OSError):
@@ -95,7 +95,7 @@ def _ssh_connection_above_sudo() -> str:
 
 
 def parse_ends(ssh_connection: str) -> Ends | None:
-    """Parse SSH_CONNECTION, `192.0.2.1 50000 192.0.2.2 22`; None for anything else."""
+    """Parse SSH_CONNECTION, `192.0.2.1 50000 192.0.2.2 22`; return None for anything else."""
     try:
         theirs, their_port, ours, our_port = ssh_connection.split()
         ip_address(theirs.partition("%")[0]), ip_address(ours.partition("%")[0])
@@ -105,7 +105,7 @@ def parse_ends(ssh_connection: str) -> Ends | None:
 
 
 def _question(ends: Ends) -> bytes:
-    """A request for one connection, `struct inet_diag_req_v2` of linux/inet_diag.h."""
+    """Return a request for one connection, `struct inet_diag_req_v2` of linux/inet_diag.h."""
     theirs, their_port, ours, our_port = ends
     address = ip_address(ours)
     mapped = getattr(address, "ipv4_mapped", None)

@@ -13,13 +13,13 @@ from typing import Any
 from pytest_ipperf.core.portable.errors import LabError
 
 # In the order of include/net/tcp_states.h: ESTABLISHED, SYN_RECV, both FIN_WAIT, CLOSE_WAIT, LAST_ACK and CLOSING, in
-# which both ends have closed at once, and the client may still have to acknowledge that.
-# TIME_WAIT is not among them: it lasts a minute, costs nothing, and every connection that the server closes ends in it.
+# which both ends have closed at once and the client may still have to acknowledge that. TIME_WAIT is left out: it lasts
+# a minute, costs nothing, and every connection that the server closes ends in it.
 _OPEN_STATES = frozenset({"01", "03", "04", "05", "08", "09", "0B"})
 
 
 def in_use(address: str, port: int, kind: socket.SocketKind) -> bool:
-    """Whether a socket of this kind has the port there already; LabError where the address is not this host's."""
+    """Return whether a socket of this kind uses the port already; raise LabError if the address is not this host's."""
     family, where = _sockaddr(address, port)
     with socket.socket(family, kind) as sock:
         if family == socket.AF_INET6:
@@ -38,7 +38,7 @@ def in_use(address: str, port: int, kind: socket.SocketKind) -> bool:
 
 
 def free_port(addresses: Sequence[str], low: int, high: int, rng: random.Random) -> int:
-    """Return a random port that neither TCP nor UDP uses on any of the addresses; LabError without one."""
+    """Return a random port that neither TCP nor UDP uses on any of the addresses; raise LabError if there is none."""
     kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
     for port in rng.sample(range(low, high + 1), high + 1 - low):
         if not any(in_use(address, port, kind) for address in addresses for kind in kinds):
@@ -58,7 +58,7 @@ def is_local(address: str) -> bool:
 
 
 def probe_ready(address: str, port: int, kind: socket.SocketKind, probe: tuple[bytes, bytes], wait_s: float) -> str:
-    """Says the first half of the probe and waits for the second; why there is no such answer, empty when there is."""
+    """Send the first half of the probe and wait for the second; return why it did not come, empty if it did."""
     family, where = _sockaddr(address, port)
     said, expected = probe
     answer = b""
@@ -75,7 +75,7 @@ def probe_ready(address: str, port: int, kind: socket.SocketKind, probe: tuple[b
 
 
 def open_connections(port: int | None = None) -> int:
-    """Count this host's TCP connections that are not over yet, in this namespace; those with `port` at this end."""
+    """Count the TCP connections of this namespace that are not over yet; with `port`, those with this local port."""
     wanted = "" if port is None else f":{port:04X}"
     count = 0
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -96,5 +96,5 @@ def _sockaddr(address: str, port: int) -> tuple[socket.AddressFamily, Any]:
 
 
 def listed(words: Sequence[str]) -> str:
-    """`127.0.0.1 and ::1`."""
+    """Return the words as a list in a sentence: `127.0.0.1 and ::1`."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 SO_TIMESTAMPNS = 35
 _STAMP = struct.Struct("ll")
 TIMESTAMP_SPACE = socket.CMSG_SPACE(_STAMP.size)
-"""Bytes of control messages to have with each read."""
+"""Bytes of control messages to allow for with each read."""
 
 
 def rx_timestamping() -> socket.socket:
     """Return a socket that keeps receive timestamps enabled in the kernel while it is open.
 
-    Without one the kernel would begin, and patch its own code for that, with each burst's first connection, and the
-    first segments of the burst would have no stamp.
+    Without it the kernel would enable them, by patching its own code, with each burst's first connection, and the first
+    segments of the burst would have no timestamp.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -29,9 +29,9 @@ def rx_timestamping() -> socket.socket:
 
 
 def rx_delay_s(stamps: Sequence[tuple[int, int, bytes]], most_s: float) -> float:
-    """Return how long the segment read last had waited; nan without a timestamp, or when it would be impossible.
+    """Return how long the segment read last had waited; nan if there is no timestamp or an impossible one.
 
-    Stamps are of the wall clock, which may be set at any moment; no segment waits for longer than `most_s`.
+    Timestamps are of the wall clock, which may be set at any moment; no segment waits for longer than `most_s`.
     """
     for _, kind, value in stamps:
         if kind == SO_TIMESTAMPNS and len(value) == _STAMP.size:

@@ -1,4 +1,4 @@
-"""Target of a burst, its sockets, and the kinds of their failures; the same for both clients."""
+"""Target of a burst, its sockets, and the kinds of their failures, for both clients."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pytest_ipperf.core.portable.dns import DnsAnswer
 from pytest_ipperf.protocols.base import CONTENT, IP_BIND_ADDRESS_NO_PORT
 
 RETRY_S = (1.0, 2.0, 4.0)
-"""When a query without an answer is repeated: RFC 1035 leaves that to the resolver; this is the usual stub's."""
+"""Seconds after which an unanswered query is repeated: RFC 1035 leaves them to the resolver; these are usual values."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a burst goes: all literal addresses, so that the arm's family cannot be left.
+    """Target of a burst, all in literal addresses, so that it cannot leave the arm's address family.
 
     Without a `resolver`, `name` is an address and nothing is looked up; without a `source`, the kernel chooses one.
-    `addresses` are what the resolver has to answer, all of them; any other answer is a failure.
+    `addresses` are the resolver's complete right answer; any other answer is a failure.
     """
 
     family: int
@@ -30,13 +30,13 @@ class Target:
 
 
 def bound_socket(target: Target, kind: int) -> socket.socket:
-    """A socket of the target's family, not blocking, bound to its source; OSError where it cannot be had."""
+    """Return a non-blocking socket of the target's family, bound to its source; raise OSError if that fails."""
     sock = socket.socket(target.family, kind | socket.SOCK_NONBLOCK)
     try:
         if target.source:
             if kind == socket.SOCK_STREAM:
-                # The port is then chosen when the peer is known, and need not differ from that of every connection
-                # closed in the last minute: searching for such a one took milliseconds, and 28000 were all there are.
+                # The port is then chosen once the peer is known, and may equal that of a connection closed in the last
+                # minute: the search for a port that no such connection has took milliseconds and could find only 28000.
                 sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
             sock.bind((target.source, 0))
     except BaseException:
@@ -46,7 +46,7 @@ def bound_socket(target: Target, kind: int) -> socket.socket:
 
 
 def failure_kind(error: OSError) -> str:
-    """A failure's kind in a word or two: `refused`, `reset`, `unreachable`."""
+    """Return a failure's kind in a word or two: `refused`, `reset`, `unreachable`."""
     words = {
         errno.ECONNREFUSED: "refused",
         errno.ECONNRESET: "reset",
@@ -62,10 +62,10 @@ def failure_kind(error: OSError) -> str:
 
 
 def answer_failure(answer: DnsAnswer) -> str:
-    """Return how a look-up failed whose answer is no right one, as failures are counted."""
+    """Return how a look-up without a right answer failed, as failures are counted."""
     return f"{CONTENT}: dns: {answer.trouble}" if answer.differs else f"dns {answer.trouble}"
 
 
 def connect_kind(code: int) -> str:
-    """The kind of a failure to connect: a source that a socket has is this host's, so what was not there was a port."""
+    """Return why connecting failed; the source was bound, so EADDRNOTAVAIL means that no port was left."""
     return "out of ports" if code == errno.EADDRNOTAVAIL else failure_kind(OSError(code, ""))

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 _LAYOUT = struct.Struct("=16xI48xII4xI16xI16xQ20xI8x4Q8xQQ")
-"""`tcp_info` up to `tcpi_bytes_retrans`, its last member that is used here; Linux has that since 4.19."""
+"""Layout of `tcp_info` up to `tcpi_bytes_retrans`, the last member used here; Linux has it since 4.19."""
 _SEGMENTS = struct.Struct("=24xI108xII")
-"""`tcpi_unacked`, `tcpi_segs_out` and `tcpi_segs_in` of it; Linux has the last two since 4.2."""
+"""Its members `tcpi_unacked`, `tcpi_segs_out` and `tcpi_segs_in`; Linux has the last two since 4.2."""
 _ROOM_BYTES = 512
 _NO_RTT_US = 0xFFFFFFFF
 
 
 class TcpInfo(NamedTuple):
-    """One sample of a connection's TCP_INFO; what an older kernel does not have is 0."""
+    """One sample of a connection's TCP_INFO; members that an older kernel lacks are 0."""
 
     mss_bytes: int
     rtt_us: int
@@ -35,32 +35,32 @@ class TcpInfo(NamedTuple):
 
 
 def tcp_info(sock: socket.socket) -> TcpInfo:
-    """Return one sample, in which the smallest round-trip time is 0 where there is none yet."""
+    """Return one sample; its smallest round-trip time is 0 as long as there is none."""
     return parsed(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ROOM_BYTES))
 
 
 def parsed(data: bytes) -> TcpInfo:
-    """The structure, of which older kernels have less."""
+    """Parse the structure, which is shorter from older kernels."""
     found = TcpInfo._make(_LAYOUT.unpack_from(data.ljust(_LAYOUT.size, b"\0")))
     return found._replace(min_rtt_us=0) if found.min_rtt_us == _NO_RTT_US else found
 
 
 def segments(data: bytes) -> tuple[int, int]:
-    """How many of ours are not acknowledged yet, and how many passed in both directions.
+    """Return how many of our segments are unacknowledged, and how many segments passed in both directions.
 
-    struct.error where the kernel is too old to tell.
+    Raise struct.error if the kernel is too old to count them.
     """
     waiting, sent, received = _SEGMENTS.unpack_from(data)
     return waiting, sent + received
 
 
 class TcpInfoSampler:
-    """Samples TCP_INFO of all streams of a sender from time to time. `series` has a row for each, see `COLUMNS`."""
+    """Sampler of TCP_INFO of all streams of a sender. `series` has a row for each sample, see `COLUMNS`."""
 
     COLUMNS = (
         "at_s", "rtt_s", "rttvar_s", "cwnd_bytes", "delivery_rate_bit_s", "retransmits", "acked_bytes",
     )  # fmt: skip
-    """After the time come three means over the streams, then three sums."""
+    """Time of the sample, three means over the streams, and three sums."""
 
     def __init__(self, socks: Sequence[socket.socket]) -> None:
         self._socks = socks
@@ -69,7 +69,7 @@ class TcpInfoSampler:
         self.series: list[list[float]] = []
 
     def sample(self, at_s: float, *, counts: bool) -> None:
-        """One, `at_s` after the transfer's start, that counts for the run or not."""
+        """Take a sample, `at_s` after the transfer's start; `counts` says whether it belongs to the run."""
         self._last = found = [tcp_info(sock) for sock in self._socks]
         if counts:
             self._counted.append(found)
@@ -79,7 +79,7 @@ class TcpInfoSampler:
         ])  # fmt: skip
 
     def facts(self) -> dict[str, float]:
-        """What metrics are made of, under the names of the engine's facts."""
+        """Return the figures that metrics use, under the names of the engine's facts."""
         found, last = self._counted or [self._last], self._last
         means = [_means(each) for each in found]
         rates = [sum(each.delivery_rate_bytes_s for each in sample) * 8.0 for sample in found]
@@ -98,13 +98,13 @@ class TcpInfoSampler:
         return facts
 
     def detail(self) -> dict[str, Any]:
-        """What else is worth keeping: of each stream its last sample, and the series."""
+        """Return further data worth keeping: the last sample of each stream, and the series."""
         streams = [each._asdict() for each in self._last]
         return {"tcp_info": streams, "tcp_info_columns": list(self.COLUMNS), "tcp_info_series": self.series}
 
 
 def _means(found: Sequence[TcpInfo]) -> tuple[float, float, float]:
-    """Round-trip time and its deviation in seconds, and the congestion window in bytes."""
+    """Return round-trip time and its deviation in seconds, and the congestion window in bytes."""
     count = len(found)
     return (
         sum(each.rtt_us for each in found) * 1e-6 / count,

@@ -1,7 +1,7 @@
 """Software transmit and receive timestamps of the kernel (Linux, Documentation/networking/timestamping.rst).
 
-Those of software: taken where a packet is handed to a device, and where one has come from it. They are of the clock
-that may be set, so only their differences in a short time mean anything.
+They are taken where a packet is handed to a device, or comes from it. Their clock may be set at any moment, so only
+differences within a short time mean anything.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 _SO_TIMESTAMPING = 37
 # TX_SOFTWARE, RX_SOFTWARE, SOFTWARE, OPT_ID and OPT_TSONLY.
 _FLAGS = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 7 | 1 << 11
-_STAMPS = struct.Struct("6l")  # of software, of nothing, of hardware
+_STAMPS = struct.Struct("6l")  # software, unused, hardware
 _ERROR = struct.Struct("IBBBBII")  # sock_extended_err
 _ERRORS = {(socket.IPPROTO_IP, 11), (socket.IPPROTO_IPV6, 25)}  # IP_RECVERR, IPV6_RECVERR
 CONTROL_BYTES = 512
-"""Bytes of control messages to have with each read."""
+"""Bytes of control messages to allow for with each read."""
 
 Messages = Sequence[tuple[int, int, bytes]]
 
@@ -33,10 +33,10 @@ class TxTimestamps:
         sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _FLAGS)
 
     def send(self, number: int, message: bytes | bytearray | memoryview) -> None:
-        """Sends a message under a number of its own."""
+        """Send a message under a number of its own."""
         try:
             self._sock.send(message)
-        except OSError:  # some kernels count what they refuse, so that they are made to begin anew
+        except OSError:  # some kernels count refused messages, so the count is restarted
             for _ in self.read():
                 pass
             self._sent.clear()
@@ -45,7 +45,7 @@ class TxTimestamps:
                 self._sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags)
             raise
         self._sent[self._next] = number
-        self._sent.pop(self._next - 64, None)  # whose timestamp never came
+        self._sent.pop(self._next - 64, None)  # its timestamp never came
         self._next = self._next + 1 & 0xFFFFFFFF
 
     def read(self) -> Iterator[tuple[int, int]]:
@@ -59,7 +59,7 @@ class TxTimestamps:
 
 
 def rx_timestamp_ns(messages: Messages) -> int:
-    """Return the receive timestamp in control messages; 0 where there is none."""
+    """Return the receive timestamp in control messages; 0 if there is none."""
     for level, kind, value in messages:
         if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPING):
             seconds, nanoseconds, *_ = _STAMPS.unpack_from(value)
