@@ -1,4 +1,4 @@
-"""The inventory: testbeds and their hosts, as `hosts.ini` describes them beside the built-in ones."""
+"""The inventory: testbeds and their hosts, as described in `hosts.ini`, beside the built-in testbeds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.]+")
 
 
 def read_inventory(path: Path) -> dict[str, Testbed]:
-    """The built-in testbeds and those of the file; UsageError with line, section and key where one makes no sense."""
+    """Return the built-in testbeds and those of the file; UsageError with line, section and key of an invalid entry."""
     sections = read_sections(path)
     taken = dict.fromkeys(BUILTIN, "a built-in testbed")
     for section in sections:
@@ -35,7 +35,7 @@ def read_inventory(path: Path) -> dict[str, Testbed]:
 
 
 def _check(section: Section, taken: dict[str, str]) -> None:
-    """A section of a known kind, with a name that no other testbed has."""
+    """Raise UsageError for a section of an unknown kind, or a name that another testbed has."""
     where = f"{section.path}, line {section.line}"
     if section.kind not in ("host", "testbed", "lab") or not _NAME.fullmatch(section.name):
         raise UsageError(

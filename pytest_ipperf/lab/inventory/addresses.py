@@ -1,4 +1,4 @@
-"""Addresses and networks as people write them in an inventory. Pure."""
+"""Parse addresses and networks of an inventory, without I/O."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _NOWHERE = ipaddress.IPv6Network("::/64")
 
 
 def literal(text: str, version: int) -> str:
-    """An IP address of that version as sockets tell it, empty where it is none.
+    """Return an IP address of that version in the kernel's form; empty if `text` is none.
 
-    2001:db8:0::1 and 2001:DB8::1 are one address, and the kernel writes it in one way.
+    2001:db8:0::1 and 2001:DB8::1 are the same address, and the kernel writes it in one form.
     """
     try:
         address = ipaddress.ip_address(text)
@@ -25,7 +25,7 @@ def literal(text: str, version: int) -> str:
 
 
 def unfit(text: str) -> str:
-    """Why a host cannot be measured at a literal address, as the end of a sentence; empty where it can."""
+    """Return why a host cannot be measured at a literal address, as the end of a sentence; empty if it can."""
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
@@ -38,7 +38,7 @@ def unfit(text: str) -> str:
 
 
 def network(text: str) -> str:
-    """An IPv6 network of 64 bits that tunnels may use, as Python tells it; UsageError with the end of a sentence."""
+    """Return an IPv6 /64 network that tunnels may use, in canonical form; UsageError with the end of a sentence."""
     try:
         found = ipaddress.IPv6Network(text)
     except ValueError:

@@ -1,6 +1,6 @@
-"""The labs of this machine: their nodes, their addresses, and what a name such as `lab.100mbit` stands for. Passive.
+"""The labs of this machine: their nodes and addresses, and the meaning of names such as `lab.100mbit`. Passive.
 
-RFC 2544 and RFC 5180 set these addresses apart for benchmarks.
+RFC 2544 and RFC 5180 reserve these addresses for benchmarking.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, HostAddresses
 
 NEAR, FAR = "198.18.0", "198.18.1"
 NEAR6, FAR6 = "2001:2:0:10", "2001:2:0:11"
-"""The networks of the client's link and, where there is a router, of the server's (/24 and /64)."""
+"""Networks of the client's link and, with a router, of the server's link (/24 and /64)."""
 
 PREFIXES = {"tunnel": ("2001:2:0:41::/64",), "isatap": ("2001:2:0:5e::/64", "2001:2:0:12::/64")}
-"""What the lab sets apart for its tunnelled arms, by transport."""
+"""Prefixes reserved for the lab's tunnelled arms, by transport."""
 
-# At 64 kbit/s packets of one run came in the next; below 25 kbit/s a train is given up between two packets.
+# At 64 kbit/s packets of one run arrived in the next; below 25 kbit/s a train times out between two packets.
 _LEAST_BIT_S, _MOST_BIT_S = 256e3, 1e11
-# Client and server on different processors where there are two; a host with one of them ignores the wish.
+# Client and server run on different processors; a machine with a single processor ignores this.
 _CPUS = {CLIENT: (1,), SERVER: (0,)}
 
 
@@ -37,9 +37,9 @@ def lab(
     backend: str = AUTO,
     clients: int = 1,
 ) -> Testbed:
-    """A lab of three nodes, client, router and server, or of two, without the router.
+    """Return a lab of three nodes (client, router, server), or of two without the router.
 
-    Several `clients` have a link each to the router, and no tunnelled arms.
+    Several `clients` each have a link to the router, and no tunnelled arms.
     """
     places = {CLIENT: HostAddresses(f"{NEAR}.1", f"{NEAR6}::1"), ROUTER: HostAddresses(f"{NEAR}.2", f"{NEAR6}::2"),
               SERVER: HostAddresses(f"{FAR}.1", f"{FAR6}::1")}  # fmt: skip
@@ -60,7 +60,7 @@ def lab(
 
 
 def _further(number: int) -> Host:
-    """The client of that number, from 2 on, in networks of its own."""
+    """Return client number `number` (2 or more), in networks of its own."""
     place = HostAddresses(f"198.18.{number}.1", f"2001:2:0:2{number}::1")
     return dataclasses.replace(_node(CLIENT, place), name=f"{CLIENT}{number}", settings={"node": f"{CLIENT}{number}"})
 
@@ -83,7 +83,7 @@ BUILTIN = {"lab": lab("lab", 3), "pair": lab("pair", 2), "loopback": _loopback()
 
 
 def link_rate(text: str) -> float:
-    """What a lab's links may be limited to, in bit/s; UsageError for anything else."""
+    """Parse a rate for a lab's links, in bit/s; UsageError for anything else."""
     rate_bit_s = parse_rate(text)
     if not _LEAST_BIT_S <= rate_bit_s <= _MOST_BIT_S:
         raise UsageError(f"rate {text!r} is not between 256kbit and 100gbit")
@@ -91,7 +91,7 @@ def link_rate(text: str) -> float:
 
 
 def ends_in_rate(name: str) -> bool:
-    """Whether a name is of the form that labs with a rate have, whatever the rate."""
+    """Return whether a name has the form of a lab with a rate."""
     for _, text in _cut(name):
         with contextlib.suppress(UsageError):
             return bool(parse_rate(text))
@@ -99,9 +99,9 @@ def ends_in_rate(name: str) -> bool:
 
 
 def with_rate(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
-    """The testbed of a name such as `lab.100mbit`: a lab with its links limited to that rate.
+    """Return the testbed of a name such as `lab.100mbit`: a lab with its links limited to that rate.
 
-    None for the names of no lab; UsageError where a lab's name is followed by what is no rate.
+    None if no lab has that name; UsageError if a lab's name is followed by an invalid rate.
     """
     trouble = None
     for before, text in _cut(name):
@@ -120,7 +120,7 @@ def with_rate(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
 
 
 def testbed_of(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
-    """The testbed of that name, which may be a lab with a rate; UsageError, with those that there are, for no such."""
+    """Return the testbed of that name, perhaps a lab with a rate; UsageError listing the testbeds if there is none."""
     if found := inventory.get(name) or with_rate(name, inventory):
         return found
     base, dot, _ = name.partition(".")
@@ -134,5 +134,5 @@ def testbed_of(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
 
 
 def _cut(name: str) -> list[tuple[str, str]]:
-    """What is before a dot and after it, for each dot: a rate may have one, and so may the lab's name."""
+    """Return the text before and after each dot, as both a rate and a lab's name may contain dots."""
     return [(name[: dot.start()], name[dot.end() :]) for dot in re.finditer(r"\.", name)]

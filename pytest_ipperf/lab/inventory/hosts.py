@@ -23,11 +23,11 @@ HOST_KEYS = frozenset(
         *TUNNELLED,
     }
 )
-"""Beside those of the access methods."""
+"""Keys of every host, in addition to those of its access method."""
 
 
 def read_host(section: Section) -> Host:
-    """The host of a section; UsageError where a key makes no sense."""
+    """Return the host of a section; UsageError if a key is invalid."""
     keys = section.keys
     way_name = keys.get("way", "local")
     choices = [each for each in ACCESS_METHODS if ACCESS_METHODS[each].in_inventory]
@@ -62,7 +62,7 @@ def read_host(section: Section) -> Host:
 
 
 def _check_way(section: Section, way_name: str, choices: list[str]) -> None:
-    """A key of another access method says which one was meant."""
+    """Raise UsageError for a key of another access method, naming the method that was meant."""
     for key in section.keys:
         meant = [each for each in choices if key in ACCESS_METHODS[each].keys]
         if key in HOST_KEYS or not meant or way_name in meant:
@@ -72,7 +72,7 @@ def _check_way(section: Section, way_name: str, choices: list[str]) -> None:
 
 
 def _check_distinct(section: Section, host: Host) -> None:
-    """The kernel finds a route by the address, and a route names a device: two arms with one of them would be one."""
+    """Raise UsageError if two arms share a device or an address; their routes could not be told apart."""
     owners, devices = {host.ipv6: "ipv6"}, dict[str, str]()
     for transport, (device, address) in host.tunnels.items():
         if device in devices:
@@ -157,7 +157,7 @@ def _reboot(section: Section, way: str) -> str:
         return ""
     if not ACCESS_METHODS[way].far:
         raise section.wrong(f"reboot = {text!r} would end pytest, which runs on this machine; give it to another host")
-    if len(text) > _LONGEST_COMMAND:  # to split it takes time by the square of its length
+    if len(text) > _LONGEST_COMMAND:  # splitting takes quadratic time
         raise section.wrong(f"reboot = {text!r} is longer than {_LONGEST_COMMAND} characters")
     try:
         words = shlex.split(text)

@@ -1,4 +1,4 @@
-"""The form of `hosts.ini`: sections with keys, and the line on which each of them stands."""
+"""Parse `hosts.ini`: sections with keys, and the line number of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.printable import printable
 
-# At the beginning of a line or behind a space.
+# A comment begins at the start of a line or after a space.
 _COMMENT = re.compile(r"(?:^|\s)[#;].*")
 _HEADER = re.compile(r"\[(.+)\]")
 _FORMS = "[host NAME], [testbed NAME], [lab NAME] nor KEY = VALUE"
@@ -19,7 +19,7 @@ _FORMS = "[host NAME], [testbed NAME], [lab NAME] nor KEY = VALUE"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`title` is what stands between the brackets of line `line`; `lines` are those of the keys."""
+    """A section: `title` is the text in brackets on line `line`; `lines` are the line numbers of its keys."""
 
     path: Path
     line: int
@@ -29,25 +29,25 @@ class Section:
 
     @property
     def kind(self) -> str:
-        """`host` of `[host alpha]`."""
+        """First word of the title, such as `host` in `[host alpha]`."""
         return self.title.partition(" ")[0]
 
     @property
     def name(self) -> str:
-        """`alpha` of `[host alpha]`."""
+        """Rest of the title, such as `alpha` in `[host alpha]`."""
         return self.title.partition(" ")[2]
 
     def wrong(self, sentence: str, key: str = "") -> UsageError:
-        """The error that says so of a key, or of the section where it has no such key.
+        """Return the error about a key, located at its line, or at the section's line if it lacks the key.
 
-        Without `key` it is the one with which the sentence begins.
+        Without `key`, the key is the first word of the sentence.
         """
         line = self.lines.get(key or sentence.partition(" ")[0], self.line)
         return UsageError(f"{self.path}, line {line}: [{self.title}]: {sentence}")
 
     @contextlib.contextmanager
     def at(self, key: str = "") -> Iterator[None]:
-        """Has every sentence about a value say where that stands, as `wrong` does, and name the key if it is given."""
+        """Add path, line and section to a UsageError raised inside, as `wrong` does, and name `key` if given."""
         try:
             yield
         except UsageError as error:
@@ -55,16 +55,16 @@ class Section:
             raise self.wrong(str(error) if named else f"{key}: {error}", key) from None
 
     def known(self, allowed: frozenset[str]) -> None:
-        """UsageError for the first key that is none of these."""
+        """Raise UsageError for the first key that is not allowed."""
         for key in self.keys:
             if key not in allowed:
                 raise self.wrong(f"key {key!r} is unknown; there are {', '.join(sorted(allowed))}", key)
 
 
 def read_sections(path: Path) -> list[Section]:
-    """The sections in their order; UsageError with the line of what is none, or is there twice."""
+    """Return the sections in order; UsageError with the line of anything invalid or repeated."""
     try:
-        text = path.read_text(encoding="utf-8-sig")  # editors of other systems begin it with a mark
+        text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); name an inventory with --ipperf-hosts") from error
     except UnicodeDecodeError as error:
@@ -74,13 +74,13 @@ def read_sections(path: Path) -> list[Section]:
     continued: list[tuple[Section, str, list[str]]] = []
     for number, line in _lines(text):
         depth = len(line) - len(line.lstrip())
-        if section and key and depth > level:  # as Python's configparser has it: more of the same value
+        if section and key and depth > level:  # a continuation line, as in Python's configparser
             continued[-1][2].append(line.strip())
             continue
         where = f"{path}, line {number}"
         level, key = depth, ""
         if header := _HEADER.fullmatch(line.strip()):
-            title = printable(header[1]).replace("\t", "?")  # it stands within a line
+            title = printable(header[1]).replace("\t", "?")  # messages show the title within a line
             section = _opened(where, Section(path, number, title), found)
         else:
             section, key = _noted(where, number, line.strip(), section)
@@ -91,7 +91,7 @@ def read_sections(path: Path) -> list[Section]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that say something, without comments, by their numbers."""
+    """Iterate over the lines with content, without comments, and their numbers."""
     for number, line in enumerate(text.split("\n"), start=1):
         if content := _COMMENT.sub("", line).rstrip():
             yield number, content
@@ -105,7 +105,7 @@ def _opened(where: str, section: Section, found: dict[str, Section]) -> Section:
 
 
 def _noted(where: str, number: int, line: str, section: Section | None) -> tuple[Section, str]:
-    """Takes down `KEY = VALUE` and gives the section and the key."""
+    """Store `KEY = VALUE` and return the section and the key."""
     key, equals, value = (part.strip() for part in line.partition("="))
     key = key.lower()
     if section is None:
@@ -121,12 +121,12 @@ def _noted(where: str, number: int, line: str, section: Section | None) -> tuple
 
 
 def listed(text: str) -> list[str]:
-    """The parts of a comma list; an empty one where it has none between two commas."""
+    """Split a comma-separated list; an item is empty if there is nothing between two commas."""
     return [part.strip() for part in text.split(",")]
 
 
 def word(section: Section, key: str, choices: Mapping[str, object] | tuple[str, ...], default: str) -> str:
-    """One of these words."""
+    """Return the value of a key that must be one of `choices`."""
     asked = section.keys.get(key, default)
     if asked not in choices:
         raise section.wrong(f"{key} = {asked!r} does not exist; there are {', '.join(choices)}", key)

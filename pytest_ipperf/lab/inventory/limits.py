@@ -1,4 +1,4 @@
-"""The limits of a testbed's hosts: what may be asked of them, as `hosts.ini` says. Pure."""
+"""Limits of a testbed's hosts, as `hosts.ini` states them. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _REBOOT = "--ipperf-reboot=yes"
 
 
 def beyond(testbed: Testbed, workload: Workload) -> str:
-    """Why a workload asks too much of a host; empty where it does not.
+    """Return why a workload exceeds a host's limit; empty if it does not.
 
-    Each of several clients has its share of a run, the other hosts have all of it.
+    Each of several clients has a share of the run; every other host handles the whole run.
     """
     most, host = _most(testbed, lambda host: host.most_connections)
     if workload.connections > most:
@@ -30,7 +30,7 @@ def beyond(testbed: Testbed, workload: Workload) -> str:
 
 
 def too_many(testbed: Testbed, protocol: str) -> str:
-    """Why what runs between two hosts cannot run on a testbed that has more; empty where it can."""
+    """Return why a flow, which needs exactly two hosts, cannot run with several clients; empty if it can."""
     if not flow(protocol) or not testbed.more_clients:
         return ""
     return (
@@ -40,14 +40,14 @@ def too_many(testbed: Testbed, protocol: str) -> str:
 
 
 def _most(testbed: Testbed, limit: Callable[[Host], float]) -> tuple[float, str]:
-    """What the testbed as a whole can take, infinite without limits, and the name of the host that has the least."""
+    """Return the testbed's overall limit, infinite if there is none, and the name of the host that sets it."""
     shares = {role: len(testbed.clients) if role in testbed.clients else 1 for role in testbed.roles}
     found = [(limit(host) * shares[role], host.name) for role, host in testbed.roles.items() if limit(host)]
     return min(found, default=(math.inf, ""))
 
 
 def _asked(workload: Workload, most_bit_s: float) -> str:
-    """What a workload asks beyond a rate, as the end of a sentence; transactions have none that is known before."""
+    """Return by what a workload exceeds a rate, as the end of a sentence; transactions have no known rate."""
     if not flow(workload.protocol):
         return ""
     kind = PROTOCOLS[workload.protocol]
@@ -60,7 +60,7 @@ def _asked(workload: Workload, most_bit_s: float) -> str:
 
 
 def check_rebootable(testbed: Testbed) -> None:
-    """UsageError where not every host of a testbed can be started anew."""
+    """Raise UsageError if a host of the testbed cannot be rebooted."""
     if testbed.is_lab:
         raise UsageError(
             f"testbed {testbed.name} is built anew before each epoch anyway; {_REBOOT} is for hosts of hosts.ini with "

@@ -1,4 +1,4 @@
-"""A testbed: the hosts of one experiment, what joins them, and how its arms travel between them. Passive."""
+"""A testbed: the hosts of one experiment, their links, and the paths of its arms. Passive."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, NetworkPath
 
 AUTO = "auto"
-"""The backend that goes without saying: the best that works."""
+"""Default backend: the best one that works."""
 
 DEFAULT_PORTS = (20000, 29999)
-"""Below the ephemeral ports of Linux (32768-60999): a server's port must not be a client's leftover."""
+"""Servers' port range, below the ephemeral ports of Linux (32768-60999), which closed client connections may occupy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A host and the way into it. `ports` is the range its servers draw from; `cpus` what its work is bound to.
+    """A host and its access method.
 
-    `tunnels` are its own devices that a tunnelled arm is to use, by transport: the device and the address on it.
-    `sudo`: its agent is to be root's. `servers` are the server programs that may be used there (None: all that are
-    found). `most_connections` and `most_rate_bit_s` are what it may be asked for at most (0: no limit). `reboot` is the
-    command that starts it anew, `snmp` where its counters are read (`snmp_source.Source`); empty where there is none.
+    `ports` is the range its servers draw from, `cpus` the processors that its work is bound to. `tunnels` are its own
+    devices for tunnelled arms, by transport: the device and the address on it. With `sudo` its agent runs as root.
+    `servers` are the server programs that may be used there (None: all that are found). `most_connections` and
+    `most_rate_bit_s` limit the load (0: no limit). `reboot` is the command that reboots it, `snmp` the source of its
+    counters (`snmp_source.Source`); empty if there is none.
     """
 
     name: str
@@ -43,26 +44,26 @@ class Host:
     settings: Mapping[str, str]
 
     def address(self, ipver: int) -> str:
-        """Its literal address of that version on the measured link, empty where it has none."""
+        """Return its literal address of that version on the measured link; empty if it has none."""
         return self.ipv6 if ipver == 6 else self.ipv4
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """All that it has on measured links, of native arms and of its own tunnels' devices."""
+        """All its addresses on measured links: of native arms and of its own tunnel devices."""
         return tuple(filter(None, (self.ipv4, self.ipv6, *(address for _, address in self.tunnels.values()))))
 
     @property
     def machine(self) -> str:
-        """What must not be measured on twice at once."""
+        """Name of its machine, on which two measurements must not run at once."""
         return ACCESS_METHODS[self.way].machine(self.settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """What the links of a lab do to packets, in each direction.
+    """Rate, loss and delay of a lab's links, in each direction.
 
-    `rate_bit_s` limits every link, counted as on Ethernet; 0: as fast as the machine. `loss` is the share that is
-    dropped of the packets that client and server send. The server's link holds every packet for `delay_s`.
+    `rate_bit_s` limits every link, counted as on Ethernet; 0 means no limit. `loss` is the share of the packets sent by
+    client and server that is dropped. The server's link delays every packet by `delay_s`.
     """
 
     rate_bit_s: float = 0.0
@@ -80,9 +81,9 @@ class Links:
 class Testbed:
     """The hosts of one experiment, perhaps with a router between client and server.
 
-    `more_clients` drive the server together with `client`, each with its share of every run's connections.
-    `exclusive`: nothing but the measurement lives in its network namespaces, which the lab builds with `links`. `paths`
-    are those of its tunnelled arms, by transport, and `backend` what is to carry them: `auto` or a name.
+    `more_clients` load the server together with `client`, each with its share of every run's connections. `exclusive`
+    means that its network namespaces, which the lab builds with `links`, hold nothing but the measurement. `paths` are
+    those of its tunnelled arms, by transport; `backend` names the backend that carries them, or is `auto`.
     """
 
     __test__ = False
@@ -100,7 +101,7 @@ class Testbed:
 
     @property
     def roles(self) -> dict[str, Host]:
-        """The hosts by role; clients beside the first are `client2`, `client3` and so on."""
+        """Hosts by role; further clients are `client2`, `client3` and so on."""
         router = {ROUTER: self.router} if self.router else {}
         more = {f"{CLIENT}{number}": host for number, host in enumerate(self.more_clients, start=2)}
         return {CLIENT: self.client, SERVER: self.server, **router, **more}
@@ -112,20 +113,20 @@ class Testbed:
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """The roles of its clients, the first one's first."""
+        """Roles of its clients, the first client first."""
         return tuple(role for role in self.roles if role.startswith(CLIENT))
 
     @property
     def client_hosts(self) -> tuple[str, ...]:
-        """The names of its clients, where they are several."""
+        """Names of its clients if there are several, else empty."""
         return tuple(self.roles[role].name for role in self.clients) if self.more_clients else ()
 
     def seen_by(self, role: str) -> Testbed:
-        """The same testbed with the client of that role as its only one."""
+        """Return the testbed with the client of that role as its only one."""
         client = self.roles[role]
         if client is self.client:
             return replace(self, more_clients=())
-        # Several clients have tunnels that stand already, each by a device of its own.
+        # Several clients only use existing tunnels, each with a device of its own.
         ends = {name: client.tunnels[name] for name in self.paths}
         found = {
             name: replace(path, client=ends[name][1], devices={**path.devices, CLIENT: ends[name][0]})
@@ -135,27 +136,27 @@ class Testbed:
 
     @property
     def is_lab(self) -> bool:
-        """Whether it is built of namespaces of this machine."""
+        """Return whether it consists of namespaces of this machine."""
         return all(host.way == "namespace" for host in self.hosts)
 
     @property
     def guarded(self) -> frozenset[str]:
-        """Machines and shared links that two measurements must not use together."""
+        """Machines and shared links that two measurements must not use at once."""
         return frozenset({host.machine for host in self.hosts} | ({f"domain {self.domain}"} if self.domain else set()))
 
     def path(self, arm: Arm) -> NetworkPath:
-        """How an arm travels that the testbed does not lack."""
+        """Return the path of an arm that the testbed has."""
         if arm.transport == "native":
             return NetworkPath(self.client.address(arm.ipver), self.server.address(arm.ipver))
         return self.paths[arm.transport]
 
     def addresses(self, transports: frozenset[str]) -> list[str]:
-        """Those on which the server listens where these transports are up: its own, and one for each of them."""
+        """Return the addresses on which the server listens: its own, and one for each of these transports."""
         inner = [path.server for name, path in self.paths.items() if name in transports]
         return list(dict.fromkeys(filter(None, (self.server.ipv4, self.server.ipv6, *inner))))
 
     def lacks(self, arm: Arm, shown_as: str = "") -> str:
-        """Why this testbed cannot have that arm; empty where it can. `shown_as` names the transport."""
+        """Return why this testbed cannot have that arm; empty if it can. `shown_as` names the transport."""
         if arm.transport in self.paths:
             return ""
         if arm.transport != "native":

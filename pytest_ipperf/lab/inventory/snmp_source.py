@@ -9,7 +9,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.inventory.addresses import literal, unfit
 
 _PORT = 161
-# Printable, and nothing that a configuration file of Net-SNMP reads as more than a letter.
+# Printable, without characters that are special in a configuration file of Net-SNMP.
 _COMMUNITY = re.compile(r"[!-~]+")
 _SPECIAL = set("\"'\\#`")
 _PLACE = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<ipv4>[0-9.]+))(?::(?P<port>\d{1,5}))?", re.ASCII)
@@ -17,7 +17,7 @@ _FORM = "COMMUNITY@ADDRESS, such as public@192.0.2.1, public@192.0.2.1:1161 or p
 
 
 class Source(str):
-    """Where to ask, as it may be shown: `...@192.0.2.1:161`. Copies into records have no `community`."""
+    """SNMP agent in a form that may be shown: `...@192.0.2.1:161`; copies into records lose the `community`."""
 
     __slots__ = ("community", "place")
     community: str
@@ -31,14 +31,14 @@ class Source(str):
 
 
 def read_source(text: str) -> Source:
-    """A host's key `snmp`; UsageError with the end of a sentence that does not tell the community."""
+    """Parse a host's key `snmp`; UsageError with the end of a sentence that does not reveal the community."""
     community, at, where = text.rpartition("@")
     match = _PLACE.fullmatch(where) if at else None
     version = 6 if match and match["ipv6"] else 4
     address = literal(match[f"ipv{version}"], version) if match else ""
     port = int(match["port"] or _PORT) if match else 0
     if not address or not 0 < port < 65536:
-        # What stands in an address's place may be the community, as where they are swapped.
+        # If the two are swapped, the community stands in the place of the address.
         surely = at and (address or literal(where, 6))
         shown = f"= '...@{where}'" if surely else "(its value is not shown, as it may be a community)"
         raise UsageError(f"{shown} is not of the form {_FORM}")

@@ -19,11 +19,11 @@ LAB_KEYS = frozenset({"nodes", "clients", "rate", "loss", "delay", "backend"})
 
 _BACKENDS = (AUTO, *BACKENDS)
 _MOST_CLIENTS = 8
-_LONGEST_DELAY_S = 0.25  # what proves a path waits no longer for a packet
+_LONGEST_DELAY_S = 0.25  # the path verification waits no longer for a packet
 
 
 def read_testbed(section: Section, hosts: Mapping[str, Host], host_sections: Mapping[str, Section]) -> Testbed:
-    """The testbed of a section; UsageError where a key makes no sense, or hosts cannot make one testbed.
+    """Return the testbed of a section; UsageError if a key is invalid, or its hosts cannot form a testbed.
 
     `host_sections` are the sections of the hosts.
     """
@@ -64,7 +64,7 @@ def _host(section: Section, role: str, name: str, hosts: Mapping[str, Host]) -> 
 
 
 def _check_apart(section: Section, clients: list[Host], roles: Mapping[str, Host]) -> None:
-    """A router is a host of its own; so is each of several clients, or there would be fewer than it says."""
+    """Raise UsageError unless the router and each of several clients are separate hosts."""
     names = [client.name for client in clients]
     if ROUTER in roles and (router := roles[ROUTER].name) in (*names, roles[SERVER].name):
         other = CLIENT if router in names else SERVER
@@ -75,7 +75,7 @@ def _check_apart(section: Section, clients: list[Host], roles: Mapping[str, Host
 
 
 def _check_addresses(section: Section, hosts: list[Host], host_sections: Mapping[str, Section]) -> None:
-    """What is sent to an address that two hosts have arrives at one of them, or at the sender itself."""
+    """Raise UsageError if two hosts share an address, as packets to it would reach only one of them, or the sender."""
     owners: dict[str, Host] = {}
     for host in hosts:
         for key, address in (("ipv4", host.ipv4), ("ipv6", host.ipv6)):
@@ -89,12 +89,12 @@ def _check_addresses(section: Section, hosts: list[Host], host_sections: Mapping
 
 
 def _of_both(address: str, one: Host, other: Host) -> bool:
-    """Whether two hosts may have one address: two ways into one machine, and what every machine has."""
+    """Return whether two hosts may share an address: a loopback address, or two ways into one machine."""
     return ipaddress.ip_address(address).is_loopback or one.machine == other.machine
 
 
 def _check_several(section: Section, clients: list[Host], server: Host, networks: Mapping[str, str]) -> None:
-    """What several clients need: to be told from each other, and from the server, by their addresses and devices."""
+    """Raise UsageError unless several clients and the server differ in addresses, and have tunnel devices alike."""
     for transport, text in networks.items():
         raise section.wrong(
             f"{transport} = {text!r} makes tunnels for one client, and this testbed has {len(clients)}; take the key "
@@ -118,7 +118,7 @@ def _check_several(section: Section, clients: list[Host], server: Host, networks
 
 
 def read_lab(section: Section) -> Testbed:
-    """The lab of a section; UsageError where a key makes no sense."""
+    """Return the lab of a section; UsageError if a key is invalid."""
     section.known(LAB_KEYS)
     keys = section.keys
     nodes = keys.get("nodes", "3")

@@ -1,6 +1,6 @@
-"""The paths of tunnelled arms between hosts of the user's own: by the hosts' devices, or by networks for new ones.
+"""The paths of tunnelled arms between the user's own hosts, by existing devices or by networks for new ones.
 
-Pure. What speaks against a path is a UsageError with the rest of a sentence about the testbed.
+Pure. An impossible path is a UsageError with the rest of a sentence about the testbed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, HostAddresses,
 TUNNELLED = tuple(
     sorted((name for name in TRANSPORTS if TRANSPORTS[name].encapsulated), key=lambda name: TRANSPORTS[name].rank)
 )
-"""The transports that need such a path; their names are keys of hosts and of testbeds."""
+"""Transports that need such a path; their names are keys of hosts and of testbeds."""
 
 _DEVICE = re.compile(r"[^\s/:%]{1,15}")  # 15 characters: IFNAMSIZ of Linux
 
 
 def read_device(transport: str, text: str) -> tuple[str, str]:
-    """A host's own device for a transport, as `DEVICE ADDRESS`: its name and the address on it."""
+    """Parse a host's own device for a transport, `DEVICE ADDRESS`, into its name and the address on it."""
     device, address = [*text.split(), "", ""][:2]
     address = literal(address, 6)
     if len(text.split()) != 2 or not address or not _DEVICE.fullmatch(device):
@@ -37,9 +37,10 @@ def read_device(transport: str, text: str) -> tuple[str, str]:
 
 
 def paths(roles: Mapping[str, Host], networks: Mapping[str, str]) -> dict[str, NetworkPath]:
-    """By transport, the path between the hosts with these roles; a host's own devices join no two roles of one machine.
+    """Return the paths between the hosts with these roles, by transport.
 
-    `networks` are what the testbed sets apart, as written, by transport.
+    `networks` are those that the testbed reserves, as written, by transport. Devices of hosts are not used if client
+    and server are one machine.
     """
     apart: dict[str, str] = {}
     for transport, text in networks.items():
@@ -50,7 +51,7 @@ def paths(roles: Mapping[str, Host], networks: Mapping[str, str]) -> dict[str, N
         if transport in networks:
             found[transport] = _made(transport, networks[transport], roles)
         elif (
-            any(transport in host.tunnels for host in roles.values())  # or ssh would be asked for machines in vain
+            any(transport in host.tunnels for host in roles.values())  # avoids asking ssh for machines in vain
             and roles[CLIENT].machine != roles[SERVER].machine
             and (path := _existing(transport, roles))
         ):
@@ -59,7 +60,7 @@ def paths(roles: Mapping[str, Host], networks: Mapping[str, str]) -> dict[str, N
 
 
 def _set_apart(transport: str, text: str, roles: Mapping[str, Host], apart: dict[str, str]) -> None:
-    """Notes a network that nothing else uses."""
+    """Record a network, or raise UsageError if it is in use."""
     try:
         prefix = network(text)
     except UsageError as error:
@@ -106,7 +107,7 @@ def _wanted(transport: str, *, routed: bool) -> str:
 
 
 def check_alike(transport: str, hosts: Collection[Host]) -> None:
-    """UsageError where some of these hosts name a device for a transport and others none."""
+    """Raise UsageError if only some of these hosts name a device for a transport."""
     having, lacking = ([host for host in hosts if (transport in host.tunnels) is has] for has in (True, False))
     if having and lacking:
         raise UsageError(

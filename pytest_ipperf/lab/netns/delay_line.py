@@ -1,11 +1,11 @@
-"""Delay every frame between two nodes of a lab, in order and in both directions; a program of its own.
+"""Delay every frame between two nodes of a lab, in order and in both directions; a separate program.
 
-Run as `unshare --net python delay_line.py SECONDS PID DEVICE PID DEVICE`: in a network namespace of its own it makes a
-pair of devices to each of two nodes, named by a process that lives there and what the device is called there. It
-returns when the wire stands and leaves a process behind, which ends with the lab's pid namespace.
+Run as `unshare --net python delay_line.py SECONDS PID DEVICE PID DEVICE`. In its own network namespace it makes a veth
+pair to each of two nodes, given by a process in the node and the device's name there. It returns when the link is up
+and leaves a process behind, which ends with the lab's pid namespace.
 
-Where the kernel has `netem`, that holds the frames, and the process only keeps the namespace. Else the process does.
-What the kernel would still do to a frame (checksum, segmentation) goes along with it, but for segments in a tunnel.
+If the kernel has `netem`, that delays the frames, and the process only keeps the namespace. Otherwise the process
+delays them. Pending offloads of a frame (checksum, segmentation) are kept, except segmentation inside a tunnel.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _PR_SET_TIMERSLACK = 29
 _LONGEST_BYTES = 1 << 17
 _BUFFER_BYTES = 32 << 20
 _AT_ONCE = 64
-# More than a gigabit a second sends in 100 ms.
+# More frames than a gigabit link sends in 100 ms.
 _LIMIT_FRAMES = 100_000
 
 
 def main() -> None:
-    """Makes the wire and leaves behind what keeps it."""
+    """Make the link and leave behind the process that keeps it."""
     delay_s, *ends = sys.argv[1:]
-    Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1", "ascii")  # it says nothing of its own
+    Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1", "ascii")  # no packets of its own
     for device, pid, peer in zip(_DEVICES, ends[::2], ends[1::2], strict=True):
         _run("ip", "link", "add", device, "type", "veth", "peer", "name", peer, "netns", pid)
         _run("ip", "link", "set", device, "arp", "off", "up")
@@ -60,7 +60,7 @@ def _run(*argv: str) -> None:
 
 
 def _by_kernel(delay_s: float) -> bool:
-    """Whether the kernel holds the frames, having been asked to."""
+    """Make the kernel delay the frames; return whether it can."""
     lines = []
     for one, other in (_DEVICES, _DEVICES[::-1]):
         lines += [
@@ -77,7 +77,7 @@ def _by_kernel(delay_s: float) -> bool:
 
 
 class DelayLine:
-    """Holds the frames itself, from the kernel's stamp of their arrival on."""
+    """Delay of frames in user space, from the kernel's receive timestamp on."""
 
     def __init__(self, delay_s: float) -> None:
         self._delay_ns = round(delay_s * 1e9)
@@ -85,8 +85,10 @@ class DelayLine:
         self._ways = {one: (other, deque[tuple[int, bytes]]()), other: (one, deque[tuple[int, bytes]]())}
 
     def run(self) -> None:
-        """Goes on for ever."""
-        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # or it would wake up 50 microseconds late
+        """Forward frames for ever."""
+        ctypes.CDLL(None).prctl(
+            _PR_SET_TIMERSLACK, 1, 0, 0, 0
+        )  # the default slack delays each wake-up by 50 microseconds
         gc.disable()
         while True:
             dues = [held[0][0] for _, held in self._ways.values() if held]
@@ -95,7 +97,7 @@ class DelayLine:
                 self._take(sock)
             for out, held in self._ways.values():
                 while held and held[0][0] <= time.monotonic_ns():
-                    with contextlib.suppress(OSError):  # as a wire would lose what does not fit
+                    with contextlib.suppress(OSError):  # a link drops frames that do not fit
                         out.send(held.popleft()[1])
 
     def _take(self, sock: socket.socket) -> None:
@@ -106,14 +108,14 @@ class DelayLine:
             except BlockingIOError:
                 return
             seconds, nanoseconds = struct.unpack("qq", control[0][2])
-            # A stamp is of the clock that may be set.
+            # Timestamps are of the real-time clock, which may be set at any time.
             age_ns = time.time_ns() - (seconds * 10**9 + nanoseconds)
             held.append((time.monotonic_ns() + self._delay_ns - min(max(age_ns, 0), self._delay_ns), frame))
 
 
 def _socket(device: str) -> socket.socket:
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    sock.setblocking(False)  # noqa: FBT003 - that is how it is called
+    sock.setblocking(False)  # noqa: FBT003 - the method takes no keyword
     sock.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
     sock.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
     sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)

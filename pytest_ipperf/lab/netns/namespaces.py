@@ -1,8 +1,9 @@
-"""The nodes of a lab: hosts of this machine as network namespaces, joined by the veth pairs of `veth.py`.
+"""The nodes of a lab: network namespaces of this machine, joined by the veth pairs of `veth.py`.
 
-It is held by a pipe: the first process of its pid namespace reads from us, and when we go, however we go, it reads the
-end, exits, and the kernel takes all processes, namespaces and devices with it. Its scratch folder is a tmpfs of its
-own mount namespace and goes the same way. No name in the file system or in `ip netns` is ever made.
+A pipe keeps the lab alive: the first process of its pid namespace reads from it. When we end, in whatever way, that
+process reads the end of the file and exits, and the kernel removes all processes, namespaces and devices. The scratch
+directory is a tmpfs of the lab's mount namespace and is removed with it. No name is made in the file system or in `ip
+netns`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2",
 _TIMEOUT_S = 10.0
 _PREFIX = "pytest-ipperf-lab-"
 _YOUNG_S = 5.0
-# The first process: a private scratch folder, a namespace for each node, then it reads its standard input to the end.
+# The first process mounts a private scratch directory, makes each node's namespace, and reads its input to the end.
 _INIT = """
 mount -t tmpfs -o mode=755 pytest-ipperf "$1" || exit 1
 shift
@@ -38,7 +39,7 @@ for node do
 done
 exec cat
 """
-# Outlives us on purpose, in a session of its own: it takes the folder away when the lab is gone.
+# The holder deliberately outlives us, in its own session, to remove the directory when the lab is gone.
 _HOLDER = 'folder=$1; shift; "$@"; rmdir "$folder"'
 
 
@@ -49,7 +50,7 @@ def _unshare(*, user: bool) -> list[str]:
 
 @cache
 def _way_to_root() -> tuple[bool, str]:
-    """Whether a user namespace is needed, and why none of both works (empty when one does)."""
+    """Return whether a user namespace is needed, and why the lab cannot be built (empty if it can)."""
     for program, package in _PROGRAMS.items():
         if shutil.which(program, path=_PATH) is None:
             return False, f"program {program!r} is not installed (Debian: apt-get install {package})"
@@ -74,12 +75,12 @@ def _way_to_root() -> tuple[bool, str]:
 
 
 def unusable() -> str:
-    """Why the lab cannot be built on this machine, as the end of a sentence; empty where it can."""
+    """Return why the lab cannot be built on this machine, as the end of a sentence; empty if it can."""
     return _way_to_root()[1]
 
 
 def rights_of_hosts() -> list[str]:
-    """The words before a command that is to have the rights of a lab's hosts; none where this user has them anyway."""
+    """Return the command prefix that gives a command the rights of a lab's hosts; empty if this user has them."""
     user, why = _way_to_root()
     return _unshare(user=True) if user and not why else []
 
@@ -90,10 +91,10 @@ def _environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
-    """Builds a lab; yields for each host's name the command that enters it. Gone when the context ends."""
+    """Build a lab; yield, by host name, the command that enters it. The lab is removed when the context ends."""
     user, why = _way_to_root()
     if why:
-        why += "" if str(testbed.links) else "; --testbed=loopback needs nothing"  # and has no rate
+        why += "" if str(testbed.links) else "; --testbed=loopback needs nothing"  # loopback has no rate
         raise LabError(f"testbed {testbed.name}: cannot be built here: {why}")
     _sweep()
     folder, claim = _folder()
@@ -111,13 +112,13 @@ def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
         yield _built(testbed, holder, folder, user=user)
     finally:
         _end(holder)
-        with contextlib.suppress(OSError):  # the holder has done it, unless it had to be killed
+        with contextlib.suppress(OSError):  # the holder has removed it already, unless it was killed
             Path(folder).rmdir()
         os.close(claim)
 
 
 def _folder() -> tuple[str, int]:
-    """A new scratch folder, and the descriptor whose lock says that its lab lives."""
+    """Return a new scratch directory, and a descriptor whose lock shows that the lab is alive."""
     folder = tempfile.mkdtemp(prefix=_PREFIX)
     Path(folder).chmod(0o755)
     claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -126,9 +127,9 @@ def _folder() -> tuple[str, int]:
 
 
 def _sweep() -> None:
-    """Removes the empty folders of labs whose owner and holder were both killed."""
+    """Remove the empty directories of labs whose owner and holder were both killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):  # not ours, not empty, or its lab lives: to remove it would unmount it
+        with contextlib.suppress(OSError):  # not ours, not empty, or of a live lab, which would be unmounted
             if time.time() - folder.stat().st_mtime < _YOUNG_S:
                 continue  # its owner may be about to claim it
             claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -140,7 +141,7 @@ def _sweep() -> None:
 
 
 def _built(testbed: Testbed, holder: subprocess.Popen[str], folder: str, *, user: bool) -> dict[str, list[str]]:
-    """The commands that enter the hosts, once they are joined; LabError whatever goes wrong."""
+    """Return the commands that enter the hosts, once their links are up; LabError on any failure."""
     identity = ["--user", "--preserve-credentials"] if user else []
     try:
         nodes = _nodes(holder, [host.name for host in testbed.hosts])
@@ -157,17 +158,17 @@ def _built(testbed: Testbed, holder: subprocess.Popen[str], folder: str, *, user
 
 
 def _nodes(holder: subprocess.Popen[str], names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """For each node its process as seen here and as seen inside, once it is in its own namespaces."""
+    """Return for each node its process id seen from outside and from inside, once it is in its own namespaces."""
     assert holder.stdout is not None and holder.stderr is not None  # noqa: S101, PT018 - they are pipes, see above
-    heard = b""
-    while heard.count(b"\n") < len(names):
+    output = b""
+    while output.count(b"\n") < len(names):
         if not select.select([holder.stdout], [], [], _TIMEOUT_S)[0]:
             raise LabError(f"the lab did not come up in {_TIMEOUT_S:.0f} s")
         more = os.read(holder.stdout.fileno(), 4096)
         if not more:
             raise LabError(f"the lab did not come up: {holder.stderr.read().strip() or 'no message'}")
-        heard += more
-    inside = {name: int(pid) for name, pid in (line.split() for line in heard.decode().splitlines())}
+        output += more
+    inside = {name: int(pid) for name, pid in (line.split() for line in output.decode().splitlines())}
     init = _children(_children(holder.pid)[0])[0]
     outside = {_pid_inside(pid): pid for pid in _children(init)}
     return {name: (outside[pid], pid) for name, pid in inside.items()}
@@ -199,7 +200,7 @@ def _inside(entry: Sequence[str], argv: Sequence[str], text: str) -> None:
 
 
 def _end(holder: subprocess.Popen[str]) -> None:
-    """Closes the pipe, which ends the lab, and waits for it; what does not go by itself is killed."""
+    """Close the pipe, which ends the lab, and wait for it; kill what does not end by itself."""
     assert holder.stdin is not None  # noqa: S101 - it is a pipe, see above
     holder.stdin.close()
     try:
@@ -207,7 +208,7 @@ def _end(holder: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         with contextlib.suppress(OSError):  # it may have gone meanwhile
             for pid in _children(holder.pid):
-                os.kill(pid, signal.SIGKILL)  # unshare, which takes its child along
+                os.kill(pid, signal.SIGKILL)  # unshare, which kills its child with it
         holder.kill()
         holder.wait()
     for pipe in (holder.stdout, holder.stderr):

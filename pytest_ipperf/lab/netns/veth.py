@@ -1,10 +1,10 @@
-"""Create the veth pairs between a lab's nodes, with addresses, routes, and what they do to packets.
+"""Create the veth pairs between a lab's nodes, with addresses, routes, rate limits and loss.
 
-client - router - server, or client - server; further clients have links of their own to the router. A rate is exact to
-less than 1 % only because of three things, each of which showed as a wrong number: the shaper counts what Ethernet adds
-to a frame (`stab`), devices merge no packets, and TCP builds none that are larger than the MTU. The last two are the
-RPC method `unmerged`; for the same reason a loss is one of packets, and a delay one of all packets alike. What drops
-a packet sits where also those pass that a program at the port has put into others, and before the shaper.
+The topology is client - router - server, or client - server; further clients have links of their own to the router. A
+rate is exact to less than 1 % only because of three things, without each of which figures were wrong: the shaper counts
+Ethernet's overhead of a frame (`stab`), devices merge no packets, and TCP builds none larger than the MTU. The last two
+are the RPC method `unmerged`; they also make a loss one of packets, and a delay one of all packets alike. The loss
+filter sits before the shaper, where packets that a program at the port has encapsulated pass, too.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pytest_ipperf.lab.netns import delay_line
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 Run = Callable[[str, Sequence[str], str], None]
-"""Runs a command in the node of a role, with a text as its input."""
+"""Function that runs a command in the node of a role, with a text as its input."""
 
-# Waits for nothing at the start (no duplicate address detection, no router), and takes a burst of thousands.
+# No waiting at the start (duplicate address detection, router solicitation), and room for bursts of thousands.
 _SYSCTLS = {
     "net/ipv6/conf/default/accept_dad": "0",
     "net/ipv6/conf/default/dad_transmits": "0",
@@ -32,21 +32,21 @@ _SYSCTLS = {
     "net/ipv4/tcp_tw_reuse": "1",
     "net/ipv4/tcp_max_syn_backlog": "65535",
     "net/core/somaxconn": "65535",
-    # What is left of datagrams that lost a fragment must be gone when the next run begins, and not be in its way.
+    # Fragments of incomplete datagrams must be gone when the next run begins.
     "net/ipv4/ipfrag_time": "1",
     "net/ipv4/ipfrag_high_thresh": "134217728",
     "net/ipv6/ip6frag_time": "1",
     "net/ipv6/ip6frag_high_thresh": "134217728",
 }
 _FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"}
-# Preamble 8, frame check sequence 4, gap 12: what a frame takes on Ethernet beside what the kernel counts.
+# Preamble 8, frame check sequence 4, gap 12: overhead of a frame on Ethernet that the kernel does not count.
 _UNCOUNTED_BYTES = 24
-# What a Linux interface queues by default, in full packets. Where it overflows at the host that sends, TCP hears of it
-# at once on a native path and through a tunnel never, as with a real tunnel: it retransmits, which the tables tell.
+# Default queue length of a Linux interface, in full packets. If it overflows at the sending host, TCP learns of it at
+# once on a native path and never through a tunnel, as with a real one; the tables show the retransmissions.
 QUEUE_BYTES = 1000 * 1514
-# Classic BPF (linux/filter.h) that loses packets by chance: code, how far to skip if true and if false, operand.
-# It spares what finds neighbours (ARP; ICMPv6 133 to 137, RFC 4861), as each of those lost is a second of silence.
-# Of TC_ACT_SHOT the sender hears: TCP sends such a packet later and takes none for lost, unless a tunnel has taken it.
+# Classic BPF (linux/filter.h) that drops random packets: code, jumps if true and if false, operand.
+# Neighbour discovery is spared (ARP; ICMPv6 133 to 137, RFC 4861), as each such loss causes a second of silence.
+# TC_ACT_SHOT would be reported to the sender, whose TCP would then send the packet later instead of losing it.
 _LOSE = (
     (32, 0, 0, 0xFFFFF000),  # ld proto
     (21, 9, 0, 0x0806),  # jeq ARP, keep
@@ -95,7 +95,7 @@ def veth_pairs(testbed: Testbed) -> list[tuple[Interface, Interface]]:
 
 
 def _beside(testbed: Testbed, role: str, device: int) -> tuple[Interface, Interface]:
-    """The wire of a further client, whose networks are those of its addresses."""
+    """Return the veth pair of a further client, in the networks of its addresses."""
     host = testbed.roles[role]
     mine = ip_interface(f"{host.ipv4}/24"), ip_interface(f"{host.ipv6}/64")
     hops = [each.network[2] for each in mine]
@@ -105,13 +105,13 @@ def _beside(testbed: Testbed, role: str, device: int) -> tuple[Interface, Interf
 
 
 def devices(testbed: Testbed) -> dict[str, list[str]]:
-    """By role the devices of its ports."""
+    """Return the devices of each role."""
     mine = [port for pair in veth_pairs(testbed) for port in pair]
     return {role: [port.device for port in mine if port.role == role] for role in testbed.roles}
 
 
 def create_veths(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
-    """Joins the nodes; `inside` are their processes by role, as the nodes see them."""
+    """Create the links between the nodes; `inside` holds their process ids by role, as seen from inside."""
     for role in testbed.roles:
         sysctls = {**_SYSCTLS, **(_FORWARDING if role == ROUTER else {})}
         settings = "".join(f"echo {value} > /proc/sys/{name}\n" for name, value in sysctls.items())

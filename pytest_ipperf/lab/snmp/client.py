@@ -1,7 +1,7 @@
-"""Ask a host, or the switch before it, by SNMP for itself and its interface counters.
+"""Ask a host, or the switch before it, for its description and interface counters by SNMP.
 
-Asked are Net-SNMP's own programs, by SNMPv2c (RFC 3416). The community is in no command line, which every user of this
-machine could read, but in a file for them alone, and in nothing that is shown or kept.
+Queries use Net-SNMP's programs and SNMPv2c (RFC 3416). The community is never on a command line, which every user of
+this machine could read, but in a private file, and is never shown or recorded.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _DESCRIPTION, _UPTIME = ".1.3.6.1.2.1.1.1.0", ".1.3.6.1.2.1.1.3.0"
 _TABLE, _XTABLE = ".1.3.6.1.2.1.2.2.1", ".1.3.6.1.2.1.31.1.1.1"
 _IF_DESCR, _IF_NAME = f"{_TABLE}.2", f"{_XTABLE}.1"
 _OCTETS = {"in_bytes": (f"{_XTABLE}.6", f"{_TABLE}.10"), "out_bytes": (f"{_XTABLE}.10", f"{_TABLE}.16")}
-# Values as they are: numeric names, ticks of time as a number.
+# Plain output: numeric names, and time ticks as a number.
 _WORDS = ("-Oqnt", "-t", "1", "-r", "2")
 _PATIENCE_S = 20.0
 _ANSWER = re.compile(r"^(\.1[\d.]*) (.*?)\s*(?=^\.1[\d.]* |\Z)", re.MULTILINE | re.DOTALL)
 
 
 def description(source: Source) -> str:
-    """What the one who answers says that it is (sysDescr); LabError where nobody does."""
+    """Return the description of the SNMP agent's host (sysDescr); LabError if there is no answer."""
     return _text(_asked(source, "snmpget", _DESCRIPTION).get(_DESCRIPTION, ""))
 
 
 def counters(source: Source) -> dict[str, Any]:
-    """Seconds since its SNMP agent was started (sysUpTime, RFC 3418), and by interface the bytes in and out.
+    """Return the seconds since the SNMP agent's start (sysUpTime, RFC 3418), and each interface's bytes in and out.
 
-    `bits` are those of the counters: where it has none of 64 they begin anew after 4 GB. LabError where nobody answers.
+    `bits` is the width of the counters: 32-bit counters wrap after 4 GB. Raises LabError if there is no answer.
     """
     uptime = _asked(source, "snmpget", _UPTIME).get(_UPTIME, "")
     names = _column(source, _IF_DESCR) | {index: name for index, name in _column(source, _IF_NAME).items() if name}
@@ -58,7 +58,7 @@ def _number(column: Mapping[str, str], index: str) -> int | None:
 
 
 def _column(source: Source, name: str) -> dict[str, str]:
-    """A column of a table, by the index of its rows."""
+    """Return a column of a table, by the index of its rows."""
     return {
         found.removeprefix(f"{name}."): _text(value)
         for found, value in _asked(source, "snmpbulkwalk", name).items()
@@ -67,21 +67,21 @@ def _column(source: Source, name: str) -> dict[str, str]:
 
 
 def _text(value: str) -> str:
-    """A string without its quotes, anything else as it is."""
+    """Return a string without its quotes, and any other value unchanged."""
     quoted = re.fullmatch(r'"(.*)"', value, re.DOTALL)
     said = re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL).strip() if quoted else value
     return printable(said.replace("\r\n", "\n"))
 
 
 def _asked(source: Source, program: str, name: str) -> dict[str, str]:
-    """What is told under a name, or below it."""
+    """Return the values at or below a name (OID)."""
     path = shutil.which(program)
     if path is None:
         raise LabError(f"program {program} is not installed (Debian: apt-get install snmp)")
-    remove_stale()  # where somebody was killed at this point, his folder has the community
+    remove_stale()  # the folder of a killed process would still contain the community
     with private_folder() as folder:
         settings = folder / "snmp.conf"
-        settings.touch(0o600, exist_ok=False)  # for this user alone, in a folder that all may enter
+        settings.touch(0o600, exist_ok=False)  # readable by this user only, as the folder is open to all
         settings.write_text(f"defVersion 2c\ndefCommunity {source.community}\n")
         own = {"SNMPCONFPATH": str(folder), "SNMP_PERSISTENT_DIR": str(folder), "MIBS": "", "LC_ALL": "C"}
         try:
@@ -100,5 +100,5 @@ def _asked(source: Source, program: str, name: str) -> dict[str, str]:
 
 def _answers(text: str) -> Iterator[tuple[str, str]]:
     for name, value in _ANSWER.findall(text):
-        if not value.startswith("No "):  # such object, such instance, more variables: RFC 3416, section 4.2
+        if not value.startswith("No "):  # "No Such Object" and the like (RFC 3416, section 4.2)
             yield name, value

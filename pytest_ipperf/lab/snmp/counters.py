@@ -1,6 +1,6 @@
-"""Read the interface counters of a testbed's hosts by SNMP, where `hosts.ini` says how they are asked.
+"""Read the interface counters of a testbed's hosts by SNMP, if `hosts.ini` configures it.
 
-It is beside the measurement: a host that does not answer is reported once and asked no more.
+Counters are optional: a host that does not answer is reported once and not asked again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Reply = TypeVar("_Reply")
 
 
 class InterfaceCounters:
-    """Those of a testbed; `log` gets a sentence about a host that does not answer."""
+    """Interface counters of a testbed's hosts; `log` receives a sentence about a host that does not answer."""
 
     def __init__(self, testbed: Testbed, log: Callable[[str], None]) -> None:
         self._sources = {role: host.snmp for role, host in testbed.roles.items() if isinstance(host.snmp, Source)}
@@ -25,11 +25,11 @@ class InterfaceCounters:
         self._log = log
 
     def descriptions(self) -> dict[str, str]:
-        """By role: what its host says that it is."""
+        """Return the description of each host, by role."""
         return self._of_each(description)
 
     def counters(self) -> dict[str, dict[str, Any]]:
-        """By role: the seconds since its host's SNMP agent was started, and its interfaces' counters."""
+        """Return the uptime of each host's SNMP agent in seconds and the host's interface counters, by role."""
         return self._of_each(counters)
 
     def _of_each(self, ask: Callable[[Source], _Reply]) -> dict[str, _Reply]:

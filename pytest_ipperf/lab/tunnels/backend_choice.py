@@ -1,4 +1,4 @@
-"""Choose the backend that encapsulates the tunnels of a testbed. Needs no agent."""
+"""Choose the backend that encapsulates the tunnels of a testbed, without an agent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ASK_S = 10.0
 
 
 def too_slow(testbed: Testbed, name: str) -> str:
-    """Why a backend would itself be what is measured there, as the end of a sentence; empty where it would not."""
+    """Return why a backend would distort the measurement there, as the end of a sentence; empty if it would not."""
     if not BACKENDS[name].needs_rate or testbed.links.rate_bit_s:
         return ""
     remedy = f"testbed {testbed.name}.100mbit has one" if testbed.is_lab else "hosts have none"
@@ -30,9 +30,9 @@ def too_slow(testbed: Testbed, name: str) -> str:
 
 
 def candidates(testbed: Testbed, wanted: str) -> tuple[str, ...]:
-    """Return the backends that are tried, the best first; an empty `wanted` leaves it to the testbed.
+    """Return the backends to try, best first; an empty `wanted` leaves the choice to the testbed.
 
-    `auto` means the same wherever it is written: of a lab all of them, of hosts of the user's own the kernel's driver.
+    `auto` means all backends for a lab, and the kernel's driver for the user's own hosts.
     """
     asked = wanted or testbed.backend
     if asked != AUTO:
@@ -42,7 +42,10 @@ def candidates(testbed: Testbed, wanted: str) -> tuple[str, ...]:
 
 @cache
 def _missing_here(name: str) -> str:
-    """Why a lab's hosts cannot have it; an ordinary user has rights in their namespace that are refused outside."""
+    """Return why a lab's hosts cannot use a backend.
+
+    Without root the question is asked in a user namespace, which has rights that the user lacks outside.
+    """
     if not (words := rights_of_hosts()):
         return BACKENDS[name].missing()
     ask = [sys.executable, "-P", "-c", _ASK, str(Path(pytest_ipperf.__file__).parents[1]), name]
@@ -54,7 +57,7 @@ def _missing_here(name: str) -> str:
 
 
 def lab_backend(testbed: Testbed, wanted: str) -> tuple[str, str]:
-    """What will carry a lab's tunnels on this machine, and why nothing can: one of the two is empty."""
+    """Return the backend for a lab's tunnels on this machine, and why none works; one of the two is empty."""
     reasons = []
     for name in candidates(testbed, wanted):
         why = _missing_here(name) or too_slow(testbed, name)

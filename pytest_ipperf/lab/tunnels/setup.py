@@ -16,12 +16,12 @@ from pytest_ipperf.lab.tunnels.backend_choice import candidates, lab_backend, to
 from pytest_ipperf.transports.base import HostRoutes, NetworkPath, TunnelEndpoint
 
 EXISTING = "existing"
-"""What carries the tunnels of a host that has its own."""
+"""Backend name of tunnels that the hosts had before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tunnels:
-    """What stands of a testbed's tunnelled arms, by transport: what carries it, or why it could not be made."""
+    """Tunnelled arms of a testbed, by transport: the backend of each, or why it could not be set up."""
 
     backends: dict[str, str] = field(default_factory=dict)
     trouble: dict[str, LabError] = field(default_factory=dict)
@@ -31,10 +31,10 @@ class Tunnels:
 def set_up_tunnels(
     testbed: Testbed, agents: Mapping[str, AgentClient], transports: Collection[str], wanted: str
 ) -> Iterator[Tunnels]:
-    """Makes the ends for these transports; `wanted` is `auto`, the name of a backend, or empty: the testbed's own.
+    """Make the tunnel endpoints of these transports; `wanted` is `auto`, a backend, or empty for the testbed's own.
 
-    What a host had is put back when the context ends; RestoreError where that fails. A transport that cannot be had is
-    reported, and no error, as the other arms can do without.
+    Hosts are restored when the context ends; RestoreError if that fails. A transport that cannot be set up is reported
+    without an error, as the other arms do not need it.
     """
     made = Tunnels()
     earlier: BaseException | None = None
@@ -52,7 +52,7 @@ def set_up_tunnels(
         earlier = error
         raise
     finally:
-        # The lab's hosts go as a whole.
+        # A lab's namespaces are discarded, so its hosts need no restoring.
         if not testbed.is_lab and any(testbed.paths[each].ends for each in transports):
             _restore(testbed, agents, earlier)
 
@@ -74,7 +74,7 @@ def _set_up(testbed: Testbed, transport: str, path: NetworkPath, agents: Mapping
 
 
 def _set_up_host(agent: AgentClient, backend: str, leg: HostRoutes | None, end: TunnelEndpoint | None) -> None:
-    """What a host needs for a path."""
+    """Set up the routes and the tunnel endpoint of one host."""
     if leg:
         agent.call("add_routes", dataclasses.asdict(leg))
     if end:
@@ -84,7 +84,7 @@ def _set_up_host(agent: AgentClient, backend: str, leg: HostRoutes | None, end: 
 def _hosts_backend(
     testbed: Testbed, path: NetworkPath, agents: Mapping[str, AgentClient], wanted: str
 ) -> tuple[str, str]:
-    """What all hosts with an end can have, and why there is nothing: one of the two is empty."""
+    """Return the backend that works on all tunnel endpoints, and why there is none; one of the two is empty."""
     reasons = []
     for name in candidates(testbed, wanted):
         asked = ((agents[role].host.name, agents[role].call("cannot_carry", name)) for role in path.ends)
@@ -96,12 +96,12 @@ def _hosts_backend(
 
 
 def _restore(testbed: Testbed, agents: Mapping[str, AgentClient], earlier: object = None) -> None:
-    """Has every host put back what was changed, also when another one cannot; RestoreError with all that is left."""
+    """Restore every host, even if another one fails; RestoreError with all that could not be restored."""
     left = []
     for agent in agents.values():
         try:
             sentences = agent.call("restore")
-        except AgentError:  # which died, and what it leaves is undone by its rollback helper
+        except AgentError:  # the agent died, so its rollback helper undoes the changes
             continue
         left += [f"host {agent.host.name}: {sentence}" for sentence in sentences]
     if left:
