@@ -82,8 +82,6 @@ class Server(ABC):
     """Readiness probe: bytes to send after connecting (may be empty), and how the answer must begin."""
     packages: tuple[str, ...] = ()
     """Distributions of an embedded server, which are sent to hosts that lack them; `missing` asks for nothing else."""
-    datagram: bool = False
-    """True if it is probed by UDP instead of TCP."""
     reserve: bool = False
     """True if it is a fallback: unless named, it serves only where no other program for its protocol can run."""
     provisioned: bool = False

@@ -67,7 +67,6 @@ class Bind(Server):
     apt = "bind9"
     # A query for the root's address: the answer has no records and the AA flag, as soon as the zone is loaded.
     probe = (struct.pack("!HHHHHHBHH", 0x4950, 0, 1, 0, 0, 0, 0, 1, 1), b"IP\x84\x00")
-    datagram = True
 
     def missing(self) -> str:
         if not program("named"):

@@ -42,7 +42,6 @@ class Nameserver(Server):
     apt = ""
     # A query for the root's address, which is in no zone of ours: NXDOMAIN with the AA flag.
     probe = (struct.pack("!HHHHHHBHH", 0x4950, 0, 1, 0, 0, 0, 0, 1, 1), b"IP\x84\x03")
-    datagram = True
 
     def missing(self) -> str:
         return ""

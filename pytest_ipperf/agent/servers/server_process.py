@@ -19,6 +19,7 @@ from pytest_ipperf.agent.kernel.processes import Process, search_path, survivors
 from pytest_ipperf.agent.servers.containment import containment
 from pytest_ipperf.agent.sockets.ports import in_use, open_connections, probe_ready
 from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers.base import Entry, Server, Site
 
 _LOG = "log"
@@ -55,7 +56,7 @@ class ServerProcess:
         self._code_fd = code_fd
         self._python = python
         self._env = env or {}
-        self._kind = socket.SOCK_DGRAM if server.datagram else socket.SOCK_STREAM
+        self._kind = _socket_kind(server)
         self._popen: subprocess.Popen[bytes] | None = None
         self._containment = containment()
 
@@ -108,7 +109,7 @@ class ServerProcess:
 
     def busy(self) -> str:
         """Describe in a few words what still goes on after a run; empty when idle."""
-        count = 0 if self._server.datagram else open_connections(self._site.port)
+        count = 0 if self._kind == socket.SOCK_DGRAM else open_connections(self._site.port)
         connections = f"{count} connection{'s' * (count != 1)} still open" if count else ""
         return ", ".join(filter(None, (self._server.busy(self._site), connections)))
 
@@ -231,6 +232,12 @@ class ServerProcess:
                     process=[first.pid, first.started_ticks],
                 )
             time.sleep(_POLL_S)
+
+
+def _socket_kind(server: Server) -> socket.SocketKind:
+    """Return the kind of socket by which a server is asked, as its protocol says."""
+    datagram = server.protocol in PROTOCOLS and PROTOCOLS[server.protocol].datagram
+    return socket.SOCK_DGRAM if datagram else socket.SOCK_STREAM
 
 
 def _send(number: signal.Signals, processes: Sequence[Process]) -> None:
