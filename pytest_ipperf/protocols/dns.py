@@ -101,7 +101,7 @@ class Dns(Application):
 
     def canned_replies(self, state: ServerState) -> CannedReplies:
         del state
-        return CannedReplies(b"", ())  # the null server speaks TCP
+        return CannedReplies(b"", ())  # the address in an answer depends on the IP version: see `null`
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:

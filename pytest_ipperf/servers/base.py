@@ -6,20 +6,29 @@ they look for and report when they are missing.
 
 from __future__ import annotations
 
+import contextlib
 import grp
+import itertools
 import os
 import pwd
+import select
 import shutil
+import socket
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 
+_RECEIVE_BUFFER_BYTES = 8 << 20
+_SO_RCVBUFFORCE = 33
+# Datagrams answered on one socket before the others get their turn.
+_TURN = 64
 # Folders that are not on the PATH of an ordinary user of Debian.
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SILENT = CannedReplies(b"", ())
@@ -177,6 +186,41 @@ def maildirs(folder: str, state: ServerState, owner: str | None) -> Iterator[Ent
             # Servers number messages by the time with which their names begin.
             path = f"{mailbox}/cur/{1_000_000_000 + number}.M0P1.ipperf:2,S"
             yield Entry(path, message, 0o600, owner, group)
+
+
+def answer_datagrams(port: int, answers: Mapping[str, Callable[[bytes], bytes]], read_bytes: int) -> NoReturn:
+    """Answer datagrams for ever, each by the function of the address at which it arrives; b"" is not sent.
+
+    Of each datagram the first `read_bytes` are read.
+    """
+    waiting, by_number = select.epoll(), {}
+    for address, answer in answers.items():
+        sock = _datagram_socket(address, port)
+        by_number[sock.fileno()] = sock, answer
+        waiting.register(sock.fileno(), select.EPOLLIN)
+    while True:
+        for number, _ in waiting.poll():
+            sock, answer = by_number[number]
+            # Nothing to read, or no route back to the client: neither ends the service.
+            with contextlib.suppress(OSError):
+                for _ in itertools.repeat(None, _TURN):
+                    question, peer = sock.recvfrom(read_bytes, socket.MSG_DONTWAIT)
+                    response = answer(question)
+                    if response:
+                        sock.sendto(response, peer)
+
+
+def _datagram_socket(address: str, port: int) -> socket.socket:
+    # Without SO_REUSEADDR, which on UDP would let two servers share the port.
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER_BYTES)
+    except PermissionError:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+    sock.bind((address, port))
+    return sock
 
 
 def program(*names: str) -> str:

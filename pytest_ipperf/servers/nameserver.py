@@ -7,25 +7,20 @@ TTL 0, no EDNS: an OPT record and its padding are ignored (RFC 6891, section 7).
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import platform
-import select
 import signal
 import socket
 import struct
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from pytest_ipperf.servers.base import Entry, Server, Site, zone_at
+from pytest_ipperf.servers.base import Entry, Server, Site, answer_datagrams, zone_at
 
 _HEADER_BYTES = 12
 # A header and the longest question, as one name has 255 bytes at most; the kernel drops the rest of a longer query.
 _READ_BYTES = _HEADER_BYTES + 255 + 4
-_RECEIVE_BUFFER_BYTES = 8 << 20
-_SO_RCVBUFFORCE = 33
-# Queries answered on one socket before the others get their turn.
-_TURN = 64
 _OPCODE, _RECURSION_DESIRED = 0x78, 0x01
 _FORMERR, _NXDOMAIN, _NOTIMP = 1, 3, 4
 
@@ -116,42 +111,13 @@ def _question(query: bytes) -> bytes:
     return b""
 
 
-def _bound(address: str, port: int) -> socket.socket:
-    # Without SO_REUSEADDR, which on UDP would let two servers share the port.
-    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
-    if sock.family == socket.AF_INET6:
-        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER_BYTES)
-    except PermissionError:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
-    sock.bind((address, port))
-    return sock
-
-
-def _serve(socks: Sequence[tuple[socket.socket, Answers]]) -> None:
-    waiting = select.epoll()
-    by_number = {sock.fileno(): (sock, known) for sock, known in socks}
-    for number in by_number:
-        waiting.register(number, select.EPOLLIN)
-    while True:
-        for number, _ in waiting.poll():
-            sock, known = by_number[number]
-            # Nothing to read, or no route back to the client: neither ends the service.
-            with contextlib.suppress(OSError):
-                for _ in itertools.repeat(None, _TURN):
-                    query, peer = sock.recvfrom(_READ_BYTES, socket.MSG_DONTWAIT)
-                    response = reply(query, known)
-                    if response:
-                        sock.sendto(response, peer)
-
-
 def main(argv: Sequence[str]) -> None:
     """Serve until SIGTERM; the only argument is the configuration from `Nameserver.argv`, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     config = json.loads(argv[0])
     port, zone = config["port"], config["zone"]
-    _serve([(_bound(address, port), answers(zone_at(zone, address))) for address in config["addresses"]])
+    known = {address: answers(zone_at(zone, address)) for address in config["addresses"]}
+    answer_datagrams(port, {address: partial(reply, known=found) for address, found in known.items()}, _READ_BYTES)
 
 
 server = Nameserver()

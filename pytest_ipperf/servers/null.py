@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_ipperf.core.portable.reply_script import CannedReplies
-from pytest_ipperf.servers.base import Entry, Server, Site
+from pytest_ipperf.servers.base import Entry, Server, Site, answer_datagrams
 
 _BACKLOG = 65535
 _READ_BYTES = 65536
@@ -176,6 +176,8 @@ def main(argv: Sequence[str]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     config = json.loads(argv[0])
     replies = CannedReplies.from_bytes(Path(config["script"]).read_bytes())
+    if replies.datagram is not None:
+        answer_datagrams(config["port"], dict.fromkeys(config["addresses"], replies.datagram.answer), _READ_BYTES)
     listeners = [_listener(address, config["port"]) for address in config["addresses"]]
     data: list[socket.socket] = []
     if replies.data is not None:

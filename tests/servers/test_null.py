@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import socket
 
 import pytest
 
@@ -13,6 +14,7 @@ from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.reply_script import CannedDatagram, CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.deploy.install import check_library
 from pytest_ipperf.protocols import application, applications
@@ -53,5 +55,26 @@ def test_both_clients_complete_their_transactions_with_it(name, client):
                 told = load(spec)
                 assert (told["attempted"], told["failed"]) == (40, {})
             assert instance.wait_quiet(20) == ""
+        finally:
+            instance.stop()
+
+
+def test_over_udp_it_is_ready_when_it_answers_and_copies_what_it_is_told_to():
+    replies = CannedReplies(b"", (), datagram=CannedDatagram(b"answer ?", ((4, 7, 1),)))
+    with private_folder() as folder:
+        port = free_port(ADDRESSES, *PORTS, random.Random())
+        site = Site(str(folder / "null"), ADDRESSES, port, 20, canned_replies=replies)
+        instance = ServerProcess(SERVERS["null"], site)
+        instance.start()
+        try:
+            for address in ADDRESSES:
+                family = socket.AF_INET6 if ":" in address else socket.AF_INET
+                with socket.socket(family, socket.SOCK_DGRAM) as sock:
+                    sock.settimeout(10)
+                    sock.connect((address, port))
+                    for number in (b"1", b"2"):
+                        sock.send(b"ask " + number)
+                        assert sock.recv(100) == b"answer " + number
+            assert (instance.busy(), instance.unresponsive()) == ("", "")
         finally:
             instance.stop()

@@ -56,7 +56,7 @@ class ServerProcess:
         self._code_fd = code_fd
         self._python = python
         self._env = env or {}
-        self._kind = _socket_kind(server)
+        self._kind = _socket_kind(server, site)
         self._popen: subprocess.Popen[bytes] | None = None
         self._containment = containment()
 
@@ -234,9 +234,10 @@ class ServerProcess:
             time.sleep(_POLL_S)
 
 
-def _socket_kind(server: Server) -> socket.SocketKind:
-    """Return the kind of socket by which a server is asked, as its protocol says."""
-    datagram = server.protocol in PROTOCOLS and PROTOCOLS[server.protocol].datagram
+def _socket_kind(server: Server, site: Site) -> socket.SocketKind:
+    """Return the kind of socket by which a server is asked, as its protocol says, or the null server's replies."""
+    known = server.protocol in PROTOCOLS
+    datagram = PROTOCOLS[server.protocol].datagram if known else site.canned_replies.datagram is not None
     return socket.SOCK_DGRAM if datagram else socket.SOCK_STREAM
 
 

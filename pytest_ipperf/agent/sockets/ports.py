@@ -67,7 +67,9 @@ def probe_ready(address: str, port: int, kind: socket.SocketKind, probe: tuple[b
         try:
             sock.connect(where)
             sock.sendall(said)
-            while len(answer) < len(expected) and (data := sock.recv(4096)):
+            if kind == socket.SOCK_DGRAM:
+                answer = sock.recv(4096)
+            while len(answer) < len(expected) and kind == socket.SOCK_STREAM and (data := sock.recv(4096)):
                 answer += data
         except OSError as error:
             return error.strerror or str(error)

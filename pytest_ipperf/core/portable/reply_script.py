@@ -10,18 +10,38 @@ DATA_PORT = b"<data port>"
 
 
 @dataclass(frozen=True)
+class CannedDatagram:
+    """The answer to every datagram: `reply`, with bytes of the question in it.
+
+    Each of `copied` is an offset in the question, an offset in the reply, and a number of bytes.
+    """
+
+    reply: bytes
+    copied: tuple[tuple[int, int, int], ...] = ()
+
+    def answer(self, question: bytes) -> bytes:
+        """Return the answer; what a short question lacks is zero in it."""
+        made = bytearray(self.reply)
+        for start, to, count in self.copied:
+            made[to : to + count] = question[start : start + count].ljust(count, b"\0")
+        return bytes(made)
+
+
+@dataclass(frozen=True)
 class CannedReplies:
     """Canned replies of a server that does nothing else.
 
     `greeting` is sent first. Each of `turns` is the ending of the bytes to wait for since the last turn, and the
     answer; the connection is closed after the last. `data`, if not None, is sent on each connection to a port of its
     own, which is then closed. `asides` are requests that count as no turn, each by its beginning and with its answer.
+    `datagram` is all that a server over UDP sends; it has neither a greeting nor turns.
     """
 
     greeting: bytes
     turns: tuple[tuple[bytes, bytes], ...]
     data: bytes | None = None
     asides: tuple[tuple[bytes, bytes], ...] = ()
+    datagram: CannedDatagram | None = None
 
     def to_bytes(self) -> bytes:
         """Return the replies as a JSON file, with each byte as the character of that number."""
@@ -29,17 +49,24 @@ class CannedReplies:
             [[part.decode("latin-1") for part in turn] for turn in each] for each in (self.turns, self.asides)
         )
         data = None if self.data is None else self.data.decode("latin-1")
-        return json.dumps([self.greeting.decode("latin-1"), turns, data, asides]).encode("ascii")
+        whole = None if self.datagram is None else [self.datagram.reply.decode("latin-1"), self.datagram.copied]
+        return json.dumps([self.greeting.decode("latin-1"), turns, data, asides, whole]).encode("ascii")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CannedReplies:
         """Return the replies that `to_bytes` has written."""
-        greeting, turns, moved, asides = json.loads(data)
+        greeting, turns, moved, asides, whole = json.loads(data)
         made, beside = (
             tuple((ending.encode("latin-1"), answer.encode("latin-1")) for ending, answer in each)
             for each in (turns, asides)
         )
-        return cls(greeting.encode("latin-1"), made, None if moved is None else moved.encode("latin-1"), beside)
+        return cls(
+            greeting.encode("latin-1"),
+            made,
+            None if moved is None else moved.encode("latin-1"),
+            beside,
+            whole and CannedDatagram(whole[0].encode("latin-1"), tuple((a, b, count) for a, b, count in whole[1])),
+        )
 
     def with_port(self, port: int) -> CannedReplies:
         """Return the replies with this number in place of the data port's placeholder."""
