@@ -1,1 +1,1 @@
-"""Load: the connections of a run, opened by worker processes, and what they measured."""
+"""Load: the connections of a run, opened by worker processes, and their samples."""

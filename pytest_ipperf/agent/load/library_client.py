@@ -1,8 +1,8 @@
-"""Library client: a burst by a common library, in the phases and words of the lean client: what an application feels.
+"""Library client: a burst by a common library, with the phases and words of the lean client: what an application feels.
 
-Look-ups, sources, arrivals, deadline and failures are as in `epoll_client.py`; the loop is asyncio's, and what happens
-on a connected socket is the library's (`Application.library`). The client's own work is a larger part of every figure,
-so figures of the two clients are never compared.
+Look-ups, sources, arrivals, deadline and failures are as in `epoll_client.py`; the loop is asyncio's, and everything on
+a connected socket is the library's work (`Application.library`). The client's own work is a larger part of every
+figure, so figures of the two clients are never compared.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SO_DOMAIN = 39
 
 
 class LibraryBurst:
-    """Makes N calls to a target; `run()` returns when each has finished, failed or met the deadline, and has left.
+    """Burst of N calls to a target; `run()` returns when each has finished, failed or met the deadline, and has left.
 
-    What there is then is what a `Burst` has. `lag_s` is by how much the loop was late for a timer, `rx_delay_s` of
-    a connection is nan: what waits in the kernel is the library's affair. With `stay` none ends before `close()`,
-    whatever the library does.
+    It then has the attributes of a `Burst`. `lag_s` is the largest delay of the loop for a timer; `rx_delay_s` of a
+    connection is nan, as the library reads the socket. With `stay` no connection ends before `close()`, whatever the
+    library does.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class LibraryBurst:
         self._everyone: asyncio.Event
 
     def run(self, at: float = 0.0) -> None:
-        """Opens all, drives them to their ends, closes all that need not stay; begins when the clock says `at`."""
+        """Open and complete all connections, then close all that need not stay; begin when the clock says `at`."""
         try:
             _run(self._run(at))
         except BaseException:
@@ -86,7 +86,7 @@ class LibraryBurst:
             raise
 
     def close(self) -> None:
-        """Closes all that is still open."""
+        """Close all connections that are still open."""
         while self._staying:
             self._staying.pop().close()
 
@@ -113,35 +113,35 @@ class LibraryBurst:
                 if call.live:
                     call.fail(f"{call.phase} deadline")
                     task.cancel()
-            # The figures are taken: a server that is slow to say goodbye is waited for no longer than this.
+            # The figures are taken: a server that is slow to close is waited for no longer than this.
             _, staying = await asyncio.wait(tasks, timeout=_CLOSE_TIMEOUT_S)
             for task in staying:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # in which the transports that were closed last close their sockets
-        del self._everyone  # which would keep the loop
+        await asyncio.sleep(0)  # closes the sockets of the transports closed last
+        del self._everyone  # it would keep the loop
 
     async def everyone(self) -> None:
-        """Until no call is live."""
+        """Wait until no call is live."""
         await self._everyone.wait()
 
     def count_started(self) -> None:
-        """One more call is in its conversation."""
+        """Count a call that has begun its conversation."""
         self._active += 1
         self.peak = max(self.peak, self._active)
 
     def keep(self, sock: socket.socket) -> None:
-        """A connection that may have to stay."""
+        """Keep a duplicate of a connection that has to stay."""
         if self._stay:
             self._staying.append(sock.dup())
 
     def record_endpoint(self, sock: socket.socket) -> None:
-        """A socket that is connected: what it really is, the kernel tells."""
+        """Record source and family of a connected socket, as the kernel reports them."""
         self.families.add(sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN))
         self.sources.add(sock.getsockname()[0])
 
     def ended(self, *, talking: bool) -> None:
-        """One call less is live."""
+        """Count a call that has ended."""
         self._active -= talking
         self._unfinished -= 1
         if not self._unfinished:
@@ -149,7 +149,7 @@ class LibraryBurst:
 
 
 class LibraryCall(Call):
-    """One of the N, as the lean client's `Connection`: what it is while it lives, and what is recorded of it."""
+    """One call of a burst, like the lean client's `Connection`: its state and its recorded times."""
 
     __slots__ = (
         "_again", "_burst", "_hold", "_query", "connected", "content_bytes", "done", "due", "failure", "first",
@@ -171,20 +171,20 @@ class LibraryCall(Call):
 
     @property
     def live(self) -> bool:
-        """Whether its figure is still to come."""
+        """Return whether the call has neither completed nor failed yet."""
         return not (self.done or self.failure)
 
     @property
     def phase(self) -> str:
-        """What it is about, as failures name it."""
+        """Return the phase of the call, as failures name it."""
         if not self.resolved:
             return "dns"
         return "talk" if self.connected else "connect"
 
-    # --- what the library asks for and notes ------------------------------------------------------------------------
+    # --- calls and notes of the library -------------------------------------------------------------------------------
 
     async def resolve(self) -> str:
-        """The server's address, from a query of its own."""
+        """Look up the server's address by a query of its own."""
         target = self._burst.target
         if self.opened:
             raise RuntimeError("the library began a second time")
@@ -193,7 +193,7 @@ class LibraryCall(Call):
         self.start_delay_s = now - self.opened
         if target.resolver is None:
             self.peer, self.resolved = target.name, self.opened
-            if self._burst.datagram:  # which knows no connecting
+            if self._burst.datagram:  # there is no connecting
                 self.connected = self.opened
                 self._burst.count_started()
             return self.peer
@@ -209,7 +209,7 @@ class LibraryCall(Call):
         return self.peer
 
     async def connect(self) -> socket.socket:
-        """A socket of its own, bound to the source and connected; a datagram protocol's is one for datagrams."""
+        """Return a socket of its own, bound to the source and connected; of datagrams if the protocol uses them."""
         address = await self.resolve()
         sock = bound_socket(self._burst.target, socket.SOCK_DGRAM if self._burst.datagram else socket.SOCK_STREAM)
         try:
@@ -222,18 +222,18 @@ class LibraryCall(Call):
 
     @contextlib.contextmanager
     def repeating(self, ask: Callable[[], object]) -> Iterator[None]:
-        """By the schedule of the look-ups, and counted with them."""
+        """Repeat on the schedule of the look-ups, and count with them."""
         self._again = asyncio.get_running_loop().call_later(RETRY_S[0], self._ask_again, ask, 1)
         try:
             yield
         finally:
             self._again.cancel()
-            del self._again  # which would keep the loop
+            del self._again  # it would keep the loop
 
     def note_connected(self, sock: socket.socket) -> None:
-        """Asks the kernel too, while the socket is certainly there."""
+        """Record the connected socket, while it certainly exists."""
         now = time.perf_counter()
-        with contextlib.suppress(OSError):  # a peer that has reset already leaves the address that was looked up
+        with contextlib.suppress(OSError):  # after a reset by the peer the address that was looked up stays
             self.peer = sock.getpeername()[0]
         self._burst.record_endpoint(sock)
         self._burst.keep(sock)
@@ -242,17 +242,17 @@ class LibraryCall(Call):
             self._burst.count_started()
 
     def note_data_connection(self, sock: socket.socket) -> None:
-        """Asks the kernel what it really is."""
+        """Record the data connection's source and family."""
         self._burst.record_endpoint(sock)
 
     def note_first_byte(self) -> None:
-        """The time, and nothing more."""
+        """Record the time of the first byte."""
         self.first = time.perf_counter()
 
     def note_end(self, content_bytes: int = 0) -> None:
-        """Takes the figure, if it comes in time."""
+        """Complete the call, if it is in time."""
         now = time.perf_counter()
-        if now > self.due:  # a loop that came round late must not complete what the deadline has ended
+        if now > self.due:  # a late loop must not complete a call after its deadline
             self.fail("talk deadline")
         elif self.live:
             self.done = now
@@ -261,40 +261,40 @@ class LibraryCall(Call):
             self._burst.ended(talking=True)
 
     async def everyone(self) -> None:
-        """When all have their figures; at once where sessions are not to be held."""
+        """Wait until all calls have ended; return at once if sessions are not held."""
         if self._hold:
             await self._burst.everyone()
 
-    # --- what the agent does ----------------------------------------------------------------------------------------
+    # --- calls of the agent -------------------------------------------------------------------------------------------
 
     def fail(self, failure: str) -> None:
-        """Ends it without a figure, if it is live."""
+        """End the call as failed, if it is live."""
         if self.live:
             self.failure = failure
             self._burst.ended(talking=bool(self.connected))
 
     async def _answer(self, sock: socket.socket) -> bytes:
-        """The answer to the question just sent, which is repeated while there is none."""
+        """Return the answer to the query just sent, which is repeated while there is none."""
         loop = asyncio.get_running_loop()
         with self.repeating(lambda: sock.send(self._query)):
             while (message := await loop.sock_recv(sock, 4096))[:2] != self._query[:2]:
-                pass  # not the answer to this question: keep listening
+                pass  # not the answer to this query: keep listening
         return message
 
     def _ask_again(self, ask: Callable[[], object], asked: int) -> None:
         self._burst.dns_retries += 1
-        with contextlib.suppress(OSError):  # what stands against it is heard by who listens
+        with contextlib.suppress(OSError):  # the receiver reports the error
             ask()
         if asked < len(RETRY_S):
             self._again = asyncio.get_running_loop().call_later(RETRY_S[asked], self._ask_again, ask, asked + 1)
 
 
 class _NoAddressError(Exception):
-    """The name server answered, and not with the server's address; the text is the failure."""
+    """The name server's answer is not the server's address; the text is the failure."""
 
 
 class _Lag:
-    """By how much a loop is late for a timer that is due every few milliseconds."""
+    """Lag of a loop: its largest delay for a timer that is due every few milliseconds."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -310,22 +310,22 @@ class _Lag:
         self._arm()
 
     def end(self) -> float:
-        """Looks for the last time; the most so far, in seconds."""
+        """Stop the timer; return the largest delay in seconds."""
         self._timer.cancel()
         return max(self._most_s, self._loop.time() - self._due)
 
 
 def _import(protocol: Application) -> None:
-    """Loads the library, which takes longer than a burst, before the instant at which one begins."""
+    """Import the library before the burst begins, as that takes longer than a burst."""
     for text in protocol.packages:
         with contextlib.suppress(ImportError):  # reported by the client, where it is used
             import_module(re.split(r"\W", text)[0])
 
 
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """As `asyncio.run`, but SIGTERM ends the loop first, and then does what it does.
+    """Run like `asyncio.run`, but at SIGTERM end the loop first, then raise the signal again.
 
-    Its handler raises, and what is raised in the midst of one of a loop's many destructors is lost.
+    Its handler raises, and an exception raised within one of the many destructors of a loop is lost.
     """
     if threading.current_thread() is not threading.main_thread():  # where no signal arrives
         asyncio.run(coroutine)
@@ -353,7 +353,7 @@ def _run(coroutine: Coroutine[Any, Any, None]) -> None:
 
 
 async def _run_call(call: LibraryCall, transaction: Transaction) -> None:
-    """Run a call and record how it failed, if it did; what comes after its figure is nobody's concern."""
+    """Run a call and record its failure, if any; errors after its completion do not matter."""
     if call.opens:
         await asyncio.sleep(call.opens - time.perf_counter())
     try:
@@ -361,17 +361,17 @@ async def _run_call(call: LibraryCall, transaction: Transaction) -> None:
     except Exception as error:  # noqa: BLE001 - a library may raise what it likes
         call.fail(_failure(error, call.phase))
     else:
-        call.fail("talk closed")  # unless it has its figure: the server said less than it had to
+        call.fail("talk closed")  # unless it has completed: the server closed too early
 
 
 def _failure(error: Exception, phase: str) -> str:
-    """An exception in the lean client's words."""
+    """Return the failure in the lean client's words."""
     if isinstance(error, ReplyError):
         return f"{error.kind}: {error}"
     if isinstance(error, _NoAddressError):
         return str(error)
     cause: BaseException | None = error
-    while cause is not None:  # libraries wrap what the socket said
+    while cause is not None:  # libraries wrap the socket's error
         if isinstance(cause, OSError) and cause.errno:
             return f"{phase} {failure_kind(cause)}"
         cause = cause.__cause__ or cause.__context__

@@ -14,7 +14,7 @@ _OTHERS = 64
 
 
 def enough_descriptors(spec: LoadSpec) -> None:
-    """Raises the soft limit as far as the hard one allows; LabError where that cannot be enough."""
+    """Raise the soft limit as far as the hard one allows; raise LabError if that cannot be enough."""
     least = most_descriptors(spec)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < least:
@@ -28,26 +28,26 @@ def enough_descriptors(spec: LoadSpec) -> None:
 
 
 def most_descriptors(spec: LoadSpec) -> int:
-    """How many one process needs at once, when most are open."""
+    """Return how many descriptors one process needs at most at once."""
     protocol = application(spec.protocol)
     per_worker = -(-spec.connection_count // spec.workers)
-    # The library's sessions that stay are held by the agent too.
+    # The agent holds descriptors of the library's staying sessions too.
     staying = spec.bursts * (1 + (spec.client != "lean")) if protocol.stays else 1
     return per_worker * (staying + protocol.sockets - 1) + _OTHERS
 
 
 def ephemeral_ports() -> tuple[int, int]:
-    """The first and the last port by which connections leave, those of IPv6 too."""
+    """Return the first and the last ephemeral port, which IPv6 shares."""
     low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()
     return int(low), int(high)
 
 
 def enough_ports(spec: LoadSpec) -> None:
-    """LabError where connections that are open at the same time cannot all have a port of their own."""
+    """Raise LabError if simultaneous connections cannot all have a port of their own."""
     low, high = ephemeral_ports()
     there, stays = high - low + 1, application(spec.protocol).stays
     least = spec.connection_count * (spec.bursts if stays else 1)
-    if least > there and (stays or not spec.rate_per_s):  # else those that have ended leave theirs to others
+    if least > there and (stays or not spec.rate_per_s):  # else ended connections leave their ports to others
         needed = "at once need as many"
         if least > spec.connection_count:
             needed = f"in each of {spec.bursts} bursts, which stay to the end of the run, need {least}"

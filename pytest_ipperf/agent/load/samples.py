@@ -25,11 +25,11 @@ class Timestamps(Protocol):
 
     @property
     def content_bytes(self) -> int:
-        """Return how much content it has moved."""
+        """Return the bytes of content that it has moved."""
 
 
 def moved_bytes(connections: Iterable[Timestamps]) -> int:
-    """Return how many bytes of content the completed connections have moved."""
+    """Return the bytes of content that the completed connections have moved."""
     return sum(each.content_bytes for each in connections if not each.failure)
 
 

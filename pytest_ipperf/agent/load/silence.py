@@ -1,4 +1,4 @@
-"""Progress messages of a long call, and the quiet period in which none is sent because something is measured."""
+"""Progress messages of a long call, and the quiet period of a measurement, in which none is sent."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pytest_ipperf.agent.sockets.control_connection import ControlConnection
 
 PROGRESS = ("alive",)
-"""Keep-alive message of a long call, so that an agent that hangs is not waited for as long as the call may take."""
+"""Keep-alive message of a long call, by whose absence a hanging agent is noticed early."""
 PROGRESS_S, FAR_PROGRESS_S = 1.0, 5.0
 """Seconds between two keep-alives, over a pipe and over a network."""
 
 
 class ProgressReporter:
-    """Send keep-alives during one call, whose handler says when a measurement starts and ends."""
+    """Sender of keep-alives during one call, whose handler says when a measurement starts and ends."""
 
     control: int | None = None
-    """Segments of the control connection in the measured seconds; None where they are not counted, or there is none."""
+    """Segments of the control connection in the measured seconds; None if they are not counted, or there is none."""
 
     def __init__(self, send: Callable[[object], None] = lambda _: None, every_s: float = PROGRESS_S) -> None:
         self._send = send
@@ -48,31 +48,31 @@ class ProgressReporter:
 
 
 class QuietReporter(ProgressReporter):
-    """Send nothing during a measurement, and count the segments of the control connection to prove it."""
+    """Reporter that sends nothing during a measurement, and counts the control connection's segments to prove it."""
 
     def __init__(self, send: Callable[[object], None], control: ControlConnection) -> None:
         super().__init__(send, FAR_PROGRESS_S)
         self._connection = control
         self._before: int | None = None
-        control.settle()  # the call itself, and what other hosts were asked before it
+        control.settle()  # wait for the call itself, and for earlier calls of other hosts
         self.control = None if control.packets() is None else 0
 
     def measurement_started(self) -> None:
-        """Start to count segments."""
+        """Start counting segments."""
         self._before = self._connection.packets()
 
     def measurement_paused(self) -> None:
-        """Stop to count segments."""
+        """Stop counting segments."""
         now = self._connection.packets()
         counted = None not in (self.control, self._before, now)
         self.control = (self.control or 0) + (now or 0) - (self._before or 0) if counted else None
 
     def measurement_ended(self) -> None:
-        """Stop to count segments; if a keep-alive is due, send it and wait until it has passed."""
+        """Stop counting segments; if a keep-alive is due, send it and wait until it has passed."""
         self.measurement_paused()
         if self._is_due():
             self._send(PROGRESS)
             self._connection.settle()
 
     def report_progress(self) -> None:
-        """Send nothing, as it would travel with what is measured."""
+        """Send nothing, as it would travel together with the measured traffic."""

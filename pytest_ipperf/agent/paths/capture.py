@@ -1,7 +1,7 @@
-"""A capture: the first packets that pass a device, kept by the kernel and read when the run is over, as pcap.
+"""Capture of the first packets that pass a device, kept by the kernel and read as pcap after the run.
 
-The kernel writes the start of each packet, with its time, into a ring of memory that is never emptied: when it is full,
-no more are kept. Nothing of ours runs meanwhile.
+The kernel writes the start of each packet, with its time, into a memory ring that is never emptied: when it is full, no
+more packets are kept. No code of ours runs meanwhile.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from pytest_ipperf.agent.sockets.filters import JUMP_EQUAL, LOAD_HALF, PROTOCOL,
 from pytest_ipperf.core.portable.errors import LabError
 
 SNAP_BYTES = 128
-"""Of each packet so much is kept: all headers, and a little of what they carry."""
+"""Bytes kept of each packet: all headers, and a little of their payload."""
 _ETH_P_ALL, _ETH_P_IP, _ETH_P_IPV6 = 0x0003, 0x0800, 0x86DD
 _SOL_PACKET, _RX_RING, _VERSION, _IGNORE_OUTGOING, _TPACKET_V2 = 263, 5, 10, 23, 1
 _ETHER, _LOOPBACK = 1, 772  # hardware types (linux/if_arp.h) whose packets have an Ethernet header
 _LINKTYPE_ETHERNET, _LINKTYPE_RAW = 1, 101  # https://www.tcpdump.org/linktypes.html
 _PCAP = struct.Struct("=IHHiIII")
 HEAD_BYTES = _PCAP.size
-"""What a file of packets begins with."""
+"""Bytes of the file header of a pcap file."""
 _PCAP_PACKET = struct.Struct("=IIII")
 _NANOSECONDS = 0xA1B23C4D
 _HEADER = struct.Struct("=IIIHHII")  # tpacket2_hdr: status, length, kept, offset, offset, seconds, nanoseconds
-_HEADERS_BYTES = 96  # before a packet: that header, the sender's address, and what aligns the IP header
-_TAKEN = 1  # TP_STATUS_USER: the kernel has written it
+_HEADERS_BYTES = 96  # before a packet: that header, the sender's address, and alignment of the IP header
+_TAKEN = 1  # TP_STATUS_USER: the kernel has written the packet
 
 
 class Capture:
-    """Runs from construction to `close`, on one device. LabError where the device is unknown.
+    """Capture on one device, from construction to `close`.
 
-    PermissionError without CAP_NET_RAW.
+    The constructor raises LabError if there is no such device, and PermissionError without CAP_NET_RAW.
     """
 
     def __init__(self, device: str, packets: int, snap_bytes: int = SNAP_BYTES) -> None:
@@ -42,9 +42,9 @@ class Capture:
         with contextlib.ExitStack() as stack:
             self._ethernet = _hardware(device) in {_ETHER, _LOOPBACK}
             kind = socket.SOCK_RAW if self._ethernet else socket.SOCK_DGRAM
-            sock = stack.enter_context(socket.socket(socket.AF_PACKET, kind, 0))  # of no protocol yet
+            sock = stack.enter_context(socket.socket(socket.AF_PACKET, kind, 0))  # no protocol until it is bound
             attach(sock, self._filter())
-            if _hardware(device) == _LOOPBACK:  # else all would be there twice, sent and received
+            if _hardware(device) == _LOOPBACK:  # otherwise each packet would be captured twice, sent and received
                 sock.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
             self._ring = stack.enter_context(self._map_ring(sock))
             sock.bind((device, _ETH_P_ALL))
@@ -71,7 +71,7 @@ class Capture:
         return mmap.mmap(sock.fileno(), blocks * block_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
 
     def pcap(self) -> bytes:
-        """What has come so far, as a file (https://www.tcpdump.org/manpages/pcap-savefile.5.html)."""
+        """Return the packets so far as a pcap file (https://www.tcpdump.org/manpages/pcap-savefile.5.html)."""
         linktype = _LINKTYPE_ETHERNET if self._ethernet else _LINKTYPE_RAW
         found = [_PCAP.pack(_NANOSECONDS, 2, 4, 0, 0, self._snap_bytes, linktype)]
         for at in range(0, self._packets * self._frame_bytes, self._frame_bytes):
@@ -85,7 +85,7 @@ class Capture:
         return b"".join(found)
 
     def close(self) -> None:
-        """Ends it."""
+        """End the capture."""
         self._stack.close()
 
 

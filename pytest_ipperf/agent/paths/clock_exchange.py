@@ -1,7 +1,7 @@
-"""Compare another host's clock with this one: exchanges of four timestamps, as NTP makes them (RFC 5905, section 8).
+"""Comparison of another host's clock with this one, by exchanges of four timestamps as in NTP (RFC 5905, section 8).
 
-Both clocks are CLOCK_MONOTONIC, which nobody sets. Each end busy-polls while exchanges are under way, so that
-neither's waking up is in one way and not in the other; a server that nobody asks sleeps.
+Both clocks are CLOCK_MONOTONIC, which nobody sets. Each end polls without sleeping while exchanges are under way, so
+that no wake-up delays one direction only; an idle server sleeps.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 
 Exchange = tuple[int, int, int, int]
-"""When a question was sent (ours), came, was answered (theirs), and when the answer came (ours); in ns."""
+"""When a request was sent (our clock), arrived, was answered (theirs), and when the reply arrived (ours); in ns."""
 
-_FORM = struct.Struct("!QqqQ")  # number, when it came, when it was answered, nothing; both 0 in a question
+_FORM = struct.Struct("!QqqQ")  # number, arrival, reply, unused; both times are 0 in a request
 _LATEST_NS = 1_000_000_000
 _MOST_NS = 3_000_000_000
 _AWAKE_NS = 1_000_000
@@ -32,7 +32,7 @@ _TRIES = 2
 
 
 class OffsetServer:
-    """Answers with its stamps, on a free port of `ports`, from a thread of its own until it is closed."""
+    """Server that replies with its timestamps, on a free port of `ports`, in a thread of its own until closed."""
 
     def __init__(self, address: str, ports: tuple[int, int]) -> None:
         self.port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
@@ -42,9 +42,9 @@ class OffsetServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the answering; may be called twice."""
+        """Stop the server; may be called twice."""
         self._open = False
-        with contextlib.suppress(OSError):  # that it is not connected; who waits there has been woken all the same
+        with contextlib.suppress(OSError):  # an unconnected socket raises, but wakes the waiting thread all the same
             self._sock.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._sock.close()
@@ -55,22 +55,22 @@ class OffsetServer:
             try:
                 question, client = self._sock.recvfrom(_FORM.size + 1, _flags(awake_ns))
                 came_ns = time.monotonic_ns()
-                # An answer is none, or two such servers could be made to talk with each other for ever.
+                # Replies are ignored, or two such servers could be made to answer each other for ever.
                 if len(question) == _FORM.size and not any(question[8:]):
                     number = int.from_bytes(question[:8], "big")
                     self._sock.sendto(_FORM.pack(number, came_ns, time.monotonic_ns(), 0), client)
                     awake_ns = came_ns + _AWAKE_NS
-            except OSError:  # nothing there, or nobody to be answered any more
+            except OSError:  # nothing received, or the client is gone
                 continue
 
 
 def exchange(source: str, address: str, port: int, count: int) -> list[Exchange]:
-    """So many of them with the server there, one after another; those that were lost are left out.
+    """Make up to `count` exchanges with a server, one after another; lost ones are left out.
 
-    Takes a few seconds at most, and is given up sooner where nobody answers. LabError where `source` is not ours.
+    This takes a few seconds at most, and less if nobody answers. Raise LabError if `source` is no address of this host.
     """
     found: list[Exchange] = []
-    with _bound(source, 0, six=":" in address) as sock, contextlib.suppress(OSError):  # without a way there are none
+    with _bound(source, 0, six=":" in address) as sock, contextlib.suppress(OSError):  # without a route there are none
         sock.connect((address, port))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _NAP)
         end_ns = time.monotonic_ns() + _MOST_NS
@@ -102,11 +102,11 @@ def _exchanged(sock: socket.socket, number: int, due_ns: int) -> Exchange | None
 
 
 def estimate(exchanges: Sequence[Exchange]) -> tuple[float, float]:
-    """By how much the far clock is ahead of the near one, and how far off that is at most, in seconds.
+    """Estimate in seconds by how much the far clock is ahead of the near one, and the largest error of that.
 
-    The median of the tenth with the smallest delay: what was delayed was seldom so in both ways alike. A delay that was
-    in one way alone shifts an offset by its half, so the fastest of all bounds the error. Of no exchange the offset is
-    0, and infinitely unsure.
+    The offset is the median of the tenth of the exchanges with the smallest delay, as delays are seldom equal in both
+    directions. A delay in one direction only shifts an offset by half of it, so the fastest exchange bounds the error.
+    Without any exchange the offset is 0 and the error infinite.
     """
     if not exchanges:
         return 0.0, float("inf")
@@ -117,7 +117,7 @@ def estimate(exchanges: Sequence[Exchange]) -> tuple[float, float]:
 
 
 def clock_of_host() -> dict[str, str]:
-    """Whose CLOCK_MONOTONIC this is: two hosts that tell the same share one, and have no offset."""
+    """Return the identity of this CLOCK_MONOTONIC: two hosts with the same one share the clock."""
     space = ""
     with contextlib.suppress(OSError):  # a kernel without such namespaces
         space = os.readlink("/proc/self/ns/time")  # noqa: PTH115 - the name is the answer, and no path
@@ -125,7 +125,7 @@ def clock_of_host() -> dict[str, str]:
 
 
 def _flags(awake_ns: int) -> int:
-    """Flags to poll, or to sleep until there is something; where there is one processor only, the other needs it."""
+    """Return flags to poll, or to sleep until data arrives; a single processor is left to the other process."""
     return socket.MSG_DONTWAIT if time.monotonic_ns() < awake_ns and (os.cpu_count() or 1) > 1 else 0
 
 

@@ -1,9 +1,8 @@
-"""Map instants of another host to the local clock, and relate the wall clock to CLOCK_MONOTONIC, which nobody can set.
+"""Clock synchronisation: instants of another host on the local clock, and of the wall clock on CLOCK_MONOTONIC.
 
-Whatever is said of two clocks holds as long as they run apart by no more than quartzes may, and steadily.
-
-The kernel stamps what it receives by CLOCK_REALTIME. NTP speeds and slows that one and CLOCK_MONOTONIC alike
-(clock_gettime(2)), so they differ by the same all the time, until somebody sets it.
+Statements on two clocks hold as long as they drift apart by no more than quartzes may, and steadily. The kernel stamps
+received packets by CLOCK_REALTIME. NTP speeds and slows that clock and CLOCK_MONOTONIC alike (clock_gettime(2)), so
+their difference is constant until somebody sets CLOCK_REALTIME.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ _STEP_NS = 1_000_000
 _EXCHANGES = 100
 
 DRIFT = 1e-4
-"""By how much, as a share, two clocks may run apart: quartzes that are worse than most."""
+"""Largest relative drift between two clocks; most quartzes are better."""
 WANDER = 1e-5
-"""By how much, as a share, that may change within a run: ten times what it does where NTP keeps a clock in peace."""
+"""Largest relative change of the drift within a run: ten times the change where NTP runs undisturbed."""
 
 ClockSample = tuple[int, float, float]
-"""At which instant of ours, in ns, the other clock was by how many seconds ahead, and how far off that is at most."""
+"""Instant of the local clock in ns, by how many seconds the other clock was ahead, and the largest error of that."""
 
 
 def clock_ahead_ns(clock: int) -> int:
-    """By how much that clock is ahead of CLOCK_MONOTONIC, off by less than a microsecond on a healthy host."""
+    """Return by how many ns that clock is ahead of CLOCK_MONOTONIC, to less than a microsecond on a healthy host."""
     found = []
     for _ in range(_READINGS):
         before, there, after = time.monotonic_ns(), time.clock_gettime_ns(clock), time.monotonic_ns()
@@ -46,7 +45,7 @@ def sample_clocks() -> dict[str, Any]:
 
 
 def check_not_set(host: str, before_ns: int, after_ns: int) -> None:
-    """Raise LabError where the clock of that address's host was set between two readings."""
+    """Raise LabError if the clock of that address's host was set between two readings."""
     if abs(after_ns - before_ns) > _STEP_NS:
         by_s = (after_ns - before_ns) / 1e9
         raise LabError(
@@ -56,9 +55,9 @@ def check_not_set(host: str, before_ns: int, after_ns: int) -> None:
 
 
 def compare_clocks(source: str, address: str, clock: object, port: int) -> list[ClockSample]:
-    """Sample the other host's CLOCK_MONOTONIC against the local one, now; no samples where both are one.
+    """Sample the other host's CLOCK_MONOTONIC against the local one; return no samples if both are the same clock.
 
-    `clock` is what `clock_of_host` returned there, and `port` that of its OffsetServer.
+    `clock` is what `clock_of_host` returned there, and `port` is the port of its OffsetServer.
     """
     if clock == clock_of_host():
         return []
@@ -69,11 +68,11 @@ def compare_clocks(source: str, address: str, clock: object, port: int) -> list[
 
 
 def offset_at(samples: Sequence[ClockSample], at_ns: int) -> tuple[float, float]:
-    """By how many seconds the other clock is ahead at an instant of ours, and how far off that is at most.
+    """Return by how many seconds the other clock is ahead at a local instant, and the largest error of that.
 
-    Between two samples it is a line, as clocks drift; before the first and behind the last it stays. One that is much
-    worse than the best, such as one that had to wait in a queue, is left out. Without any usable sample it is 0, and
-    infinitely unsure.
+    Between two samples it is interpolated, as clocks drift; before the first and after the last it is constant. Samples
+    much worse than the best, such as one that waited in a queue, are ignored. Without any usable sample it is 0, with
+    an infinite error.
     """
     good = _good(samples)
     if not good:
@@ -98,20 +97,20 @@ def _good(samples: Sequence[ClockSample]) -> list[ClockSample]:
 def _between(one: ClockSample, other: ClockSample, at_ns: int) -> tuple[float, float]:
     since_s, length_s = (at_ns - one[0]) * 1e-9, (other[0] - one[0]) * 1e-9
     part = since_s / length_s
-    # How far a clock whose drift wanders by no more than it may can get from the line between where it was twice.
+    # Largest distance from the straight line between two samples of a clock whose drift changes by at most WANDER.
     off_s = 2 * WANDER * since_s * (1 - part)
     return one[1] + part * (other[1] - one[1]), one[2] + part * (other[2] - one[2]) + off_s
 
 
 def _worst_ns(one: ClockSample, other: ClockSample) -> int:
-    """When between two samples the error is greatest: half-way, but for the difference of their own."""
+    """Return when the error between two samples is greatest: half-way, but for the difference of their own errors."""
     return int((one[0] + other[0]) / 2 + (other[2] - one[2]) / (4 * WANDER) * 1e9)
 
 
 class ClockMap:
-    """Maps instants of the other clock to the local one, by samples before and after a run; without any, they are one.
+    """Map from the other clock to the local one, by samples before and after a run; without any, both are one.
 
-    `error_s` is how far off they are at most, from the first mark to the last.
+    `error_s` is its largest error, from the first sample to the last.
     """
 
     def __init__(self, samples: Sequence[ClockSample]) -> None:
@@ -126,6 +125,6 @@ class ClockMap:
             self._drift = gained / (1 + gained)
 
     def to_local_ns(self, there_ns: int) -> int:
-        """Return that instant in ns of the local clock."""
+        """Return an instant of the other clock in ns of the local clock."""
         here = there_ns - self._ahead_ns
         return here - round(self._drift * (here - self._at_ns)) if self._drift else here

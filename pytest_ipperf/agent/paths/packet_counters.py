@@ -1,4 +1,4 @@
-"""Count the packets of a run and TCP's trouble on this host, from one reading to the next."""
+"""Counters of a run's packets and of TCP's errors on this host, from one reading to the next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_ipperf.agent.paths import routes
 
 
 class RunCounters:
-    """Counts from construction until `close`; whoever reads resets the counts for all."""
+    """Packet counters from construction until `close`; a reading resets them for all readers."""
 
     def __init__(self) -> None:
         self._protocol41 = routes.Protocol41()
@@ -18,32 +18,32 @@ class RunCounters:
         self._sent = routes.ip_packets()
 
     def watch(self, device: str) -> None:
-        """Counts the bare IPv6 packets of this device too, from now on."""
+        """Count the bare IPv6 packets of this device too, from now on."""
         self._bare = routes.BareIpv6(device)
 
     def packets(self) -> dict[str, Any]:
-        """The packets of protocol 41, and bare ones of IPv6, since the last time; None where they are not counted."""
+        """Return the packets of protocol 41 and bare IPv6 packets since the last reading; None if not counted."""
         bare = self._bare.count() if self._bare else None
         return {"protocol41": self._protocol41.count(), "bare_ipv6": bare}
 
     def begin(self) -> None:
-        """A run begins."""
+        """Reset the counters, as a run begins."""
         self.packets()
         self._sent = routes.ip_packets()
 
     def run(self) -> dict[str, Any]:
-        """As `packets`, since the run began, and the `packets` that this host has sent in it, by IP version."""
+        """Return `packets` since the run began, with those that this host has sent in it, by IP version."""
         after = routes.ip_packets()
         sent = {version: after[version] - before for version, before in self._sent.items()}
         return {"packets": sent, **self.packets()}
 
     def tcp(self) -> dict[str, int]:
-        """The counters of TCP's trouble that have moved since the last time."""
+        """Return the TCP error counters that have moved since the last reading."""
         before, self._tcp = self._tcp, tcp_error_counters()
         return deltas(before, self._tcp)
 
     def close(self) -> None:
-        """Ends the counting."""
+        """Stop counting."""
         if self._bare:
             self._bare.close()
         self._protocol41.close()

@@ -1,11 +1,11 @@
-"""Measure the rate of a shaped path by a packet train: datagrams sent back to back, by their spacing at the far end.
+"""Rate of a shaped path by a packet train: datagrams sent back to back, and their spacing at the far end.
 
 The receiver's kernel stamps them (SO_TIMESTAMPNS) and keeps them until they are read after the train, so that no work
-of ours is in the figure. A token bucket of rate R lets bytes pass until it is empty, and then one packet for each size
-/ R seconds: the stamps lie on that line, or above it where the machine was late with one. So the line is laid under
-them. A pause before the bucket that lets it run over lifts the rest of the line, and the train looks slow. A program
-behind it, such as a tunnel's forwarder, that takes packets late and hands them on at once makes a train look fast. So
-it takes several to tell.
+of ours affects the figure. A token bucket of rate R passes packets until it is empty, and then one packet every size /
+R seconds: the timestamps lie on that line, or above it where the machine was late. So the line is fitted below them. A
+pause before the bucket that lets it fill up again lifts the rest of the line, and the train looks slow. A program
+behind it, such as a tunnel's forwarder, that receives packets late and forwards them at once makes it look fast. So the
+rate takes several trains.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, TIMES
 from pytest_ipperf.core.portable.errors import LabError
 
 BUCKET_BYTES = 16384
-"""What a token bucket may let pass at once: so much of a train says nothing of the rate."""
-_HEAD = struct.Struct("!QI")  # whose train, and which datagram of it
+"""Bytes that a token bucket may pass at once; this part of a train says nothing of the rate."""
+_HEAD = struct.Struct("!QI")  # identifier of the train, and number of the datagram
 _STAMP = struct.Struct("ll")
-_LEAST = 30  # datagrams after the first bucketful
+_LEAST = 30  # datagrams after the bucket is empty
 _LASTS_S = 0.02
-_QUEUE_S = 0.015  # less than a shaped queue may hold
-_RECEIVE_BYTES = 4096  # at most, of kernel memory for a datagram of an Ethernet's size that waits to be read
-_SEND_BYTES = 2304  # for one that waits to be sent
+_QUEUE_S = 0.015  # less than the queue of a shaper may hold
+_RECEIVE_BYTES = 4096  # most kernel memory of a received datagram of Ethernet size that waits to be read
+_SEND_BYTES = 2304  # the same of one that waits to be sent
 _WARM_S = 0.02
 _SILENCE_S = 0.5
 _BUSY_S = 10.0
 
 
 def length(rate: float, wire_bytes: int) -> tuple[int, int]:
-    """How many datagrams make a train on a path of that rate in bit/s, and how many of them may wait at the sender."""
+    """Return the number of datagrams of a train on a path of this rate in bit/s, and how many the sender may queue."""
     backlog = int((rate * _QUEUE_S / 8 + BUCKET_BYTES / 2) / wire_bytes)
     return min(2000, max(60, int(rate * _LASTS_S / 8 / wire_bytes))), min(180, max(4, backlog))
 
 
 def rate_bit_s(stamps_ns: list[int], wire_bytes: int) -> float | None:
-    """The rate at which datagrams of `wire_bytes` each, all layers included, came; None where they are too few.
+    """Return the rate at which datagrams of `wire_bytes` each, all layers included, came; None if they are too few.
 
-    The line under the stamps is the edge of their lower convex hull over the middle one of those that count.
+    The line below the timestamps is the edge of their lower convex hull over the middle one of those that count.
     """
     first = math.ceil(BUCKET_BYTES / wire_bytes)
     counted = list(enumerate(stamps_ns))[first:]
@@ -62,12 +62,12 @@ def rate_bit_s(stamps_ns: list[int], wire_bytes: int) -> float | None:
 
 
 def _above(before: tuple[int, int], point: tuple[int, int], after: tuple[int, int]) -> bool:
-    """Whether a point is on or above the line between its neighbours."""
+    """Return whether a point is on or above the line between its neighbours."""
     return (point[1] - before[1]) * (after[0] - before[0]) >= (after[1] - before[1]) * (point[0] - before[0])
 
 
 class TrainReceiver:
-    """Receives trains on a free port of `address`, with room for so many datagrams where the user may have it."""
+    """Receiver of trains on a free port of `address`, with a buffer for so many datagrams if this user may have it."""
 
     def __init__(self, address: str, datagrams: int) -> None:
         self._sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
@@ -81,9 +81,9 @@ class TrainReceiver:
         self.port: int = self._sock.getsockname()[1]
 
     def stamps_ns(self, ident: int, datagrams: int) -> list[int]:
-        """When the datagrams of a train came, from the first to the last before one that is missing.
+        """Return the timestamps of a train's datagrams, from the first to the last before a missing one.
 
-        Waits for those that are still on their way until there is silence.
+        Wait for those still on their way until there is silence.
         """
         found: list[int] = []
         self._sock.settimeout(_SILENCE_S)
@@ -98,7 +98,7 @@ class TrainReceiver:
         return found
 
     def close(self) -> None:
-        """Ends the receiving."""
+        """Stop receiving."""
         self._sock.close()
 
 
@@ -110,10 +110,10 @@ def _nanoseconds(stamp: bytes) -> int:
 def send_train(
     source: str, destination: tuple[str, int], ident: int, *, packet_bytes: int, datagrams: int, backlog: int
 ) -> None:
-    """Sends one, in IP packets of that size, of which the kernel holds at most `backlog` before it has us wait.
+    """Send a train in IP packets of that size, of which the kernel queues at most `backlog`.
 
     They must be enough to keep the path busy while this process does not run, and few enough for the path's queue. A
-    short datagram goes before, for those on the way who have to look for their neighbours first.
+    short datagram goes first, so that address resolution along the path is done before the train.
     """
     six = ":" in destination[0]
     with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM) as sock:

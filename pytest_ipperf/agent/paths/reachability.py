@@ -1,4 +1,4 @@
-"""Test whether a port of this host can be reached from another one, by TCP and by UDP."""
+"""Reachability of a port of this host from another one, by TCP and by UDP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UDP_TRIES = 4
 
 
 class Responder:
-    """Answers probes by TCP and UDP on one free port of a range, from threads of its own until it is closed."""
+    """Responder to probes by TCP and UDP on one free port of a range, in threads of its own until closed."""
 
     def __init__(self, address: str, ports: tuple[int, int]) -> None:
         self.port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
@@ -54,20 +54,20 @@ class Responder:
                 return
             if prober is None:  # closed
                 return
-            with contextlib.suppress(OSError):  # a firewall of our own
-                if said == _WORD[::-1]:  # and no answer of another responder
+            with contextlib.suppress(OSError):  # a firewall of this host
+                if said == _WORD[::-1]:  # not the reply of another responder
                     self._socks[1].sendto(_WORD, prober)
 
     def close(self) -> None:
-        """May be called twice."""
+        """Stop responding; may be called twice."""
         for sock in self._socks:
             with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)  # which wakes who waits there
+                sock.shutdown(socket.SHUT_RDWR)  # wakes the waiting threads
             sock.close()
 
 
 def unreachable(source: str, address: str, port: int) -> dict[str, str]:
-    """By `tcp` and `udp`, why a responder there does not answer; empty where it does."""
+    """Return by `tcp` and `udp` why a responder there does not answer; empty if it does."""
     return {"tcp": _by_stream(source, address, port), "udp": _by_datagrams(source, address, port)}
 
 

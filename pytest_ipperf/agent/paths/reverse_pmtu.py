@@ -1,6 +1,6 @@
-"""Probe the path MTU of the reverse direction: datagrams with don't-fragment from the server's host to the client's.
+"""Path MTU of the reverse direction, probed by don't-fragment datagrams from the server's host to the client's.
 
-The client's host sends a request first, so that a firewall which keeps state, or a NAT, lets the answer in.
+The client's host sends a request first, so that a stateful firewall or a NAT lets the answer in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOST = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EPERM,
 
 
 class PmtuReflector:
-    """Sends the probes, at the server's address, on that port."""
+    """Sender of the probes, at the server's address, on that port."""
 
     def __init__(self, address: str, port: int) -> None:
         self._six = ":" in address
@@ -43,28 +43,28 @@ class PmtuReflector:
         return refused
 
     def close(self) -> None:
-        """Ends the answering."""
+        """Close the socket."""
         self._sock.close()
 
 
 class PmtuProber:
-    """Requests and receives the probes of a reflector, at the client's address."""
+    """Receiver of a reflector's probes, which it requests, at the client's address."""
 
     def __init__(self, source: str, address: str, port: int) -> None:
         self._six = ":" in source
         self._sock = _bound(source, 0)
-        with contextlib.suppress(OSError):  # without a route nothing comes, which tells as much
+        with contextlib.suppress(OSError):  # without a route nothing comes, which is the answer
             self._sock.connect((address, port))
 
     def request(self) -> None:
-        """Request the probes, once, or once more where nothing came."""
+        """Request the probes, once, or once more if nothing came."""
         with contextlib.suppress(OSError):
             self._sock.send(b"?")
 
     def received(self, packet_bytes: int) -> list[int]:
-        """Return the sizes of the packets that have come, up to the first of that size, or to silence.
+        """Return the sizes of the packets received, up to the first of that size, or to silence.
 
-        What was sent before that one has come before it, or never will.
+        Packets sent before that one have come before it, or never will.
         """
         found: list[int] = []
         with contextlib.suppress(OSError):
@@ -73,7 +73,7 @@ class PmtuProber:
         return found
 
     def close(self) -> None:
-        """Ends the asking."""
+        """Close the socket."""
         self._sock.close()
 
 

@@ -1,6 +1,6 @@
-"""The facts of a path as a host sees them: counters, routes, and what fits through.
+"""Facts of a path as a host sees them: counters, routes, and the packet sizes that fit.
 
-Facts only. What they have to be, and the verdict on them, is `pytest_ipperf.core.measurement.path_proof`.
+The expectations, and the verdict on them, are in `pytest_ipperf.core.measurement.path_proof`.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _RTA_DST, _RTA_SRC, _RTA_IIF, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC, _RTA_METRICS
 _RTAX_MTU, _RTAX_ADVMSS = 2, 8
 _SIOCGIFMTU, _SIOCGIFHWADDR = 0x8921, 0x8927
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
-# Three times there and back, where all on the way look for their neighbours first, on links with the longest delay.
+# Three round trips with address resolution at each hop first, on links with the longest delay.
 _PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5
 _NO_ANSWER = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EPERM, errno.EACCES}
 
 
 class PacketCount:
-    """Counts the packets of one kind, fragments too, that this host receives and sends, on one device or on all.
+    """Counter of the packets of one kind, fragments too, that this host receives and sends, on one device or on all.
 
-    One packet socket for each direction, with a filter: the kernel counts, and nothing is read. They listen to all
-    protocols, as the kernel shows a packet to such sockets before any program at a device's ingress takes it, and after
-    any at its egress has made it. A segment that the device, or nobody, is to cut up counts as one packet, and one that
-    passes several devices of this host counts at each of them.
+    One packet socket for each direction has a filter: the kernel counts, and nothing is read. The sockets listen to all
+    protocols, as the kernel shows them a packet before any program at a device's ingress takes it, and after any
+    program at its egress has made it. A segment to be split by the device, or never, counts as one packet; a packet
+    that passes several devices of this host counts at each of them.
     """
 
     def __init__(self, conditions: Sequence[Condition], device: str = "") -> None:
@@ -57,13 +57,13 @@ class PacketCount:
                 protocol = 0 if device else socket.htons(_ETH_P_ALL)
                 self._socks[direction] = sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, protocol)
                 attach(sock, accepting([(LOAD_HALF, KIND, kind, True), *conditions]))
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)  # what is queued, nobody reads
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)  # nobody reads the queue
                 if device:
                     sock.bind((device, _ETH_P_ALL))
             self.count()
 
     def count(self) -> dict[str, int] | None:
-        """Packets since the last call, `in` and `out`; None where this user may not count."""
+        """Return the packets since the last call, `in` and `out`; None if this user may not count them."""
         if not self._socks:
             return None
         return {
@@ -72,23 +72,23 @@ class PacketCount:
         }
 
     def close(self) -> None:
-        """Ends the counting."""
+        """Stop counting."""
         for sock in self._socks.values():
             sock.close()
         self._socks = {}
 
 
 class Protocol41(PacketCount):
-    """Counts IPv4 packets of protocol 41 (IPv6 in IPv4, RFC 4213), on all devices."""
+    """Counter of IPv4 packets of protocol 41 (IPv6 in IPv4, RFC 4213), on all devices."""
 
     def __init__(self) -> None:
         super().__init__([(LOAD_HALF, PROTOCOL, _ETH_P_IP, True), (LOAD_BYTE, NETWORK + 9, socket.IPPROTO_IPV6, True)])
 
 
 class BareIpv6(PacketCount):
-    """Counts IPv6 packets that are inside no others on a device, without ICMPv6 and what has options for each hop.
+    """Counter of a device's IPv6 packets that are not encapsulated, without ICMPv6 and packets with hop-by-hop options.
 
-    Those are neighbours and routers that look for each other, and groups that are joined.
+    The excluded ones are neighbour and router discovery, and the joining of groups.
     """
 
     def __init__(self, device: str) -> None:
@@ -97,7 +97,7 @@ class BareIpv6(PacketCount):
 
 
 def ip_packets() -> dict[str, int]:
-    """Packets sent by this host's namespace so far, by IP version (RFC 4293: OutRequests), of ICMP its echoes alone."""
+    """Return the IP packets sent by this namespace so far, by version (RFC 4293: OutRequests); of ICMP only echoes."""
     tables: dict[str, dict[str, int]] = {}
     lines = Path("/proc/net/snmp").read_text().splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=True):
@@ -114,12 +114,11 @@ def ip_packets() -> dict[str, int]:
 
 
 def route(destination: str, source: str = "", arrives: str = "") -> dict[str, Any]:
-    """The route to an address: `device`, its hardware `type`, `mtu` in bytes, `gateway` (empty on the link), `source`.
+    """Return the route to an address: `device`, its `type`, `mtu` in bytes, `gateway` (empty on the link), `source`.
 
-    Of packets from a `source`, as other routes may be for those; and at a router, where one `arrives` by a device. The
-    route's own `path_mtu`, set or learned, and the segment size `mss` that TCP is to offer are 0 where it has none.
-
-    Asked of the kernel by rtnetlink, as a bare host may have no `ip`. Where there is no route there is only `error`.
+    The route may depend on the packets' `source`, and at a router on the device by which they `arrive`. The route's own
+    `path_mtu`, set or learned, and the segment size `mss` that TCP offers are 0 if it has none. The kernel is asked by
+    rtnetlink, as a bare host may have no `ip`. Without a route there is only `error`.
     """
     family = socket.AF_INET6 if ":" in destination else socket.AF_INET
     given = {_RTA_DST: socket.inet_pton(family, destination)}
@@ -148,7 +147,7 @@ def route(destination: str, source: str = "", arrives: str = "") -> dict[str, An
 
 
 def _mtu(device: str, family: int) -> int:
-    """That of a device, which may have a smaller one for IPv6 (RFC 4861, section 4.6.4)."""
+    """Return the MTU of a device, which may be smaller for IPv6 (RFC 4861, section 4.6.4)."""
     mtu = _device_ioctl(device, _SIOCGIFMTU, "i")
     own = Path(f"/proc/sys/net/ipv6/conf/{device}/mtu")
     return min(mtu, int(own.read_text())) if family == socket.AF_INET6 and own.exists() else mtu
@@ -162,7 +161,7 @@ def _device_ioctl(device: str, request: int, form: str) -> int:
 
 
 def fit_sizes(mtu: int, ipver: int) -> tuple[int, int]:
-    """The two probes of a path, in bytes: the largest packet that must fit and one that must not (RFC 4821).
+    """Return the two probe sizes of a path in bytes: the largest packet that must fit and one that must not (RFC 4821).
 
     IPv4 cannot carry more than 65535 bytes, however large the device's MTU is.
     """
@@ -171,10 +170,10 @@ def fit_sizes(mtu: int, ipver: int) -> tuple[int, int]:
 
 
 def fits(resolver: str, port: int, name: str, packet_bytes: int) -> str:
-    """Whether one unfragmented packet of that size reaches the name server: `yes`, `too big` or `no answer`.
+    """Return whether one unfragmented packet of that size reaches the name server: `yes`, `too big` or `no answer`.
 
-    `silence` when a small one has no answer either. The packet is a padded DNS query with don't-fragment set, so it
-    takes the very path that look-ups take; whatever answers it, it has arrived.
+    Return `silence` if a small one has no answer either. The packet is a padded DNS query with don't-fragment set, so
+    it takes the same path as look-ups; any answer shows that it has arrived.
     """
     six = ":" in resolver
     headers = (40 if six else 20) + 8

@@ -1,7 +1,7 @@
-"""BPF programs without a compiler: an assembler, and bpf(2) by ctypes (Linux 6.6, which brought tcx).
+"""BPF programs without a compiler: an assembler, and bpf(2) by ctypes (Linux 6.6, which introduced tcx).
 
-Programs are loaded for tc (BPF_PROG_TYPE_SCHED_CLS) and checked by the kernel's own verifier. A descriptor is all that
-holds a program or its place on a device: both are gone when the process is, however it ends.
+Programs are loaded for tc (BPF_PROG_TYPE_SCHED_CLS) and checked by the kernel's own verifier. Only descriptors keep a
+program and its attachment to a device: both end with the process, however it ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOG_BYTES = 1 << 18
 _RUN_ROOM_BYTES = 1 << 14
 
 R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, STACK = range(11)
-"""Registers: R0 is what a call gives, R1 to R5 are its arguments and lost by it; STACK is the end of 512 bytes."""
+"""Registers: R0 is a call's result, R1 to R5 its arguments, clobbered by it; STACK is the end of 512 bytes."""
 WORD, HALF, BYTE = 0x00, 0x08, 0x10
 """Sizes of 4, 2 and 1 bytes."""
 _ARITHMETIC = {"+": 0x00, "|": 0x40, "&": 0x50, "<<": 0x60, ">>": 0x70, "^": 0xA0, "=": 0xB0}
@@ -30,74 +30,74 @@ _LDX, _ST, _STX, _TO_BIG_ENDIAN, _CALL, _EXIT, _ALWAYS = 0x61, 0x62, 0x63, 0xDC,
 
 
 class Assembler:
-    """Instructions in the order in which they are asked for (RFC 9669). Numbers may be signed or not."""
+    """Assembler of BPF instructions (RFC 9669); each method appends one. Numbers may be signed or not."""
 
     def __init__(self) -> None:
         self._code: list[tuple[int, int, int, int | str, int]] = []
         self._labels: dict[str, int] = {}
 
     def compute(self, to: int, what: str, number: int) -> None:
-        """`to` what= `number`, in 64 bits; `=` fills the upper half with the number's sign."""
+        """Append `to` what= `number`, in 64 bits; `=` extends the number's sign."""
         self._emit(_ARITHMETIC[what] | _ALU64, to, imm=number)
 
     def compute32(self, to: int, what: str, number: int) -> None:
-        """The same in 32 bits; the upper half becomes zero."""
+        """Append `to` what= `number` in 32 bits; the upper half becomes zero."""
         self._emit(_ARITHMETIC[what] | _ALU32, to, imm=number)
 
     def combine(self, to: int, what: str, other: int) -> None:
-        """`to` what= another register, in 64 bits."""
+        """Append `to` what= another register, in 64 bits."""
         self._emit(_ARITHMETIC[what] | _ALU64 | _BY_REGISTER, to, other)
 
     def lower(self, to: int) -> None:
-        """Keeps the lower 32 bits."""
+        """Keep the lower 32 bits of a register."""
         self._emit(_ARITHMETIC["="] | _ALU32 | _BY_REGISTER, to, to)
 
     def swap16(self, to: int) -> None:
-        """Between the network's order of two bytes and the host's; the rest becomes zero."""
+        """Convert two bytes between network and host order; the rest of the register becomes zero."""
         self._emit(_TO_BIG_ENDIAN, to, imm=16)
 
     def swap32(self, to: int) -> None:
-        """As `swap16`, of four bytes."""
+        """Convert four bytes between network and host order; the rest of the register becomes zero."""
         self._emit(_TO_BIG_ENDIAN, to, imm=32)
 
     def load(self, size: int, to: int, where: int, offset: int) -> None:
-        """Reads what lies at register `where` + `offset`."""
+        """Load from the address in register `where` + `offset`."""
         self._emit(_LDX | size, to, where, offset)
 
     def store(self, size: int, where: int, offset: int, what: int) -> None:
-        """Writes a register to register `where` + `offset`."""
+        """Store a register at the address in register `where` + `offset`."""
         self._emit(_STX | size, where, what, offset)
 
     def put(self, size: int, where: int, offset: int, number: int) -> None:
-        """Writes a number to register `where` + `offset`."""
+        """Store a number at the address in register `where` + `offset`."""
         self._emit(_ST | size, where, 0, offset, number)
 
     def jump(self, label: str, left: int, condition: str, number: int) -> None:
-        """Goes to the label when the condition holds for the lower 32 bits, taken as unsigned."""
+        """Jump to the label if the condition holds for the lower 32 bits, compared as unsigned."""
         self._emit(_CONDITIONS[condition] | _JMP32, left, 0, label, number)
 
     def jump_by(self, label: str, left: int, condition: str, right: int) -> None:
-        """The same of two registers."""
+        """Jump to the label if the condition holds between two registers, as `jump` compares them."""
         self._emit(_CONDITIONS[condition] | _JMP32 | _BY_REGISTER, left, right, label)
 
     def go(self, label: str) -> None:
-        """Goes to the label."""
+        """Jump to the label."""
         self._emit(_ALWAYS, offset=label)
 
     def label(self, name: str) -> None:
-        """Here."""
+        """Define a label at this place."""
         self._labels[name] = len(self._code)
 
     def call(self, helper: int) -> None:
-        """Calls one of the kernel's helpers (bpf-helpers(7)) by its number."""
+        """Call one of the kernel's helpers (bpf-helpers(7)) by its number."""
         self._emit(_CALL, imm=helper)
 
     def exit(self) -> None:
-        """Ends with R0 as the verdict."""
+        """Exit with R0 as the verdict."""
         self._emit(_EXIT)
 
     def code(self) -> bytes:
-        """The program, with its labels resolved."""
+        """Return the program, with its labels resolved."""
         return b"".join(
             struct.pack(
                 "<BBhI",
@@ -114,7 +114,7 @@ class Assembler:
 
 
 def unusable() -> str:
-    """Why no program can be made for this machine, as the end of a sentence; empty where one can."""
+    """Return why no program can be made for this machine, as the end of a sentence; empty if one can."""
     machine = platform.machine()
     if machine in _SYSCALL and sys.byteorder == "little":
         return ""
@@ -122,7 +122,7 @@ def unusable() -> str:
 
 
 def load(code: bytes, name: str) -> int:
-    """Has the kernel verify and keep a program; its descriptor. OSError with the verifier's last words."""
+    """Load a program into the kernel and return its descriptor; raise OSError with the verifier's last lines."""
     try:
         return _load(code, name, None)
     except OSError as error:
@@ -143,13 +143,13 @@ def _load(code: bytes, name: str, log: ctypes.Array[ctypes.c_char] | None) -> in
 
 
 def attach(program: int, index: int, *, egress: bool, first: bool) -> int:
-    """Puts a program on a device of this namespace, before or after those there; a descriptor that keeps it there."""
+    """Attach a program to a device, before or after those there; return the descriptor that keeps it attached."""
     place = _TCX_EGRESS if egress else _TCX_INGRESS
     return _bpf(_LINK_CREATE, struct.pack("=IIII32x", program, index, place, _BEFORE if first else 0))[0]
 
 
 def run(program: int, frame: bytes) -> tuple[int, bytes]:
-    """What a program says to an Ethernet frame, and what it makes of it; nothing is sent."""
+    """Return a program's verdict on an Ethernet frame, and the frame that it makes of it; nothing is sent."""
     given = ctypes.create_string_buffer(frame, len(frame))
     room = ctypes.create_string_buffer(_RUN_ROOM_BYTES)
     where = (ctypes.addressof(given), ctypes.addressof(room))
@@ -159,7 +159,7 @@ def run(program: int, frame: bytes) -> tuple[int, bytes]:
 
 
 def _bpf(command: int, attributes: bytes) -> tuple[int, bytes]:
-    """The result of bpf(2), and the attributes as it left them."""
+    """Return the result of bpf(2), and the attributes as it left them."""
     libc = ctypes.CDLL(None, use_errno=True)
     reply = ctypes.create_string_buffer(attributes, len(attributes))
     number, size = _SYSCALL[platform.machine()], len(attributes)

@@ -1,7 +1,7 @@
-"""The two BPF programs of a tunnel's end, with its settings as their constants.
+"""BPF programs of a tunnel endpoint, with its settings as their constants.
 
-One makes IPv4 packets of what leaves a carrier device, one at the port takes them apart. Their rules are those of
-`pytest_ipperf.agent.tunnels.encapsulation`, and the same bytes come out.
+One encapsulates packets that leave a carrier device, one decapsulates packets at the port. They follow the rules of
+`pytest_ipperf.agent.tunnels.encapsulation`, and produce the same bytes.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from pytest_ipperf.agent.tunnels.encapsulation import (
 )
 
 MAC = bytes.fromhex("024100000001")
-"""The carrier's."""
+"""MAC address of the carrier device."""
 _ETHERNET_BYTES = 14
-# The numbers of helpers, see bpf-helpers(7), and their flags.
+# Numbers of helpers, see bpf-helpers(7), and their flags.
 _STORE_BYTES, _REDIRECT, _LOAD_BYTES, _ADJUST_ROOM, _REDIRECT_NEIGH = 9, 23, 26, 50, 152
 _AT_MAC, _FIXED_GSO, _ENCAP_IPV4, _NO_CSUM_RESET, _DECAP_IPV6 = 1, 1 << 0, 1 << 1, 1 << 5, 1 << 8
 _RECOMPUTE_CSUM, _INGRESS = 1, 1
 _DROP, _NEXT = 2, -1
-# Offsets in what a program sees of a packet.
+# Offsets in a program's context, `struct __sk_buff`.
 _LENGTH, _PACKET_TYPE, _PROTOCOL = 0, 4, 16
 _IPV4, _IPV6 = socket.htons(0x0800), socket.htons(0x86DD)
 _UNIVERSAL = 0x02  # the bit in which the two ISATAP identifiers differ
 
 
 def encap(rules: EncapsulationRules, underlay: int) -> bytes:
-    """The program of the carrier's egress: an IPv6 packet gets its IPv4 header and leaves by device `underlay`."""
+    """Return the program of the carrier's egress, which sends IPv6 packets in IPv4 ones by device `underlay`."""
     a, inner, outer = Assembler(), -INNER_BYTES, -INNER_BYTES - 24
     a.combine(R6, "=", R1)
     a.load(WORD, R1, R6, _PROTOCOL)
@@ -66,7 +66,7 @@ def encap(rules: EncapsulationRules, underlay: int) -> bytes:
     a.combine(R1, "=", R6)
     a.compute(R2, "=", OUTER_BYTES)
     a.compute(R3, "=", _AT_MAC)
-    # The size of a segment stays, as the carrier's MTU leaves room for the header. The inner checksum is still to come.
+    # The segment size stays, as the carrier's MTU leaves room for the header, and so does the pending inner checksum.
     a.compute(R4, "=", _FIXED_GSO | _ENCAP_IPV4 | _NO_CSUM_RESET)
     a.call(_ADJUST_ROOM)
     a.jump("drop", R0, "!=", 0)
@@ -74,14 +74,14 @@ def encap(rules: EncapsulationRules, underlay: int) -> bytes:
     a.compute32(R1, "=", underlay)
     for register in (R2, R3, R4):
         a.compute(register, "=", 0)
-    a.call(_REDIRECT_NEIGH)  # by the kernel's own IPv4 route and neighbour
+    a.call(_REDIRECT_NEIGH)  # by the kernel's own IPv4 route and neighbour entry
     a.exit()
     _end(a, "drop", _DROP)
     return a.code()
 
 
 def _destination(a: Assembler, rules: EncapsulationRules, inner: int) -> None:
-    """R7: the IPv4 destination, as it lies in memory."""
+    """Set R7 to the IPv4 destination, in network order."""
     a.compute32(R7, "=", _number(rules.remote))
     if rules.isatap:
         a.load(BYTE, R1, STACK, inner + 24)
@@ -93,7 +93,7 @@ def _destination(a: Assembler, rules: EncapsulationRules, inner: int) -> None:
 
 
 def _refuse(a: Assembler, rules: EncapsulationRules, label: str) -> None:
-    """Goes to the label where R7 is no address of another host."""
+    """Jump to the label if R7 is no address of another host."""
     a.jump(label, R7, "==", _number(rules.local))
     a.combine(R1, "=", R7)
     a.compute(R1, "&", 0xFF)
@@ -142,7 +142,7 @@ def _write_outer(a: Assembler, rules: EncapsulationRules, inner: int, outer: int
 
 
 def _fold(a: Assembler, bits: int) -> None:
-    """Brings what R3 has above its lower bits round to them (RFC 1071)."""
+    """Add the bits of R3 above its lower `bits` to these (RFC 1071)."""
     a.combine(R4, "=", R3)
     a.compute(R4, ">>", bits)
     if bits == 32:
@@ -153,9 +153,9 @@ def _fold(a: Assembler, bits: int) -> None:
 
 
 def decap(rules: EncapsulationRules, carrier: int) -> bytes:
-    """The program of the port's ingress: what is this end's loses its IPv4 header and arrives on device `carrier`.
+    """Return the program of the port's ingress, which decapsulates this endpoint's packets to device `carrier`.
 
-    Everything else is left to the next program or the kernel.
+    All other packets are left to the next program or the kernel.
     """
     a, outer = Assembler(), -OUTER_BYTES - INNER_BYTES - 4
     inner = outer + OUTER_BYTES
@@ -254,7 +254,7 @@ def _check_inner_source(a: Assembler, source: int) -> None:
 
 
 def _mark_congestion(a: Assembler, outer: int, inner: int) -> None:
-    """R8: the second byte of the IPv6 header, with the mark that the outer header has met (RFC 6040)."""
+    """Set R8 to the second byte of the IPv6 header, with the outer header's congestion mark (RFC 6040)."""
     a.load(BYTE, R8, STACK, inner + 1)
     a.load(BYTE, R1, STACK, outer + 1)
     a.compute(R1, "&", 3)
@@ -267,7 +267,7 @@ def _mark_congestion(a: Assembler, outer: int, inner: int) -> None:
 
 
 def _read(a: Assembler, offset: int, length: int, to: int) -> None:
-    """R0: not 0 where the packet is shorter."""
+    """Copy bytes of the packet to the stack; R0 is not 0 if the packet is shorter."""
     _bytes(a, offset, length, to)
     a.call(_LOAD_BYTES)
 
@@ -280,7 +280,7 @@ def _write(a: Assembler, offset: int, length: int, source: int) -> None:
 
 
 def _bytes(a: Assembler, offset: int, length: int, at: int) -> None:
-    """Names so many bytes of the packet, and their place on the stack, to a helper."""
+    """Pass this range of the packet and its place on the stack to a helper."""
     a.combine(R1, "=", R6)
     a.compute(R2, "=", offset)
     a.combine(R3, "=", STACK)
@@ -295,5 +295,5 @@ def _end(a: Assembler, label: str, verdict: int) -> None:
 
 
 def _number(packed: bytes) -> int:
-    """Bytes of the network as the number that a little-endian host reads there."""
+    """Return bytes in network order as a little-endian host reads them from memory."""
     return int.from_bytes(packed, "little")

@@ -1,7 +1,7 @@
-"""Forward packets in a process of its own between one end of a veth pair and a raw socket of protocol 41.
+"""Forwarder: a process that forwards packets between one end of a veth pair and a raw socket of protocol 41.
 
-It needs no device but those, and no right that an ordinary user does not have in a namespace of their own. The kernel
-makes IPv4's identification; everything else is by the rules of `pytest_ipperf.agent.tunnels.encapsulation`.
+It needs no other device, and no right that an ordinary user does not have in a namespace of their own. The kernel sets
+IPv4's identification; everything else follows the rules of `pytest_ipperf.agent.tunnels.encapsulation`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pytest_ipperf.agent.tunnels.encapsulation import PROTOCOL, EncapsulationRul
 from pytest_ipperf.transports.base import TunnelEndpoint
 
 UP = b"up\n"
-"""Said when it forwards."""
+"""Line printed when it forwards."""
 _ETH_P_IPV6 = 0x86DD
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
 _IP_HDRINCL = 3
@@ -31,14 +31,14 @@ _PR_SET_PDEATHSIG = 1
 _BUFFER_BYTES = 8 << 20
 _ETHERNET_BYTES = 14
 _READ_BYTES = 1 << 16
-# Packets carried one way before the other gets its turn.
+# Packets forwarded in one direction before the other gets its turn.
 _TURN = 64
-# Of a filter: where an IPv4 header has its source, and a packet's end.
+# For the filter: the offset of the source in an IPv4 header, and the length of a whole packet.
 _SOURCE, _ALL = 12, 0xFFFFFFFF
 
 
 class Forwarder:
-    """`device` is the pair's other end, `mac` that of the tunnel's device."""
+    """Forwarder of a tunnel endpoint; `device` is the pair's other end, `mac` the address of the tunnel's device."""
 
     def __init__(self, end: TunnelEndpoint, device: str, mac: str) -> None:
         self._rules = EncapsulationRules.of(end)
@@ -53,16 +53,16 @@ class Forwarder:
                 set_buffer_size(sock, option, _BUFFER_BYTES)
         self._outside.bind((end.local, 0))
         if not self._rules.isatap:
-            self._outside.connect((end.remote, 0))  # the kernel gives it nothing of others
+            self._outside.connect((end.remote, 0))  # the kernel then delivers no packets of other senders
         self._inside.bind((device, _ETH_P_IPV6))
 
     def exclude(self, peers: str) -> None:
         """Exclude packets from these addresses, which are for the configured tunnels with these peers."""
         self._others |= {socket.inet_aton(peer) for peer in peers.split()}
-        _spare(self._outside, self._others)  # they come in copies
+        _spare(self._outside, self._others)  # raw sockets receive copies of them too
 
     def serve(self, control: int) -> None:
-        """Forward until `control` is at its end; what is read there is given to `exclude`."""
+        """Forward until `control` is at its end; its input is passed to `exclude`."""
         steps = {self._inside.fileno(): self._outwards(), self._outside.fileno(): self._inwards()}
         poll = select.poll()
         for descriptor in (control, *steps):
@@ -87,7 +87,7 @@ class Forwarder:
                 if packet:
                     to = packet[16:20]
                     name = names.get(to) or names.setdefault(to, (socket.inet_ntoa(to), 0))
-                    # No route, no room, too long: it is lost, as on a link.
+                    # Without route or buffer space, or too long: the packet is lost, as on a link.
                     with contextlib.suppress(OSError):
                         send(packet, name)
 
@@ -103,7 +103,7 @@ class Forwarder:
                     packet = decapsulated(receive(_READ_BYTES), others)
                 except BlockingIOError:
                     return
-                except OSError:  # of an ICMP error about what was sent
+                except OSError:  # an ICMP error about a packet sent
                     continue
                 if packet:
                     with contextlib.suppress(OSError):
@@ -113,20 +113,20 @@ class Forwarder:
 
 
 def _spare(sock: socket.socket, sources: Collection[bytes]) -> None:
-    """Has the kernel drop what comes from these IPv4 addresses (socket(7), SO_ATTACH_FILTER)."""
+    """Let the kernel drop packets from these IPv4 addresses (socket(7), SO_ATTACH_FILTER)."""
     nothing = len(sources)  # steps from the first comparison to the last return
     equal = [(JUMP_EQUAL, nothing - at, 0, int.from_bytes(each, "big")) for at, each in enumerate(sources)]
     attach(sock, [(LOAD_WORD, 0, 0, _SOURCE), *equal, (RETURN, 0, 0, _ALL), (RETURN, 0, 0, 0)])
 
 
 def main() -> None:
-    """Run the forwarder; its last argument has the process that it belongs to, then `Forwarder`'s."""
+    """Run the forwarder; its last argument has its parent process, then the arguments of `Forwarder`."""
     parent, end, device, mac = json.loads(sys.argv[-1])
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the signal was set
+    if os.getppid() != parent:  # the parent died before the signal was set
         return
     for name in ("addresses", "routes"):
-        end[name] = ()  # not its affair
+        end[name] = ()  # not needed here
     forwarder = Forwarder(TunnelEndpoint(**end), device, mac)
     gc.disable()  # a collection would be a pause on the link
     os.write(sys.stdout.fileno(), UP)

@@ -1,4 +1,4 @@
-"""Create the endpoint of a tunnel on this host, its device by a backend, then addresses and routes; and add routes."""
+"""Creation of a tunnel endpoint on this host (device by a backend, addresses, routes), and of further routes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ADDRESSES = Path("/proc/net/if_inet6")
 
 
 def create_tunnel(backend: str, endpoint: TunnelEndpoint, changes: Changes, stack: contextlib.ExitStack) -> None:
-    """Create the endpoint; LabError where that fails, with nothing left of it, or where its device exists already."""
+    """Create the endpoint; raise LabError, with nothing left of it, if that fails or its device exists already."""
     with contextlib.suppress(OSError):
         socket.if_nametoindex(endpoint.device)
         raise LabError(
@@ -28,8 +28,8 @@ def create_tunnel(backend: str, endpoint: TunnelEndpoint, changes: Changes, stac
     _expect_free(endpoint.addresses)
     with changes.transaction(), contextlib.ExitStack() as own:
         BACKENDS[backend].up(endpoint, changes, own)
-        # All of it goes with the device. A host may have IPv6 switched off for new ones, and a driver may have made
-        # its link-local address itself.
+        # These settings disappear with the device. A host may have IPv6 switched off for new devices, and a driver may
+        # have added its link-local address itself.
         changes.write(str(_SETTINGS / endpoint.device / "disable_ipv6"), "0")
         for address in endpoint.addresses:
             changes.run(["ip", "-6", "addr", "replace", address, "dev", endpoint.device, "nodad"], None)
@@ -39,9 +39,9 @@ def create_tunnel(backend: str, endpoint: TunnelEndpoint, changes: Changes, stac
 
 
 def add_routes(host_routes: HostRoutes, changes: Changes) -> None:
-    """Add a host's addresses and routes beside a tunnel; LabError where that fails, as where an address exists already.
+    """Add a host's addresses and routes beside a tunnel; raise LabError if that fails, or an address exists already.
 
-    Nothing of it is left then.
+    Nothing is left of them then.
     """
     found = routes.route(host_routes.towards)
     if "error" in found:
@@ -52,7 +52,7 @@ def add_routes(host_routes: HostRoutes, changes: Changes) -> None:
         raise LabError(f"device {device} has IPv6 switched off: set net.ipv6.conf.{device}.disable_ipv6 to 0")
     with changes.transaction():
         for address in host_routes.addresses:
-            # Not looked for on the link first (RFC 4862), as nothing could be sent from it for a second.
+            # Without duplicate address detection (RFC 4862), during which nothing could be sent from it for a second.
             given = [address, "dev", device]
             changes.run(["ip", "-6", "addr", "add", *given, "nodad"], ["ip", "-6", "addr", "del", *given])
         for prefix, hop in host_routes.routes:
@@ -67,9 +67,9 @@ def _way(prefix: str, hop: str, device: str) -> list[str]:
 
 
 def _forward(changes: Changes) -> None:
-    """Makes the host forward IPv6, on every device, and keeps the routes that routers have advertised.
+    """Enable IPv6 forwarding on every device, and keep the routes that routers have advertised.
 
-    A host that forwards drops them, and hears no routers any more, except on devices with `accept_ra` 2 (Linux,
+    A forwarding host drops them and ignores further advertisements, except on devices with `accept_ra` 2 (Linux,
     Documentation/networking/ip-sysctl.rst).
     """
     if (_SETTINGS / "all/forwarding").read_text().strip() == "1":
@@ -81,7 +81,7 @@ def _forward(changes: Changes) -> None:
 
 
 def _expect_free(addresses: Iterable[str]) -> None:
-    """LabError where one of them is this host's already; every link has its own link-local ones."""
+    """Raise LabError if one of the addresses is this host's already; link-local ones may repeat on every link."""
     if not _ADDRESSES.exists():
         raise LabError("this host has no IPv6: its kernel was started with ipv6.disable=1, or has none")
     wanted = {ipaddress.IPv6Interface(address).ip for address in addresses}

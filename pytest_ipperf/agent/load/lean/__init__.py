@@ -1,1 +1,1 @@
-"""The lean client: sans-I/O conversations driven by an epoll loop."""
+"""Lean client: sans-I/O conversations driven by an epoll loop."""

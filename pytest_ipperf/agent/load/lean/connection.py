@@ -1,7 +1,6 @@
 """Connections of the lean client: their state and timestamps, and the epoll events of their sockets.
 
-TCP sockets are watched for edges and not for levels, as a connection then costs one call to `epoll_ctl` in place of
-three.
+TCP sockets are watched edge-triggered, as a connection then costs one call of `epoll_ctl` instead of three.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ import socket
 from pytest_ipperf.protocols.base import Conversation
 
 RESOLVING, CONNECTING, CONVERSING, DATA_CONNECTING, DATA_MOVING, ASKING, DONE = range(7)
-"""What a descriptor is for, ASKING a conversation by datagrams. A burst has a step for each but the last."""
+"""States of a descriptor, ASKING for a conversation by datagrams. A burst has a step for each but the last."""
 
 READ_BYTES = 65536
 TURN = range(16)
-"""After so many full reads the others have their turn."""
+"""Number of full reads after which other descriptors have their turn."""
 BROKEN = select.EPOLLERR | select.EPOLLHUP
 ENDED = BROKEN | select.EPOLLRDHUP
 READABLE = select.EPOLLIN | ENDED
@@ -28,9 +27,9 @@ NOTHING = memoryview(b"")
 class Connection:
     """One of the N connections; times are `perf_counter` seconds, 0.0 where a phase was not reached.
 
-    `opened` is when it was to be opened, which was done `start_delay_s` later; `due` is when it has failed.
-    `rx_delay_s` is a duration, or nan.
-    `query` is the datagram that is repeated while it has no answer, `data` the data connection, as long as it lives.
+    `opened` is the intended time of opening, which happened `start_delay_s` later; `due` is its deadline. `rx_delay_s`
+    is a duration, or nan. `query` is the datagram that is repeated while unanswered, `data` the data connection, as
+    long as it is open.
     """
 
     __slots__ = (
@@ -54,12 +53,12 @@ class Connection:
 
     @property
     def content_bytes(self) -> int:
-        """Return how much content its conversation has moved."""
+        """Return the bytes of content that its conversation has moved."""
         return self.conversation.content_bytes
 
     @property
     def phase(self) -> str:
-        """What it is about, as failures name it."""
+        """Return the phase of the connection, as failures name it."""
         if self.state == RESOLVING:
             return "dns"
         if self.state == CONNECTING:
@@ -68,7 +67,7 @@ class Connection:
 
 
 class DataConnection:
-    """The second connection that a conversation has asked for."""
+    """Second connection, which a conversation has asked for."""
 
     __slots__ = ("owner", "sock", "state")
 

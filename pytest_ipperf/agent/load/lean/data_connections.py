@@ -24,16 +24,16 @@ _LAST_PORT = 65535
 
 
 class DataConnections:
-    """Those of one burst. Each goes from the arm's source to the address to which the first connection went."""
+    """Data connections of one burst, each from the arm's source to the peer of its control connection."""
 
     def __init__(self, burst: Loop) -> None:
         self._burst = burst
 
     def open(self, connection: Connection) -> None:
-        """To the port that the conversation has named, which may name another later."""
+        """Open a connection to the port that the conversation has named; it may name another later."""
         conversation = connection.conversation
         port, conversation.data_port = conversation.data_port, 0
-        if not 0 < port <= _LAST_PORT:  # what a server says is not to break the instrument
+        if not 0 < port <= _LAST_PORT:  # a wrong reply must not break the client
             self._burst.fail(connection, f"protocol: data port {port}")
             return
         try:
@@ -52,7 +52,7 @@ class DataConnections:
         self._burst.watch(sock, data)
 
     def opened(self, data: DataConnection, event: int) -> None:
-        """The step of one that connects."""
+        """Continue once a data connection is established or has failed."""
         connection = data.owner
         if event & BROKEN and (code := data.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
             self._burst.fail(connection, f"data {failure_kind(OSError(code, ''))}")
@@ -61,11 +61,11 @@ class DataConnections:
         self._burst.record_endpoint(data.sock)
         now = self._burst.clock()
         self._burst.advance(connection, connection.conversation.data_connection_opened(), now)
-        if data.state == DATA_MOVING:  # what has come already makes no further edge
+        if data.state == DATA_MOVING:  # data that has come already makes no further edge
             self.moved(data, event)
 
     def moved(self, data: DataConnection, event: int) -> None:
-        """The step of one that is open: reads what is there."""
+        """Read from an open data connection."""
         connection = data.owner
         if not event & READABLE:
             return
@@ -81,13 +81,13 @@ class DataConnections:
             if not received:
                 self.end(connection)
             self._burst.advance(connection, connection.conversation.receive_from_data_connection(received), now)
-            # A short read has emptied the socket, and what comes later is an edge of its own; but an end is none.
+            # After a short read the socket is empty, and later data makes a new edge; but an end makes none.
             if data.state == DONE or (len(received) < READ_BYTES and not event & ENDED):
                 return
-        self._burst.epoll.modify(data.sock.fileno(), EDGES)  # what is still there makes an edge once more
+        self._burst.epoll.modify(data.sock.fileno(), EDGES)  # remaining data makes another edge
 
     def end(self, connection: Connection) -> None:
-        """Closes the one that there is."""
+        """Close the data connection, if there is one."""
         data, connection.data = connection.data, None
         if data is not None:
             data.state = DONE

@@ -1,4 +1,4 @@
-"""A burst of conversations by datagrams, each by a socket of its own: a look-up is all of the transaction (DNS)."""
+"""Burst of conversations by datagrams, each on a socket of its own: a look-up is the whole transaction (DNS)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pytest_ipperf.agent.sockets.target import bound_socket, failure_kind
 
 
 class DatagramBurst(Burst):
-    """As its base, but there is no phase before the answer; a question without one is repeated as a look-up's is.
+    """Burst without phases before the answer; an unanswered query is repeated as a look-up's is.
 
     The target has no resolver: its name is the server's address.
     """
 
     def begin(self, connection: Connection) -> None:
-        """Asks."""
+        """Send the query."""
         connection.resolved = connection.connected = connection.opened
         connection.peer = self.target.name
         connection.state = ASKING
@@ -37,7 +37,7 @@ class DatagramBurst(Burst):
         self.watch(sock, connection, select.EPOLLIN)
 
     def steps(self) -> Sequence[Callable[[Any, int], None]]:
-        """One more than those of a burst."""
+        """Return the steps of a burst and one for the answer."""
         return *super().steps(), self._answered
 
     def _answered(self, connection: Connection, _: int) -> None:
@@ -50,6 +50,6 @@ class DatagramBurst(Burst):
             return
         now = self.clock()
         reply = connection.conversation.receive_data(data)
-        if connection.conversation.finished:  # else it was no answer, and is ignored
+        if connection.conversation.finished:  # any other datagram is ignored
             connection.first = now
         self.advance(connection, reply, now, stamps)

@@ -1,16 +1,16 @@
 """Epoll client: run a burst of N connections on one epoll loop, each timed through its phases.
 
 Closed-loop mode: every connection is opened as fast as the loop can, and its own clock starts when its first socket is
-opened, so what a late start costs is not charged to it. Open-loop mode: every connection has an instant at which it is
-to be opened, however the others fare, and its clock starts at that instant, so that nothing is omitted when the client
-or the server stalls. The loop is bare `epoll` around sans-I/O conversations because the instrument's own work per
-connection is part of every figure.
+opened, so a late start is not charged to it. Open-loop mode: every connection has an instant at which it has to be
+opened, however the others fare, and its clock starts at that instant, so that nothing is omitted when the client or the
+server stalls. The loop is bare `epoll` around sans-I/O conversations because the instrument's own work per connection
+is part of every figure.
 
-A closed-loop burst is a queue in the client too: what waits for the loop to come round is in the figure, the more so
-the larger N is and the faster the server. `late`, `lag_s` and `peak` tell how much.
+A closed-loop burst is a queue in the client too: time that an event waits for the loop is in the figure, the more so
+the larger N is and the faster the server. `late`, `lag_s` and `peak` show how much.
 
-Finished sessions stay open until the last one has its figure: N really are open at once, and a server's work on
-closing sessions is in nobody's time.
+Finished sessions stay open until the last one has its figure: N really are open at once, and a server's work on closing
+sessions is in no connection's time.
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols.base import Conversation
 
 _SELECTABLE = 1024
-_UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - what a socket without an address calls itself, not a place to listen
+_UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - the name of a socket without an address, not a place to listen
 
 
 class Burst:
-    """Runs N conversations against a target; `run()` returns when each has finished, failed or met the deadline.
+    """Burst of N conversations with a target; `run()` returns when each has finished, failed or met the deadline.
 
-    Then there are, beside the `connections`: `lag_s`, the longest that the loop took to come round; `peak`, the most
-    connections that were in their conversations at once; `sources` and `families`, as the kernel reports them; when it
-    `began`, by intent, and `woke` for that.
+    Then there are, beside the `connections`: `lag_s`, the longest time between two polls; `peak`, the most connections
+    that were in their conversations at once; `sources` and `families`, as the kernel reports them; `began`, the
+    intended begin, and `woke`, the real one.
+
     `starts` are the instants of an open-loop burst, in seconds since its beginning, one for each conversation in order.
     With `hold=False` each connection is closed as soon as it has its figure; with `stay` none is before `close()`.
     """
@@ -100,7 +101,7 @@ class Burst:
         return dns.query(self.target.name, self._rtype, ident & 0xFFFF) if self.target.resolver else b""
 
     def run(self, at: float = 0.0) -> None:
-        """Opens all, drives them to their ends, closes all that need not stay; begins when the clock says `at`."""
+        """Open and complete all connections, then close all that need not stay; begin when the clock says `at`."""
         time.sleep(max(0.0, at - self.clock()))
         try:
             self.woke = self.clock()
@@ -114,17 +115,17 @@ class Burst:
         if not self._stay:
             self.close()
 
-    # --- the phases -------------------------------------------------------------------------------------------------
+    # --- phases -------------------------------------------------------------------------------------------------------
 
     def begin(self, connection: Connection) -> None:
-        """Opens the first socket."""
+        """Open the first socket of a connection."""
         if self.target.resolver:
             self._resolve(connection)
         else:
             self._skip_lookup(connection)
 
     def steps(self) -> Sequence[Callable[[Any, int], None]]:
-        """What to do when a descriptor in this state has an event."""
+        """Return the functions that handle an event of a descriptor, by its state."""
         return self._resolved, self._connected, self._receive, self._data.opened, self._data.moved
 
     def _resolve(self, connection: Connection) -> None:
@@ -146,7 +147,7 @@ class Burst:
             self.fail(connection, f"dns {failure_kind(error)}")
             return
         if message[:2] != connection.query[:2]:
-            return  # not the answer to this question: keep listening
+            return  # not the answer to this query: keep listening
         answer = dns.answer(message, self._question, self.target.addresses)
         if answer.trouble:
             self.fail(connection, answer_failure(answer))
@@ -174,11 +175,11 @@ class Burst:
         if code not in (0, errno.EINPROGRESS):
             self.fail(connection, f"connect {connect_kind(code)}")
             return
-        self._by_fd[sock.fileno()] = connection  # as `watch` does, which would be a call more for each connection
+        self._by_fd[sock.fileno()] = connection  # inlined from `watch`, which would be a call more for each connection
         self.epoll.register(sock.fileno(), EDGES)
 
     def watch(self, sock: socket.socket, who: Connection | DataConnection, events: int = EDGES) -> None:
-        """Until it is closed."""
+        """Register a socket with the epoll set until it is closed."""
         self._by_fd[sock.fileno()] = who
         self.epoll.register(sock.fileno(), events)
 
@@ -190,17 +191,17 @@ class Burst:
         connection.state = CONVERSING
         self.count_started()
         self._send(connection, connection.conversation.first_bytes())
-        if event & READABLE:  # what has come already makes no further edge
+        if event & READABLE:  # data that has come already makes no further edge
             self._receive(connection, event)
 
     def count_started(self) -> None:
-        """One more is in its conversation."""
+        """Count a connection that has begun its conversation."""
         self._active += 1
         if self._active > self.peak:  # noqa: PLR1730 - a call less for each connection
             self.peak = self._active
 
     def _receive(self, connection: Connection, event: int) -> None:
-        """Goes on with a large message, and listens: a server may answer before it has heard all."""
+        """Continue sending a large message, and receive: a server may answer before it has read all."""
         if connection.unsent and event & select.EPOLLOUT:
             rest, connection.unsent = connection.unsent, NOTHING
             self._send(connection, rest)
@@ -222,20 +223,20 @@ class Burst:
             if not connection.first:
                 connection.first = now
             self.advance(connection, connection.conversation.receive_data(data), now, stamps)
-            # A short read has emptied the socket, and what comes later is an edge of its own; but an end is none.
+            # After a short read the socket is empty, and later data makes a new edge; but an end makes none.
             if connection.state == DONE or (len(data) < READ_BYTES and not event & ENDED):
                 return
-        self.epoll.modify(connection.sock.fileno(), EDGES)  # what is still there makes an edge once more
+        self.epoll.modify(connection.sock.fileno(), EDGES)  # remaining data makes another edge
 
     def advance(self, connection: Connection, reply: bytes, now: float, stamps: Stamps = ()) -> None:
-        """Does what a conversation wants after it has heard something at `now`."""
+        """Do what the conversation asks for after it received something at `now`."""
         conversation = connection.conversation
         if conversation.finished:
-            if now > connection.due:  # a late batch of events must not complete what the deadline has ended
+            if now > connection.due:  # a late batch of events must not complete a connection after its deadline
                 self.fail(connection, f"{connection.phase} deadline")
                 return
             connection.done = now
-            since = self.clock() - now  # the conversation has taken its time, which is no part of the waiting
+            since = self.clock() - now  # time of the conversation itself, which is no part of the delay
             connection.rx_delay_s = rx_delay_s(stamps, now + since - connection.opened) - since
             self._complete(connection)
         elif conversation.trouble:
@@ -246,7 +247,7 @@ class Burst:
                 self._data.open(connection)
 
     def _send(self, connection: Connection, data: bytes | memoryview) -> None:
-        """Sends `data`; what the socket's buffer does not take goes out as the peer reads, while the others go on."""
+        """Send `data`; whatever the socket's buffer does not accept is sent later, as the peer reads."""
         if not data:
             return
         if connection.unsent:
@@ -267,7 +268,7 @@ class Burst:
     def _drive(self, due: float) -> None:
         steps, to_close, by_fd = self.steps(), self.to_close, self._by_fd
         clock, woke, timers = self.clock, self.began, self._timers
-        # The loop's own patience is of whole milliseconds, and select's of microseconds, in so few descriptors.
+        # epoll's time-out has whole milliseconds; select's has microseconds, but takes low descriptors only.
         fine = (self.epoll,) if self._is_open and self.epoll.fileno() < _SELECTABLE else ()
         while self._unfinished:
             now = clock()
@@ -283,8 +284,9 @@ class Burst:
                 patience_s = 0.0
             events = self.epoll.poll(patience_s, 1024)
             woke = clock()
-            # Within a batch, which has one event for each, a descriptor is closed by the step of its own event alone:
-            # so a number that is used again in it has no older event left there. All others leave after it.
+            # Within a batch, which has one event for each descriptor, only the step of its own event closes a
+            # descriptor: so no older event is left for a number that is reused in it. All others are closed after the
+            # batch.
             for fd, event in events:
                 who = by_fd[fd]
                 if who.state != DONE:
@@ -296,27 +298,27 @@ class Burst:
             if connection.state != DONE:
                 self.fail(connection, f"{connection.phase} deadline")
 
-    # --- endings ----------------------------------------------------------------------------------------------------
+    # --- endings ------------------------------------------------------------------------------------------------------
 
     def _close_query_socket(self, connection: Connection) -> None:
-        """Has done with the look-up's socket; closed, it is out of the epoll set too."""
+        """Close the look-up's socket, which also removes it from the epoll set."""
         self._record_source(connection.sock)
         connection.sock.close()
 
     def _record_source(self, sock: socket.socket) -> None:
         address = sock.getsockname()[0]
-        if address not in _UNBOUND:  # one that failed before it had any
+        if address not in _UNBOUND:  # a socket that failed before it had an address
             self.sources.add(address)
 
     def record_endpoint(self, sock: socket.socket) -> None:
-        """One that is connected: what it really is, is asked of the kernel."""
+        """Record the local address and the family of a connected socket, as the kernel reports them."""
         own = sock.getsockname()
         self.sources.add(own[0])
-        # Python makes four parts of an address that the kernel calls IPv6, and two of one that it calls IPv4.
+        # Python returns four parts for an IPv6 address of the kernel, and two for an IPv4 one.
         self.families.add(socket.AF_INET6 if len(own) == 4 else socket.AF_INET)
 
     def _complete(self, connection: Connection) -> None:
-        """Its figure is taken."""
+        """Complete a connection, whose figure is taken."""
         self.record_endpoint(connection.sock)
         self._end_conversation(connection)
         if not self._hold:
@@ -324,7 +326,7 @@ class Burst:
             self.to_close.append(connection.sock)
 
     def fail(self, connection: Connection, failure: str) -> None:
-        """Ends it without a figure."""
+        """End a connection as failed."""
         connection.failure = failure
         self._end_conversation(connection)
         sock = getattr(connection, "sock", None)
@@ -340,7 +342,7 @@ class Burst:
             self._data.end(connection)
 
     def close(self) -> None:
-        """Closes all that is still open."""
+        """Close all sockets that are still open."""
         while self.to_close:
             self.to_close.pop().close()
         for connection in self.connections:
@@ -355,6 +357,6 @@ class Burst:
     @staticmethod
     def _send_closing_bytes(connection: Connection) -> None:
         if connection.conversation.closing_bytes and connection.done:
-            # It goes out in one segment with the end. The figure is taken: a server that has gone needs no goodbye.
+            # Sent in one segment with the FIN. The figure is taken, so it does not matter if the server has gone.
             with contextlib.suppress(OSError):
                 connection.sock.send(connection.conversation.closing_bytes, socket.MSG_MORE)

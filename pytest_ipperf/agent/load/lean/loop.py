@@ -15,7 +15,7 @@ Stamps = Sequence[tuple[int, int, bytes]]
 
 
 class Loop(Protocol):
-    """The attributes and callbacks of a `Burst` that its parts may use."""
+    """Attributes and callbacks of a `Burst` that its parts may use."""
 
     target: Target
     connections: list[Connection]

@@ -13,9 +13,9 @@ _ASKED = (RESOLVING, ASKING)
 
 
 class BurstTimers:
-    """Timers of one burst; `starts` are the instants of an open one, since its beginning, and none make a closed one.
+    """Timers of one burst; `starts` are an open-loop burst's instants since its beginning, none if closed-loop.
 
-    `end` is when every connection has failed that has no figure.
+    `end` is the deadline of the whole burst.
     """
 
     def __init__(self, burst: Loop, starts: Sequence[float], deadline_s: float) -> None:
@@ -27,7 +27,7 @@ class BurstTimers:
         self.end = 0.0
 
     def begin(self, began: float) -> float:
-        """Opens all, or the first ones; return when something is due again, as `run_due`."""
+        """Open all connections, or the first ones; return when something is due again, as `run_due`."""
         self.end = self._ask_at = began + self._deadline_s + (self._starts[-1] if self._starts else 0.0)
         if not self._starts:
             self._open_all()
@@ -50,7 +50,7 @@ class BurstTimers:
         self._ask_at = clock() + RETRY_S[0]
 
     def _open_due(self) -> float:
-        """Opens those whose instant has come; gives the next one."""
+        """Open the connections whose instant has come; return the next instant."""
         burst = self._burst
         while self._opened < len(self._starts):
             instant = burst.began + self._starts[self._opened]
@@ -65,7 +65,7 @@ class BurstTimers:
         return self.end
 
     def _ask_again(self, now: float) -> float:
-        """Repeats the queries without an answer; a lost datagram must not cost more than a resolver's patience."""
+        """Repeat unanswered queries, as a lost datagram must not cost more than a resolver's time-out."""
         following = self.end
         for connection in self._burst.connections[: self._opened]:
             if connection.state not in _ASKED or connection.retries >= len(RETRY_S):
@@ -75,7 +75,7 @@ class BurstTimers:
             if due <= now:
                 try:
                     if _answered(connection.sock):
-                        following = now  # it is read at once
+                        following = now  # the answer is read at once
                         continue
                     connection.sock.send(connection.query)
                 except OSError as error:
@@ -89,7 +89,7 @@ class BurstTimers:
 
 
 def _answered(sock: socket.socket) -> bool:
-    """Whether there is something to read, for which the loop was late: then nothing was lost."""
+    """Return whether an answer is waiting to be read: then nothing was lost, and the loop was late."""
     try:
         sock.recv(1, socket.MSG_PEEK)
     except BlockingIOError:

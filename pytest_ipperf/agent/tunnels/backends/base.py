@@ -1,4 +1,4 @@
-"""Define a backend: a way to have a device on this host that encapsulates IPv6 in IPv4 (RFC 4213, RFC 5214)."""
+"""Definition of a backend: a way to have a device on this host that encapsulates IPv6 in IPv4 (RFC 4213, RFC 5214)."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from pytest_ipperf.transports.base import TunnelEndpoint
 
 
 class Backend(ABC):
-    """Each file of this folder offers one as `backend`.
+    """Way to make a tunnel endpoint; each file of this folder offers one as `backend`.
 
     All of them make the same packets: outer header of 20 bytes, protocol 41, don't-fragment, the traffic class copied
-    (RFC 4213, section 3). What comes in is taken only from the peer, or, by ISATAP, from the IPv4 address that is in
-    the IPv6 source or from the potential router (RFC 5214, section 7.3).
+    (RFC 4213, section 3). They accept packets only from the peer, or, with ISATAP, from the IPv4 address that is in the
+    IPv6 source or from the potential router (RFC 5214, section 7.3).
     """
 
     name: str
     title: str
-    """For the tables: by what the packets were encapsulated."""
+    """Name of the encapsulating program, for the tables."""
     rank: int
-    """Its place in the order in which they are tried, from 0 on: what comes closer to real hosts is tried earlier."""
+    """Place in the order in which backends are tried, from 0 on: those closer to real hosts are tried earlier."""
     needs_rate: bool = False
-    """Whether it is so slow that it would be what is measured, unless the link is slower still."""
+    """True if it is so slow that it limits the measurement unless the link is slower still."""
 
     counted_as_ipv4: bool = True
-    """Whether the host's counter of IPv4 packets has those that it makes."""
+    """True if the host's counter of IPv4 packets includes its packets."""
     handicap: str = ""
-    """Why tunnels are slower by it than by any driver, which is nothing to hold against tunnels; empty where not."""
+    """Why tunnels are slower by it than by any driver, which is no property of tunnels; empty if they are not."""
 
     @abstractmethod
     def missing(self) -> str:
-        """Why it cannot work on this host for this user, as the end of a sentence; empty where it can."""
+        """Return why it cannot work on this host for this user, as the end of a sentence; empty if it can."""
 
     @abstractmethod
     def up(self, end: TunnelEndpoint, changes: Changes, stack: contextlib.ExitStack) -> None:
-        """Makes the end's device and sets it up, with its MTU, and without addresses and routes.
+        """Create the endpoint's device and set it up with its MTU, without addresses and routes.
 
-        Commands go by `changes`, which undo them; what has to stay open or alive goes on `stack`, which is closed
-        before that. LabError where it fails.
+        Commands go through `changes`, which undo them; resources to be kept are pushed on `stack`, which is closed
+        before that. Raise LabError if it fails.
         """

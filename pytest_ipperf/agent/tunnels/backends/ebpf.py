@@ -1,7 +1,7 @@
-"""Encapsulate by BPF programs at tc, on a carrier device and on the port of the link.
+"""Encapsulation by BPF programs at tc, on a carrier device and on the port of the link.
 
-The carrier is an `ifb` device, whose own work is to drop what it is given; routes, addresses, MTU and Packet Too Big
-are the IPv6 stack's own.
+The carrier is an `ifb` device, which by itself drops all packets; routes, addresses, MTU and Packet Too Big are the
+IPv6 stack's own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_ADDRESSES = 1024
 
 
 class Ebpf(Backend):
-    """The programs hang on descriptors of this process and go with it."""
+    """Backend of BPF programs, which descriptors of this process keep and which end with it."""
 
     name = "ebpf"
     title = "BPF programs at tc"
@@ -55,12 +55,12 @@ class Ebpf(Backend):
         port, rules = _port(end.local), EncapsulationRules.of(end)
         add = ["ip", "link", "add", "name", end.device, "address", MAC.hex(":"), "mtu", str(end.mtu), "type", "ifb"]
         changes.run(add, ["ip", "link", "del", "dev", end.device])
-        # What has no neighbours sends no reports to groups of them either.
+        # Without neighbour discovery it sends no multicast reports either.
         changes.run(["ip", "link", "set", "dev", end.device, "arp", "off", "addrgenmode", "none"], None)
         carrier, underlay = (socket.if_nametoindex(name) for name in (end.device, port))
         try:
             _place(stack, encap(rules, underlay), "ipperf_encap", carrier, egress=True, first=True)
-            # A configured tunnel takes what is its own before ISATAP looks at it (RFC 5214, section 7.3).
+            # A configured tunnel takes its own packets before ISATAP sees them (RFC 5214, section 7.3).
             _place(stack, decap(rules, carrier), "ipperf_decap", underlay, egress=False, first=not rules.isatap)
         except OSError as error:
             raise LabError(f"no BPF program could be put on {end.device} and {port}: {error.strerror}") from error
@@ -72,11 +72,11 @@ def _place(stack: contextlib.ExitStack, code: bytes, name: str, index: int, *, e
     try:
         stack.callback(os.close, bpf_assembler.attach(loaded, index, egress=egress, first=first))
     finally:
-        os.close(loaded)  # where it is attached it is held by that
+        os.close(loaded)  # the attachment keeps the program
 
 
 def _port(ipv4: str) -> str:
-    """The device that has this address; LabError where none has."""
+    """Return the device that has this address; raise LabError if none has."""
     room = array.array("B", bytes(_IFREQ.size * _MOST_ADDRESSES))
     request = array.array("B", struct.pack("iP", len(room), room.buffer_info()[0]))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -90,7 +90,7 @@ def _port(ipv4: str) -> str:
 
 @cache
 def _refusal() -> str:
-    """Why programs or carrier would not work here, tried where nothing is changed; empty when they would."""
+    """Return why programs or carrier would not work here, tested without changing the host; empty if they would."""
     rules = EncapsulationRules(b"\xc6\x12\0\1", b"\xc6\x12\0\2", isatap=False, ttl=64)
     try:
         for name, code in (("ipperf_encap", encap(rules, 1)), ("ipperf_decap", decap(rules, 1))):

@@ -1,4 +1,4 @@
-"""Encapsulate by the sit driver of the host's own kernel, for 6in4 (RFC 4213) and ISATAP (RFC 5214) alike."""
+"""Encapsulation by the sit driver of the host's own kernel, for 6in4 (RFC 4213) and ISATAP (RFC 5214) alike."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ISATAP = "isatap"
 _TRIED = "ipperf-try"
 _TIMEOUT_S = 10.0
 _DRIVER = Path("/sys/module/sit")
-# What kernels say to a kind of device that they do not have.
+# Messages of kernels that do not have this kind of device.
 _NO_DRIVER = ("Unknown device type", "Operation not supported")
-# To unload the driver takes the tunnels of all network namespaces along, so nobody may have one.
+# Unloading the driver removes the tunnels of all network namespaces, so none may have one.
 _UNLOAD = """
 for pid in $(lsns --noheadings --type net --output PID); do
     others=$(nsenter --target "$pid" --net ip -o link show type sit) || exit 0
@@ -34,7 +34,7 @@ _UNLOADED = ("sh", "-c", _UNLOAD)
 
 
 class Kernel(Backend):
-    """Where the driver was not loaded before on a host of the user's own, it is not loaded afterwards."""
+    """Backend of the kernel's driver, which is unloaded afterwards if the host itself had not loaded it."""
 
     name = "kernel"
     title = "the kernel's sit driver"
@@ -54,12 +54,13 @@ class Kernel(Backend):
     def up(self, end: TunnelEndpoint, changes: Changes, stack: contextlib.ExitStack) -> None:
         del stack
         if not _DRIVER.exists() and _may_unload():
-            with contextlib.suppress(LabError):  # it may be no module, and the next command says what is wrong
+            with contextlib.suppress(LabError):  # it may be built in, and the next command reports an error
                 changes.run(["modprobe", "sit"], _UNLOADED)
         changes.run(["ip", "link", "add", end.device, *_kind(end)], ["ip", "link", "del", end.device])
         if end.transport == _ISATAP and end.remote:
             changes.run(["ip", "tunnel", "prl", "dev", end.device, "prl-default", end.remote], None)
-        # Routes are given and not asked for (RFC 5214, section 8.3.2): what is asked would be counted as measured.
+        # Routes are configured and not solicited (RFC 5214, section 8.3.2): solicitations would count as measured
+        # packets.
         for name in ("router_solicitations", "accept_ra"):
             changes.write(f"/proc/sys/net/ipv6/conf/{end.device}/{name}", "0")
         changes.run(["ip", "link", "set", end.device, "mtu", str(end.mtu), "up"], None)
@@ -71,7 +72,7 @@ def _kind(end: TunnelEndpoint) -> list[str]:
 
 
 def _tried() -> str:
-    """Why no tunnel can be made in a network namespace of its own; empty where one can."""
+    """Return why no tunnel can be made in a separate network namespace; empty if one can."""
     identity = [] if true_root() else ["--user", "--map-root-user"]
     tried = TunnelEndpoint("tunnel", _TRIED, "192.0.2.1", "192.0.2.2", ())
     said = _run(["unshare", *identity, "--net", "ip", "link", "add", _TRIED, *_kind(tried)])
@@ -83,12 +84,12 @@ def _tried() -> str:
 
 
 def _may_unload() -> bool:
-    """Whether this is the host itself: the lab's nodes do not see who else uses the driver."""
+    """Return whether this is the host itself: a lab's nodes do not see who else uses the driver."""
     return true_root() and in_host_netns()
 
 
 def _run(argv: Sequence[str]) -> str:
-    """What a command complains of when it fails, its last line."""
+    """Return the last line of a failed command's error output; empty if it succeeds."""
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=_TIMEOUT_S, env={**os.environ, **search_path()}, check=False

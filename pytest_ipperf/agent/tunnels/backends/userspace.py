@@ -1,4 +1,4 @@
-"""Encapsulate by a Python process, for users who are root of nothing but a namespace of their own.
+"""Encapsulation by a Python process, for users who are root only in a namespace of their own.
 
 The device is one end of a veth pair; at the other a forwarder reads and writes (`agent/tunnels/forwarder.py`).
 """
@@ -33,7 +33,7 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from pytest_ipperf.agent.
 
 
 class Userspace(Backend):
-    """Each end has a forwarder; those of ISATAP are informed which packets are for the tunnels beside them."""
+    """Backend with a forwarder for each endpoint; those of ISATAP learn which packets belong to configured tunnels."""
 
     name = "userspace"
     title = "a forwarder in Python"
@@ -65,9 +65,9 @@ class Userspace(Backend):
             changes.run(
                 ["ip", "link", "set", "dev", device, "arp", "off", "addrgenmode", "none", "gso_max_segs", "1"], None
             )
-        # What leaves the device is for the forwarder alone.
+        # Packets that leave the device are for the forwarder alone.
         changes.write(f"/proc/sys/net/ipv6/conf/{far}/disable_ipv6", "1")
-        # Every packet is to be a whole one when it is read there. Both go with the device.
+        # The forwarder has to read complete packets. Both settings disappear with the device.
         set_offloads(end.device, {"tx-checksum": False, "sg": False, "tso": False, "gso": False})
         for device in (far, end.device):
             changes.run(["ip", "link", "set", "dev", device, "up"], None)
@@ -85,7 +85,7 @@ class Userspace(Backend):
 
 
 def _started(end: TunnelEndpoint, far: str) -> subprocess.Popen[bytes]:
-    # Where the code has travelled, it lies in an open file of this process.
+    # Code that travelled is in an open file of this process.
     code = Path(pytest_ipperf.__file__).parents[1]
     travelled = (int(code.name),) if code.parent == Path("/proc/self/fd") else ()
     argument = json.dumps([os.getpid(), asdict(end), far, _MAC.hex()])
@@ -98,7 +98,7 @@ def _started(end: TunnelEndpoint, far: str) -> subprocess.Popen[bytes]:
             env=search_path(),
             cwd="/",
             pass_fds=travelled,
-            start_new_session=True,  # a Ctrl-C at the terminal is the controller's to handle
+            start_new_session=True,  # the controller handles a Ctrl-C at the terminal
         )
     except OSError as error:
         raise LabError(f"no forwarder could be started for {end.device}: {error}") from None
@@ -115,7 +115,7 @@ def _wait_up(popen: subprocess.Popen[bytes], end: TunnelEndpoint) -> None:
 
 def _say(popen: subprocess.Popen[bytes], peers: list[str]) -> None:
     assert popen.stdin is not None  # noqa: S101 - it is a pipe
-    with contextlib.suppress(OSError):  # it has ended, and forwards nothing any more
+    with contextlib.suppress(OSError):  # it has ended, and forwards no more
         os.write(popen.stdin.fileno(), " ".join(("", *peers, "")).encode())
 
 
