@@ -1,4 +1,4 @@
-"""Define an engine: the two ends of one run's traffic, the near end at the client and the far end at the server.
+"""Definition of an engine: the two ends of one run's traffic, the near end at the client, the far end at the server.
 
 The far end listens first, then the near end runs, then the far end finishes with the near end's report.
 """
@@ -16,27 +16,27 @@ class FarEnd(ABC):
     """The server's end of one run, which listens from its construction on."""
 
     listening: Mapping[str, Any]
-    """What the near end has to know, plain values; `port` at least."""
+    """Plain values that the near end has to know; `port` at least."""
 
     @abstractmethod
     def finish(self, near: FlowReport) -> FlowReport:
-        """End the run that the near end reports, and return this end's report. LabError where that cannot be."""
+        """End the run that the near end reports, and return this end's report; raise LabError if that fails."""
 
     @abstractmethod
     def close(self) -> None:
-        """Leaves nothing behind, finished or not; may be called twice."""
+        """Release all resources, finished or not; may be called twice."""
 
 
 class Engine(ABC):
-    """One way to make traffic."""
+    """Way to generate traffic."""
 
     @abstractmethod
     def far(self, spec: FlowSpec) -> FarEnd:
-        """The far end, listening. LabError where this host refuses what is asked for, in one sentence that names it."""
+        """Return the far end, listening; raise LabError with one sentence if this host refuses the spec."""
 
     @abstractmethod
     def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
-        """One run, from beginning to end; calls `alive` every now and then. LabError as `far`, or when that dies.
+        """Carry out one run, calling `alive` every now and then; raise LabError if refused, or if the far end dies.
 
-        What is lost is data; a far end that refuses or resets is trouble of the testbed.
+        Losses are data; a far end that refuses or resets is trouble of the testbed.
         """

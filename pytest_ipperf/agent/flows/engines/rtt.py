@@ -1,7 +1,7 @@
-"""Measure RTT by probes, one after another, a millisecond apart or as soon as the last one has its reply.
+"""RTT by probes, one after another, a millisecond apart or as soon as the last one has its reply.
 
-Facts: `sent` and `lost` of the run. A probe that was answered, but not stamped by a kernel where that counts, is
-none of those that were attempted. Where two ends that should busy-poll have one processor only, both sleep.
+Facts: `sent` and `lost` of the run. A probe that was answered, but lacks a kernel timestamp that is needed, is not
+counted as attempted. If two ends that should busy-poll have only one processor, both sleep.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _INTERVAL_NS = 1_000_000
 _WAITED = 0.05
 _SILENCES = 3
 _MOST_STOLEN = 0.1
-_NO_PORT = 1  # any but 0, with which the kernel would not name the other end
-# What a path does to a packet, or has to say about it; all else is trouble of the host or of the far end.
+_NO_PORT = 1  # not 0, as the kernel would not name the other end then
+# Errors caused by the path; all others are trouble of the host or of the far end.
 _NO_REPLY = {
     errno.EAGAIN,
     errno.ENOBUFS,
@@ -61,7 +61,7 @@ _REFLECTORS: Mapping[str, type[Reflector]] = {
 
 
 class _RttFarEnd(FarEnd):
-    """Run a reflector; none for ICMP, which the kernel answers."""
+    """Reflector of a run; none for ICMP, which the kernel answers."""
 
     def __init__(self, spec: FlowSpec) -> None:
         self._reflector: Reflector | None = None
@@ -79,7 +79,7 @@ class _RttFarEnd(FarEnd):
             self.listening = {**self.listening, "port": self._reflector.port}
 
     def finish(self, near: FlowReport) -> FlowReport:
-        """How many it has answered in all, so that one can know in which way the lost ones were lost."""
+        """Return the number of probes answered, which shows the direction of losses."""
         self.close()
         if not self._reflector:
             return FlowReport()
@@ -107,14 +107,14 @@ class _Series:
 
 
 class Rtt(Engine):
-    """The far end gives what it gets; the near one asks, waits and counts."""
+    """RTT engine: the far end reflects, the near end probes, waits and counts."""
 
     def far(self, spec: FlowSpec) -> FarEnd:
-        """Start the reflector; it listens until it is closed."""
+        """Start the reflector, which listens until it is closed."""
         return _RttFarEnd(spec)
 
     def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
-        """A warm-up and a run."""
+        """Measure, after a warm-up."""
         wanted = spec.factors["waiting"] == "path"
         busy_polls = wanted and _can_busy_poll(spec)
         try:
@@ -153,9 +153,9 @@ def _processors() -> dict[str, Any]:
 
 
 def _can_busy_poll(spec: FlowSpec) -> bool:
-    """Whether both ends can busy-poll and keep neither each other nor the kernel from running."""
+    """Return whether both ends can busy-poll without keeping each other or the kernel from running."""
     here, far = _processors(), spec.far
-    if here["processors"] < 2 or spec.factors["probe"] not in {"udp", "tcp"}:  # the others' far ends are kernels
+    if here["processors"] < 2 or spec.factors["probe"] not in {"udp", "tcp"}:  # kernels answer the others
         return bool(here["processors"] > 1)
     shared = len(here["pinned"]) == 1 and all(here[each] == far[each] for each in ("boot", "pinned"))
     return far["processors"] > 1 and not shared
@@ -190,7 +190,7 @@ def _open_probe(spec: FlowSpec, *, busy_polls: bool) -> Probe:
 
 
 def _series(probe: Probe, spec: FlowSpec, first: int, lasts_s: float, alive: Callable[[], None]) -> _Series:
-    """Asks for so long, once at least; ends early where nothing is answered any more."""
+    """Send probes for `lasts_s`, at least one; stop early if nothing is answered any more."""
     clock, series, deadline_ns = time.monotonic_ns, _Series(), _ns(spec.deadline_s)
     began_ns = due_ns = heard_ns = clock()
     end_ns, number = began_ns + _ns(lasts_s), first
@@ -248,7 +248,7 @@ def _report(probe: Probe, run: _Series, took_ns: Mapping[int, int], spec: FlowSp
 
 
 def _detail(spec: FlowSpec, probe: Probe) -> dict[str, Any]:
-    """What a time contains, in words."""
+    """Describe what a time contains."""
     waiting = "looked all the time" if probe.busy_polls else "slept until a packet came"
     stamps = "clock around the probe"
     if spec.factors["waiting"] == "wire":
@@ -260,7 +260,7 @@ def _detail(spec: FlowSpec, probe: Probe) -> dict[str, Any]:
 
 
 def _cpu_notes(host: str, cpu_s: float, polled_s: float) -> list[str]:
-    """Return a sentence where other work had much of the processor of the end that busy-polls."""
+    """Return a sentence if other work had much of the processor of the end that busy-polls."""
     if cpu_s >= polled_s * (1 - _MOST_STOLEN):
         return []
     share = 1 - cpu_s / polled_s

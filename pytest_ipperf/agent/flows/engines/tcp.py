@@ -1,4 +1,4 @@
-"""Measure TCP throughput by streams between two agents, one of which sends as much as they take.
+"""TCP throughput by streams between two agents, one of which sends as fast as they accept data.
 
 Facts of the receiver, whose clock is the run's: `seconds`, `payload_bytes`, `receive_buffer_bytes`, `receiver_cpu_s`
 (processor time in the run). Facts of the sender, by TCP_INFO: `rtt_s`, `cwnd_bytes` and `delivery_rate_bit_s` in the
@@ -32,23 +32,23 @@ from pytest_ipperf.agent.sockets.target import connect_kind, failure_kind
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.protocols.base import IP_BIND_ADDRESS_NO_PORT
 
-_HELLO = struct.Struct("!QI")  # whose stream, and which
+_HELLO = struct.Struct("!QI")  # identifier of the run, and number of the stream
 _READY = b"!"
 _HELLO_S = 2.0
 _ACCEPT_S = 0.2
 _FINISH_S = 10.0
-_STRANGERS = 64  # that may wait before the streams of the run
+_STRANGERS = 64  # most other connections that may wait before the streams of the run
 
 
 class Tcp(Engine):
-    """The far end has a thread of its own, which ends with the run or when it is closed."""
+    """TCP engine; its far end has a thread of its own, which ends with the run or when it is closed."""
 
     def far(self, spec: FlowSpec) -> FarEnd:
-        """The far end, listening."""
+        """Return the far end, listening."""
         return TcpFarEnd(spec)
 
     def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
-        """Connects all streams and runs."""
+        """Connect all streams and run."""
         socks: list[socket.socket] = []
         try:
             connect_s = [_connect(spec, place, socks) for place in range(spec.connections)]
@@ -70,7 +70,7 @@ class Tcp(Engine):
 
 
 class TcpFarEnd(FarEnd):
-    """Listens on a free port for the streams of one run."""
+    """Far end that listens on a free port for the streams of one run."""
 
     def __init__(self, spec: FlowSpec) -> None:
         self._spec = spec
@@ -85,7 +85,7 @@ class TcpFarEnd(FarEnd):
         self._thread.start()
 
     def finish(self, near: FlowReport) -> FlowReport:
-        """Ends the run; the smallest round-trip time is that of both ends."""
+        """End the run; the smallest round-trip time is taken over both ends."""
         self._thread.join(self._spec.deadline_s + _FINISH_S)
         self.close()
         if self._trouble is not None:
@@ -98,7 +98,7 @@ class TcpFarEnd(FarEnd):
         return self._report
 
     def close(self) -> None:
-        """Ends the thread and all sockets."""
+        """End the thread and all sockets."""
         self._closed = True
         for sock in list(self._socks.values()):
             with contextlib.suppress(OSError):
@@ -115,7 +115,7 @@ class TcpFarEnd(FarEnd):
         except OSError as error:
             said = f"the client of the TCP run on port {self.listening['port']} is gone: {failure_kind(error)}"
             self._trouble = LabError(said)
-        except BaseException as error:  # noqa: BLE001 - the thread of calls raises it
+        except BaseException as error:  # noqa: BLE001 - `finish` raises it
             self._trouble = error
         finally:
             self._listener.close()
@@ -140,7 +140,7 @@ class TcpFarEnd(FarEnd):
             raise LabError("the server's end of the TCP run was closed before its end")
 
     def _accept(self) -> bool:
-        """Takes all streams of the run, and no others; whether they came before it was closed."""
+        """Accept all streams of the run, and no others; return False if closed before they came."""
         while len(self._socks) < self._spec.connections and not self._closed:
             with contextlib.suppress(TimeoutError):
                 sock, _ = self._listener.accept()
@@ -151,7 +151,7 @@ class TcpFarEnd(FarEnd):
         return not self._closed
 
     def _place(self, sock: socket.socket) -> int | None:
-        """Which stream of this run it is, if it is one."""
+        """Return the number of this run's stream on a connection, None for any other connection."""
         limit_blocking(sock, _HELLO_S)
         try:
             said = sock.recv(_HELLO.size, socket.MSG_WAITALL)
@@ -188,7 +188,7 @@ def _socket(spec: FlowSpec) -> socket.socket:
 
 
 def _connect(spec: FlowSpec, place: int, socks: list[socket.socket]) -> float:
-    """Adds a stream that the far end knows, and gives the seconds that its opening took."""
+    """Add a stream that identifies itself to the far end; return the seconds that its opening took."""
     port = spec.far["port"]
     socks.append(sock := _socket(spec))
     configure(sock, spec.factors)
@@ -200,7 +200,7 @@ def _connect(spec: FlowSpec, place: int, socks: list[socket.socket]) -> float:
         sock.connect((spec.address, port))
         took_s = time.perf_counter() - began
         sock.sendall(_HELLO.pack(spec.ident, place))
-    except BlockingIOError:  # as the kernel says it of SO_SNDTIMEO
+    except BlockingIOError:  # the kernel's error after SO_SNDTIMEO
         raise LabError(f"no TCP stream to {spec.address} port {port}: no answer within {spec.deadline_s:g} s") from None
     except OSError as error:
         kind = connect_kind(error.errno or 0)
@@ -227,7 +227,7 @@ def _streams(
 
 
 def _wait_ready(socks: Sequence[socket.socket], peer: str, spec: FlowSpec, alive: Callable[[], None]) -> None:
-    """Waits until the far end has all streams."""
+    """Wait until the far end has all streams."""
     for sock in socks:
         if not readable([sock], spec.deadline_s, alive):
             raise LabError(f"{peer} took all streams and did not answer within {spec.deadline_s:g} s")
@@ -240,7 +240,7 @@ def _wait_ready(socks: Sequence[socket.socket], peer: str, spec: FlowSpec, alive
 
 
 def _add_socket_facts(report: FlowReport, socks: Sequence[socket.socket], spec: FlowSpec, whose: str) -> None:
-    """Add to the report what this end asked its kernel for and what it got."""
+    """Add to the report the socket options that this end requested, and those in force."""
     report.notes.extend(notes(socks[0], spec.factors, whose))
     report.detail[whose] = {
         "congestion": congestion(socks[0]),
@@ -251,7 +251,7 @@ def _add_socket_facts(report: FlowReport, socks: Sequence[socket.socket], spec: 
 
 
 def _path(socks: Sequence[socket.socket], peer: str) -> dict[str, Any]:
-    """Families, peers and sources of the streams, as the kernel names them."""
+    """Return families, peers and sources of the streams, as the kernel reports them."""
     try:
         peers = Counter(sock.getpeername()[0] for sock in socks)
     except OSError as error:

@@ -1,16 +1,15 @@
-"""Send a UDP stream of numbered datagrams from the near end to the far one, even in time or as fast as it goes.
+"""UDP stream of numbered datagrams from the near end to the far one, evenly paced or as fast as it goes.
 
 Facts of the near end: `sent` (datagrams of the run, those that its host had no room for included), `refused` (those
 alone), `missed` (never sent, nor in `sent`, as their instants had long passed; 0 of a flood), `seconds` (of the whole
-schedule; of a flood the time that it took), `offered_bit_s` (asked for; 0: flood), `sent_bit_s` (all of `sent`, in
-`seconds`), `pacing_error_s` and `pacing_error_p99_s` (median and 99th percentile of how far a gap was from what was
-asked for, by its own stamps; not of a flood), `segments` (of each message that the kernel cuts up; else 1),
-`sender_cpu_s`.
+schedule; of a flood the time that it took), `offered_bit_s` (requested; 0: flood), `sent_bit_s` (all of `sent`, in
+`seconds`), `pacing_error_s` and `pacing_error_p99_s` (median and 99th percentile of the deviation of gaps from the
+requested one, by the sender's own timestamps; not of a flood), `segments` (datagrams of each message that the kernel
+splits; else 1), `sender_cpu_s`.
 
 Facts of the far end: `unique`, `duplicates`, `reordered` (RFC 4737), `received_seconds` (from the first arrival to the
-last), `receiver_drops` (how often its socket had no room, for one datagram or for those that came as one),
-`receiver_cpu_s`, and `clock_error_s` (by how much the column `received_s` is off at most, for all of them alike; inf
-where nothing is known).
+last), `receiver_drops` (how often its socket had no room, for one datagram or for several that came as one),
+`receiver_cpu_s`, and `clock_error_s` (largest error of the column `received_s`, the same for all rows; inf if unknown).
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ from pytest_ipperf.agent.paths.clock_sync import ClockMap, check_not_set, clock_
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.units import rate_text
 
-_LEAST_MTU_BYTES = 1280  # of IPv6 (RFC 8200, section 5); what is no larger is in no fragments anywhere
+_LEAST_MTU_BYTES = 1280  # of IPv6 (RFC 8200, section 5); smaller packets are never fragmented
 _DRAINED_S = 0.25
 _OFF = 0.01
 """Share of the requested rate by which the reached one may differ before a note says so."""
 
 
 def _gap_s(spec: FlowSpec) -> float:
-    """Between two datagrams; 0 for a flood."""
+    """Return the seconds between two datagrams; 0 for a flood."""
     rate_bit_s = spec.factors["rate"]
     return 0.0 if rate_bit_s == "flood" else 8 * spec.payload_bytes / float(rate_bit_s)
 
 
 class _UdpFarEnd(FarEnd):
-    """Receives; beside it a server by which the near end can compare clocks."""
+    """Receiver of the stream, and a server by which the near end can compare clocks."""
 
     def __init__(self, spec: FlowSpec) -> None:
         self._spec = spec
@@ -73,7 +72,7 @@ class _UdpFarEnd(FarEnd):
         }  # fmt: skip
 
     def finish(self, near: FlowReport) -> FlowReport:
-        """Waits for what is on its way, and makes the rows."""
+        """Wait for datagrams still on their way, and make the rows."""
         spec, receiver, sent = self._spec, self._receiver, int(near.facts["sent"])
         receiver.drain(sent, _gap_s(spec), spec.deadline_s)
         receiver.end()
@@ -115,12 +114,12 @@ class _UdpFarEnd(FarEnd):
         return rows
 
     def close(self) -> None:
-        """Ends the receiving."""
+        """Stop receiving."""
         self._stack.close()
 
 
 class _Near:
-    """One run's sending."""
+    """Sender of one run."""
 
     def __init__(self, spec: FlowSpec, sock: socket.socket, alive: Callable[[], None]) -> None:
         self._spec, self._sock, self._alive = spec, sock, alive
@@ -130,7 +129,7 @@ class _Near:
         self.report = FlowReport(families=[sock.family.name], peers={sock.getpeername()[0]: 1}, sources=[source])
 
     def pace(self) -> None:
-        """The run, evenly."""
+        """Send the run evenly paced."""
         spec, gap_s, size = self._spec, self._gap_s, self._spec.payload_bytes
         before, count = round(spec.warmup_s / gap_s), max(1, round(spec.run_s / gap_s))
         if max(before, count) > MOST:
@@ -152,7 +151,7 @@ class _Near:
         self.report.detail["sent_by"] = "send"
 
     def flood(self, *, cut: bool) -> None:
-        """The run, as fast as it goes."""
+        """Send the run as fast as possible."""
         sender = UnpacedSender(self._sock, self._spec.payload_bytes, cut=cut)
         sender.send(self._warm, self._spec.warmup_s, self._alive)
         cpu_s = time.process_time()
@@ -178,11 +177,12 @@ class _Near:
 
 
 def _limits(facts: Mapping[str, float]) -> Iterator[str]:
-    """What the sender could not do."""
+    """Yield sentences on what the sender could not do."""
     asked, reached, missed = facts["offered_bit_s"], facts["sent_bit_s"], facts["missed"]
     wanted = facts["sent"] + missed
     if asked and abs(reached - asked) > _OFF * asked:
-        # Without any rest it was too slow for the rate; one that was put off had no processor for as long as it missed.
+        # A sender without rest was too slow for the rate; one that was preempted lost processor time for what it
+        # missed.
         if facts["sender_cpu_s"] < (1 - missed / wanted / 2) * facts["seconds"]:
             ratio = f"{facts['sent']:.0f} of {wanted:.0f} datagrams"
             yield f"the sender was put off its processor and sent {ratio}, so its host bounds this figure"
@@ -195,14 +195,14 @@ def _limits(facts: Mapping[str, float]) -> Iterator[str]:
 
 
 class _Udp(Engine):
-    """What is known of the path before goes into `detail`."""
+    """UDP engine; properties of the path, known beforehand, go into `detail`."""
 
     def far(self, spec: FlowSpec) -> FarEnd:
-        """Listens."""
+        """Return the far end, listening."""
         return _UdpFarEnd(spec)
 
     def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
-        """Sends."""
+        """Send the stream."""
         if spec.far["byteorder"] != sys.byteorder:
             raise LabError(
                 f"host {spec.address} is {spec.far['byteorder']}-endian and this one is {sys.byteorder}-endian; udp "
@@ -221,7 +221,7 @@ class _Udp(Engine):
                 if number := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(number, "")
         if samples:
-            time.sleep(_DRAINED_S)  # behind a full queue the next exchange would tell nothing
+            time.sleep(_DRAINED_S)  # behind a full queue the next exchange would be useless
             samples += _clock_samples(spec)
         near.report.detail |= {**path, "clock_marks": samples}
         return near.report

@@ -1,4 +1,4 @@
-"""Probe with UDP or ICMP datagrams, timed by this process's clock or by the kernels' timestamps."""
+"""Probes by UDP or ICMP datagrams, timed by this process's clock or by the kernels' timestamps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DatagramProbe(Probe):
         self.note_socket(sock)
 
     def round_trip_ns(self, number: int, due_ns: int) -> int:
-        """Measure from before the probe is sent to when its reply has been read."""
+        """Measure from before the probe is sent until its reply has been read."""
         frame, buffer, clock = self._frame, self._buffer, time.monotonic_ns
         send, take, message = self._sock.send, self._sock.recv_into, frame.message
         frame.set_number(number)
@@ -50,23 +50,23 @@ class DatagramProbe(Probe):
                 return ended_ns - began_ns
 
     def pause(self, due_ns: int) -> None:
-        """Busy-poll during the pause too, where the probe does."""
+        """Poll during the pause too, if the probe busy-polls."""
         if not self.busy_polls:
             super().pause(due_ns)
         clock, take, buffer = time.monotonic_ns, self._sock.recv_into, self._buffer
         while clock() < due_ns:
             try:
                 take(buffer)
-            except OSError:  # nothing there; what comes now is late, and an error comes again
+            except OSError:  # nothing there; a late reply is dropped, and an error comes again
                 continue
 
     def close(self) -> None:
-        """Ends the asking."""
+        """Close the socket."""
         self._sock.close()
 
 
 class TimestampedProbe(DatagramProbe):
-    """Measure from the kernel's timestamp of the probe to that of its reply, both at this end."""
+    """Probe timed from the kernel's timestamp of the request to that of its reply, both at this end."""
 
     def __init__(self, sock: socket.socket, frame: Frame) -> None:
         super().__init__(sock, frame, busy_polls=False)
@@ -75,7 +75,7 @@ class TimestampedProbe(DatagramProbe):
         self._newest = 0
 
     def round_trip_ns(self, number: int, due_ns: int) -> int:
-        """Measure by this process's clock too, which can only be longer."""
+        """Measure by this process's clock too, whose time can only be longer."""
         frame, clock = self._frame, time.monotonic_ns
         frame.set_number(number)
         began_ns = clock()
@@ -91,7 +91,7 @@ class TimestampedProbe(DatagramProbe):
         return LOST
 
     def _note(self, number: int, came_ns: int) -> None:
-        """Record when the reply came; the timestamp of the probe itself may be a moment late."""
+        """Record when the reply came; the timestamp of the probe itself may be slightly late."""
         end_ns = time.monotonic_ns() + _STAMP_NS
         while came_ns and time.monotonic_ns() < end_ns:
             for which, left_ns in self._tx_timestamps.read():
@@ -100,7 +100,7 @@ class TimestampedProbe(DatagramProbe):
                     return
 
     def final_times_ns(self, asked: dict[int, int]) -> dict[int, int]:
-        """Leave out probes without timestamps, or with impossible ones, as where the clock was set meanwhile."""
+        """Leave out probes without timestamps, or with impossible ones, as after setting the clock."""
         return {
             number: self._took[number]
             for number, most_ns in asked.items()
@@ -109,7 +109,7 @@ class TimestampedProbe(DatagramProbe):
 
 
 class TwoStepProbe(TimestampedProbe):
-    """Measure from kernel to kernel: subtract the time between the far end's stamps, which the next reply brings."""
+    """Probe from kernel to kernel: the time between the far end's timestamps, in the next reply, is subtracted."""
 
     def __init__(self, sock: socket.socket, frame: Frame) -> None:
         super().__init__(sock, frame)

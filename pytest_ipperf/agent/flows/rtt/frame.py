@@ -1,4 +1,4 @@
-"""Message of a probe: its run and number, by which its reply is known, and room for the far end's timestamps."""
+"""Message of a probe: its run and number, which identify its reply, and room for the far end's timestamps."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import struct
 Buffer = bytes | bytearray | memoryview
 
 HEAD = struct.Struct("!IIIIqq")
-"""Run; number, from 1 on; whether the far end should busy-poll; of which probe the timestamps are, 0 for none; when
-that one came to the far end and when its reply left, in ns of the far end's clock, 0 where it does not know.
+"""Header of a probe.
+
+Its fields are the run; the number, from 1 on; whether the far end should busy-poll; the number of the probe that the
+timestamps belong to, 0 for none; and its arrival at the far end and the departure of its reply, in ns of the far end's
+clock, 0 if unknown.
 """
 _WHOSE = struct.Struct("!II")
 _NUMBER_AT, _BUSY_POLL_AT, _OF_AT = 4, 8, 12
 
 
 class Frame:
-    """The message of a probe, of which all but the number stays as it is from one to the next."""
+    """Message of a probe, of which only the number changes from one probe to the next."""
 
     name = "datagram"
 
@@ -24,11 +27,11 @@ class Frame:
         self.ident = ident & 0xFFFFFFFF
         self._at = self._reply_at = len(before)
         head = HEAD.pack(self.ident, 0, wants_busy_poll, 0, 0, 0)
-        filling = hashlib.shake_256(head).digest(payload_bytes - len(head))  # which no link can compress
+        filling = hashlib.shake_256(head).digest(payload_bytes - len(head))  # incompressible
         self.message = bytearray(before + head + filling)
 
     def set_number(self, number: int) -> None:
-        """Make this the probe of that number."""
+        """Set the number of the probe."""
         struct.pack_into("!I", self.message, self._at + _NUMBER_AT, number)
 
     def request_stamps_of(self, number: int) -> None:
@@ -36,7 +39,7 @@ class Frame:
         struct.pack_into("!I", self.message, self._at + _OF_AT, number)
 
     def is_reply(self, message: Buffer, number: int) -> bool:
-        """Whether a message is the reply to the probe of that number, and not a late one to an earlier probe."""
+        """Return whether a message is the reply to the probe of that number, and not a late one to an earlier probe."""
         return _WHOSE.unpack_from(message, self._reply_at) == (self.ident, number)
 
     def reply_stamps(self, message: Buffer) -> tuple[int, int, int]:
@@ -46,5 +49,5 @@ class Frame:
 
 
 def wants_busy_poll(message: Buffer) -> bool:
-    """Whether the sender wants the far end to busy-poll."""
+    """Return whether the sender wants the far end to busy-poll."""
     return bool(HEAD.unpack_from(message)[2])

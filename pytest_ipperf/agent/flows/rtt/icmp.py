@@ -1,4 +1,4 @@
-"""Echo requests of ICMP (RFC 792, RFC 4443), from a raw socket or from one that the kernel keeps for ping(8)."""
+"""Echo requests of ICMP (RFC 792, RFC 4443), on a raw socket or on the kernel's ping socket."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pytest_ipperf.core.portable.errors import LabError
 
 _REQUEST, _REPLY = {False: 8, True: 128}, {False: 0, True: 129}
 _HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence number
-_IP_BYTES = 20  # before a reply from such a socket: a header without options, as the request had none
+_IP_BYTES = 20  # before a reply on a raw socket: a header without options, as the request had none
 _SOL_RAW, _ICMP_FILTER, _ICMP6_FILTER = 255, 1, 1
 _GROUPS = Path("/proc/sys/net/ipv4/ping_group_range")  # of IPv6 too
 
 
 class EchoRequest(Frame):
-    """An echo request around a probe's message; `raw` over IPv4 it has a checksum of its own.
+    """Echo request around a probe's message, with a checksum of its own on a `raw` socket over IPv4.
 
-    Else the kernel makes that, and a ping socket's identifier too.
+    Otherwise the kernel sets the checksum, and on a ping socket the identifier too.
     """
 
     def __init__(self, ident: int, payload_bytes: int, *, six: bool, raw: bool) -> None:
@@ -27,20 +27,20 @@ class EchoRequest(Frame):
         self.name = "raw" if raw else "ping"
         self._summed = raw and not six
         self._reply_at += _IP_BYTES if self._summed else 0
-        # A sum of 16-bit words with the carry brought round is that number modulo 65535 (RFC 1071).
+        # A ones' complement sum of 16-bit words is the number modulo 65535 (RFC 1071).
         self._total = int.from_bytes(self.message + bytes(len(self.message) % 2), "big") % 0xFFFF
 
     def set_number(self, number: int) -> None:
-        """With the checksum of it."""
+        """Set the number, and update the checksum."""
         super().set_number(number)
         low, high = number & 0xFFFF, number >> 16
-        # The number is in the message, and its lower half the sequence number too.
+        # The number is in the message, and its lower half also in the sequence number.
         checksum = -(self._total + low + high + low) % 0xFFFF if self._summed else 0
         struct.pack_into("!HHH", self.message, 2, checksum, self.ident & 0xFFFF, low)
 
 
 def echo_socket(*, six: bool) -> tuple[socket.socket, bool]:
-    """A socket that gets echo replies and nothing else, and whether it is a raw one. LabError where there is none."""
+    """Return a socket that receives echo replies alone, and whether it is a raw one; raise LabError if refused."""
     family = socket.AF_INET6 if six else socket.AF_INET
     protocol = socket.IPPROTO_ICMPV6 if six else socket.IPPROTO_ICMP
     for kind in (socket.SOCK_RAW, socket.SOCK_DGRAM):
@@ -59,7 +59,7 @@ def echo_socket(*, six: bool) -> tuple[socket.socket, bool]:
 
 
 def _filter(sock: socket.socket, *, six: bool) -> None:
-    """Keeps all from it but replies: a bit for each type, set for what is not wanted."""
+    """Filter out all types but replies, by a bit set for each unwanted type."""
     words = [0xFFFFFFFF] * (8 if six else 1)
     words[_REPLY[six] >> 5] &= ~(1 << (_REPLY[six] & 31))
     level, option = (socket.IPPROTO_ICMPV6, _ICMP6_FILTER) if six else (_SOL_RAW, _ICMP_FILTER)

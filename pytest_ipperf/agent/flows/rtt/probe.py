@@ -1,4 +1,4 @@
-"""Define a probe of the near end: one request, one reply, one time."""
+"""Definition of a probe of the near end: one request, one reply, one time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _NAP = struct.pack("ll", 0, 50_000)
 
 
 class Probe(ABC):
-    """Probes with one socket, or with one after another; `close` it.
+    """Probe by one socket, or by one after another; `close` it after use.
 
-    `busy_polls`: whether it waits by polling; else it sleeps until something comes. `kind` says what is sent.
-    `sources`, `families` and `peer` are what the sockets really were, and `connections` whether each reply is one.
+    `busy_polls` says whether it waits by polling or sleeps until something comes. `kind` names the messages sent.
+    `sources`, `families` and `peer` are those of the real sockets; `connections` says whether each reply is a
+    connection.
     """
 
     kind: str
@@ -29,17 +30,17 @@ class Probe(ABC):
 
     @abstractmethod
     def round_trip_ns(self, number: int, due_ns: int) -> int:
-        """Return the round-trip time in ns; LOST where there is no reply at `due_ns` of the clock. Numbers rise from 1.
+        """Return the round-trip time in ns; LOST if there is no reply by `due_ns` of the clock. Numbers rise from 1.
 
-        OSError where the socket has one; the reply is lost then.
+        Raise OSError if the socket does; the reply is lost then.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the asking; may be called twice."""
+        """Close the probe; may be called twice."""
 
     def pause(self, due_ns: int) -> None:
-        """Waits until the clock says so."""
+        """Wait until that time of the clock."""
         if self.busy_polls:
             while time.monotonic_ns() < due_ns:
                 pass
@@ -47,21 +48,21 @@ class Probe(ABC):
             time.sleep(max(0, due_ns - time.monotonic_ns()) * 1e-9)
 
     def final_times_ns(self, asked: dict[int, int]) -> dict[int, int]:
-        """Return the final times of the answered probes in `asked`, by number; without those whose time is not known.
+        """Return the final times of the answered probes in `asked`, by number; those without a known time are left out.
 
-        Takes its time, as it may have to ask once more.
+        This may take a while, as further requests may be necessary.
         """
         return asked
 
     def note_socket(self, sock: socket.socket) -> None:
-        """Record the addresses and family of a connected socket, as the kernel has them."""
+        """Record the addresses and family of a connected socket, as the kernel reports them."""
         self.peer = sock.getpeername()[0]
         self.sources.add(sock.getsockname()[0])
         self.families.add(socket.AddressFamily(sock.family).name)
 
 
 def set_waiting(sock: socket.socket, *, busy_polls: bool) -> None:
-    """Set how the socket waits; one that sleeps wakes now and then, to check the deadline."""
+    """Set how the socket waits; a sleeping one wakes now and then, to check the deadline."""
     sock.setblocking(not busy_polls)
     for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
         sock.setsockopt(socket.SOL_SOCKET, option, _NAP)

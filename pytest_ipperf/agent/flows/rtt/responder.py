@@ -1,7 +1,7 @@
-"""Reflect probes at the far end, in a thread; on request with the times at which they came and left.
+"""Reflectors of probes at the far end, in a thread; on request with the times of arrival and departure.
 
-The near end says with its first probe whether this end should busy-poll. It does so until nothing has arrived
-for a deadline, and sleeps then until the next one.
+The near end says with its first probe whether this end should busy-poll. It does so until nothing has arrived for a
+deadline, and then sleeps until the next probe.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _BACKLOG = 1024
 
 
 class Reflector(ABC):
-    """Listens on a free port of `ports` from the start on, for probes of that size and of one run, until it is closed.
+    """Reflector on a free port of `ports`, for probes of that size and of one run, from construction until closed.
 
-    `answered` is how many it has sent back. Once it is closed, `cpu_s` is its thread's processor time, which should be
+    `answered` counts the probes sent back. Once it is closed, `cpu_s` is its thread's processor time, which should be
     about `busy_polled_s`, the time that it has busy-polled.
     """
 
@@ -55,10 +55,10 @@ class Reflector(ABC):
         self._thread.start()
 
     def close(self) -> None:
-        """Ends it; may be called twice."""
+        """Stop the reflector; may be called twice."""
         self._open = False
         for sock in (self._sock, self._connection):
-            with contextlib.suppress(OSError):  # who waits there is woken, connected or not
+            with contextlib.suppress(OSError):  # the waiting thread wakes, whether the socket is connected or not
                 sock.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._sock.close()
@@ -73,7 +73,7 @@ class Reflector(ABC):
 
     @abstractmethod
     def _serve(self) -> None:
-        """Until it is closed."""
+        """Serve until it is closed."""
 
     @contextlib.contextmanager
     def _busy_polling(self) -> Iterator[None]:
@@ -84,12 +84,12 @@ class Reflector(ABC):
             self.busy_polled_s += time.monotonic() - began_s
 
     def _is_probe(self, message: bytearray) -> bool:
-        """Whether a message is a probe of this run."""
+        """Return whether a message is a probe of this run."""
         return bool(HEAD.unpack_from(message)[0] == self._ident)
 
 
 class DatagramReflector(Reflector):
-    """Reflects UDP datagrams, only to the first sender."""
+    """Reflector of UDP datagrams, only to the first sender."""
 
     kind = socket.SOCK_DGRAM
 
@@ -132,7 +132,7 @@ class DatagramReflector(Reflector):
 
 
 class TimestampingReflector(DatagramReflector):
-    """Reports with each reply when the probe that the near end names had come, and when its reply had left."""
+    """Reflector whose replies report when the probe named by the near end arrived, and when its reply left."""
 
     def _listen(self, address: str) -> None:
         super()._listen(address)
@@ -164,7 +164,7 @@ class TimestampingReflector(DatagramReflector):
 
 
 class MessageReflector(Reflector):
-    """Reflects messages on TCP connections, one connection after another."""
+    """Reflector of messages on TCP connections, one connection after another."""
 
     kind = socket.SOCK_STREAM
 
@@ -194,7 +194,7 @@ class MessageReflector(Reflector):
                     self._send_message(sock, view)
 
     def _receive_message(self, sock: socket.socket, view: memoryview, *, busy_polling: bool) -> bool:
-        """Receive one message; whether all of it has come."""
+        """Receive one message; return whether it is complete."""
         clock, take = time.monotonic_ns, sock.recv_into
         sock.setblocking(not busy_polling)
         due_ns = clock() + self._deadline_ns
@@ -218,9 +218,9 @@ class MessageReflector(Reflector):
 
 
 class ConnectionSink(MessageReflector):
-    """Accepts connections and holds each until the near end resets it, once that knows that it is established.
+    """Sink that holds each accepted connection until the near end, which knows then that it is established, resets it.
 
-    Who closed one at once would now and then be left with it for a minute.
+    If this end closed it at once, it could be left in TIME_WAIT for a minute.
     """
 
     def _serve_connection(self, sock: socket.socket) -> None:

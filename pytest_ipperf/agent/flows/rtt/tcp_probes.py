@@ -1,4 +1,4 @@
-"""Probe with TCP: a message each way on one connection, or a connection for each probe."""
+"""Probes by TCP: a message each way on one connection, or a connection for each probe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_ipperf.agent.flows.rtt.frame import Frame
 from pytest_ipperf.agent.flows.rtt.probe import LOST, Probe, set_waiting
 
 _AT_ONCE = struct.pack("ii", 1, 0)
-"""For SO_LINGER: whoever closes then resets, and neither end has to remember the connection for a minute."""
+"""Value of SO_LINGER to close by a reset, so that neither end has to remember the connection for a minute."""
 _UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY)
 _ESTABLISHED = (0, errno.EISCONN)
 
@@ -36,14 +36,14 @@ class MessageProbe(Probe):
         self.note_socket(sock)
 
     def round_trip_ns(self, number: int, due_ns: int) -> int:
-        """Send what is unsent at the deadline before the next one, and read what comes late before the next reply."""
+        """Send and receive; data unsent at an earlier deadline goes first, and late replies are read first."""
         self._frame.set_number(number)
         began_ns = time.monotonic_ns()
         ended_ns = self._reply_ns(number, due_ns) if self._send_message(due_ns) else 0
         return ended_ns - began_ns if ended_ns else LOST
 
     def pause(self, due_ns: int) -> None:
-        """Busy-poll here too, where the probe does; what comes now is late, and stays for the next to read."""
+        """Poll during the pause too, if the probe busy-polls; late data stays for the next probe to read."""
         if not self.busy_polls:
             super().pause(due_ns)
         clock, peek, room = time.monotonic_ns, self._sock.recv_into, bytearray(1)
@@ -54,7 +54,7 @@ class MessageProbe(Probe):
                 continue
 
     def _send_message(self, due_ns: int) -> bool:
-        """Send the message and what was left unsent before; whether all of it went."""
+        """Send the message after earlier unsent data; return whether all was sent."""
         unsent = memoryview(self._unsent + self._frame.message if self._unsent else self._frame.message)
         while unsent:
             try:
@@ -66,7 +66,7 @@ class MessageProbe(Probe):
         return not unsent
 
     def _reply_ns(self, number: int, due_ns: int) -> int:
-        """Return when the reply was there, 0 where it was not in time."""
+        """Return when the reply was complete, 0 if it was not in time."""
         take, view, clock = self._sock.recv_into, self._view, time.monotonic_ns
         while True:
             try:
@@ -85,12 +85,12 @@ class MessageProbe(Probe):
                 return ended_ns
 
     def close(self) -> None:
-        """Resets it."""
+        """Reset the connection."""
         self._sock.close()
 
 
 class ConnectProbe(Probe):
-    """Measure TCP's handshake at the client: how long connect(2) takes. There is no payload."""
+    """Probe of TCP's handshake at the client: how long connect(2) takes. There is no payload."""
 
     kind = "handshake"
 
@@ -100,7 +100,7 @@ class ConnectProbe(Probe):
         self._source, self._to = source, (address, port)
 
     def round_trip_ns(self, number: int, due_ns: int) -> int:  # noqa: ARG002 - which has no place in a handshake
-        """Resets what it has opened."""
+        """Measure one handshake, and reset its connection."""
         clock = time.monotonic_ns
         with socket.socket(self._family, socket.SOCK_STREAM) as sock:
             set_waiting(sock, busy_polls=self.busy_polls)
@@ -118,4 +118,4 @@ class ConnectProbe(Probe):
             return ended_ns - began_ns if ended_ns <= due_ns else LOST
 
     def close(self) -> None:
-        """None of them stays open."""
+        """Do nothing, as no socket stays open."""

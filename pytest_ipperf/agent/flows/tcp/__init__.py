@@ -1,1 +1,1 @@
-"""The two ends of a TCP flow."""
+"""Ends of a TCP flow."""

@@ -1,8 +1,7 @@
-"""Receive the streams of a TCP run; the receiver's clock and counts are the run's.
+"""Receiver of the streams of a TCP run, whose clock and counts are the run's.
 
-The clock begins with the first byte. Each thread reads into a buffer of its own, as a program does that has use for
-what it gets; MSG_TRUNC, with which the kernel throws it away, would spare the receiver a quarter of its time, and no
-application has that.
+The clock begins with the first byte. Each thread reads into a buffer of its own, as a program does that uses its data;
+MSG_TRUNC, with which the kernel discards data, would save the receiver a quarter of its time, which no application can.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _READ_BYTES = 2**20
 
 
 class StreamReceiver(Streams):
-    """Reads until the streams end, also what comes after the run."""
+    """Receiver that reads until the streams end, also data that comes after the run."""
 
     def __init__(self, socks: Sequence[socket.socket], peer: str, spec: FlowSpec) -> None:
         self._here = socks[0].getsockname()[0]
@@ -29,7 +28,7 @@ class StreamReceiver(Streams):
         self._spec = spec
 
     def run(self, alive: Callable[[], None]) -> FlowReport:
-        """All of it; gives the samples, `seconds`, `payload_bytes`, `receive_buffer_bytes` and `receiver_cpu_s`."""
+        """Receive; return samples, `seconds`, `payload_bytes`, `receive_buffer_bytes` and `receiver_cpu_s`."""
         if not readable(self.socks, self._spec.deadline_s, alive):
             raise LabError(f"{self._silence} within {self._spec.deadline_s:g} s")
         points = [
@@ -49,7 +48,7 @@ class StreamReceiver(Streams):
             try:
                 while size := receive(into):
                     counts[place] += size
-            except BlockingIOError:  # nothing came for so long
+            except BlockingIOError:  # nothing came before the time-out
                 continue
             return
 

@@ -1,4 +1,4 @@
-"""Send on the streams of a TCP run as much as they take, until the receiver says that its run is over."""
+"""Sender on the streams of a TCP run, as fast as they accept data, until the receiver ends the run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pytest_ipperf.core.portable.errors import LabError
 
 _BLOCK_BYTES = 65536
 _BATCH = 64
-_BATCHED_BYTES = 512  # writes smaller than this are worth it
+_BATCHED_BYTES = 512  # for writes smaller than this, batches pay
 _LAST_S = 0.001
 
 
 class StreamSender(Streams):
-    """Each write has the size of the spec's payload, and the same random bytes."""
+    """Sender whose writes have the size of the spec's payload, and all the same random bytes."""
 
     def __init__(self, socks: Sequence[socket.socket], peer: str, spec: FlowSpec) -> None:
         super().__init__(socks, peer, f"{peer} took nothing", spec.deadline_s)
@@ -34,14 +34,14 @@ class StreamSender(Streams):
         self._content = (block * (spec.payload_bytes // len(block) + 1))[: spec.payload_bytes]
 
     def run(self, alive: Callable[[], None]) -> FlowReport:
-        """All of it; gives those of `TcpInfoSampler`, `send_buffer_bytes` and, of a run seen whole, `sender_cpu_s`."""
+        """Send; return the facts of `TcpInfoSampler`, `send_buffer_bytes` and, of a complete run, `sender_cpu_s`."""
         sampler = TcpInfoSampler(self.socks)
         try:
             for at_s, _, counts in self.watch(self._spec.warmup_s, self._spec.run_s, alive):
                 sampler.sample(at_s, counts=counts)
             self._wait_end(alive)
         except LabError:
-            # A host that is busy may hear of the end only when the receiver has waited long enough and gone.
+            # A busy host may learn of the end only after the receiver has stopped waiting and gone.
             if not self._has_ended():
                 raise
         buffer_bytes = effective_bytes(self.socks, socket.SO_SNDBUF)
@@ -64,11 +64,11 @@ class StreamSender(Streams):
         while not self._stopping:
             try:
                 counts[place] += send()
-            except (BlockingIOError, InterruptedError):  # the socket had no room for so long
+            except (BlockingIOError, InterruptedError):  # the socket had no room before the time-out
                 continue
 
     def _writer(self, sock: socket.socket) -> Callable[[], int]:
-        """Makes one write, or a batch of them, and gives the bytes that the socket took."""
+        """Return a function that makes one write, or a batch of them, and returns the number of bytes accepted."""
         if len(self._content) < _BATCHED_BYTES:
             with contextlib.suppress(UnsupportedError):
                 return WriteBatch(sock, self._content, _BATCH).send
@@ -81,14 +81,14 @@ class StreamSender(Streams):
             raise LabError(f"{self.peer} {self.ended} before its run was over")
 
     def _has_ended(self) -> bool:
-        """What a stream has received can be read although it was reset since."""
+        """Return whether the receiver has ended the run; its message can be read even after a reset."""
         if not self._over:
             with contextlib.suppress(OSError):
                 self._over = self.socks[0].recv(len(OVER)) == OVER
         return self._over
 
     def _drain(self) -> bool:
-        """Ends the streams; whether all that was sent has arrived, as the receiver has ended them too."""
+        """End the streams; return whether all data has arrived, as the receiver has then ended them too."""
         self._stopping = True
         for sock in self.socks:
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Configure the TCP sockets of a flow: congestion control and buffers, and what the kernel has made of both."""
+"""Options of the TCP sockets of a flow (congestion control and buffers), and the values in force."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _LIMITS = {socket.SO_SNDBUF: "net.core.wmem_max", socket.SO_RCVBUF: "net.core.rm
 
 
 def configure(sock: socket.socket, factors: Mapping[str, Any]) -> None:
-    """Sets the congestion control and, unless the window is `auto`, both buffers, before it connects or listens.
+    """Set the congestion control and, unless the window is `auto`, both buffers, before it connects or listens.
 
-    Without a congestion control of its own (`auto`) a run has that of RFC 9438, as hosts differ in theirs, or the
-    host's where this user may not have it. Those accepted have them from the one that listens. LabError where the
-    kernel refuses.
+    With congestion control `auto` a run uses that of RFC 9438 (CUBIC), as the defaults of hosts differ, or the host's
+    default if this user may not set it. Accepted connections inherit both from the listening socket. Raise LabError if
+    the kernel refuses.
     """
     name = str(factors["congestion"])
-    with contextlib.suppress(LabError) if name == _AUTO else contextlib.nullcontext():  # which `notes` tells
+    with contextlib.suppress(LabError) if name == _AUTO else contextlib.nullcontext():  # reported by `notes`
         _set_congestion(sock, _USUAL if name == _AUTO else name)
     if (window := factors["window"]) != _AUTO:
         for option in _LIMITS:
@@ -37,30 +37,30 @@ def configure(sock: socket.socket, factors: Mapping[str, Any]) -> None:
 
 
 def congestion(sock: socket.socket) -> str:
-    """The name of what the connection has."""
+    """Return the name of the connection's congestion control."""
     return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_BYTES).partition(b"\0")[0].decode()
 
 
 def check_congestion(socks: Sequence[socket.socket], factors: Mapping[str, Any]) -> None:
-    """LabError where a connection has another congestion control than it was to have."""
+    """Raise LabError if a connection has another congestion control than requested."""
     for sock in socks:
         if factors["congestion"] not in (_AUTO, found := congestion(sock)):
             raise LabError(f"a stream was to have congestion control {factors['congestion']}, and it has {found}")
 
 
 def effective_bytes(socks: Sequence[socket.socket], option: int) -> int:
-    """The size of a socket buffer, as getsockopt tells it: twice what was asked for; of several the largest."""
+    """Return the size of a socket buffer as getsockopt reports it, twice the requested one; the largest of several."""
     return max(sock.getsockopt(socket.SOL_SOCKET, option) for sock in socks)
 
 
 def notes(sock: socket.socket, factors: Mapping[str, Any], whose: str) -> Iterator[str]:
-    """Where the kernel gave another congestion control than is usual, or another window than asked for."""
+    """Yield sentences where the kernel's congestion control is not CUBIC, or its window not the requested one."""
     if factors["congestion"] == _AUTO and (found := congestion(sock)) != _USUAL:
         yield f"the {whose}'s congestion control is {found}, its host's own, as this user may not have {_USUAL} there"
     if (window := factors["window"]) == _AUTO:
         return
     for option, limit in _LIMITS.items():
-        # The kernel doubles what it is asked for, as its own records of packets count too (socket(7)).
+        # The kernel doubles the requested size, as its own records of packets count too (socket(7)).
         given = sock.getsockopt(socket.SOL_SOCKET, option) // 2
         kind = "send" if option == socket.SO_SNDBUF else "receive"
         if given < int(window) - 1:
@@ -102,5 +102,5 @@ def _set_buffer(sock: socket.socket, option: int, size_bytes: int) -> None:
 def _words(path: Path) -> str:
     try:
         return listed(path.read_text(encoding="ascii").split())
-    except OSError:  # a kernel that tells nobody
+    except OSError:  # a kernel that does not list them
         return "others"

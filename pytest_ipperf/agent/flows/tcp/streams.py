@@ -1,7 +1,7 @@
 """Streams: connected TCP sockets, each with a thread of its own that blocks in the kernel.
 
-Python's lock is no limit, as it is free while a thread is in the kernel, which copies 64 KiB and more at once. A
-socket's own time limits (SO_SNDTIMEO, SO_RCVTIMEO) cost no poll(2) for each call, as `settimeout` would.
+Python's global lock is no limit, as a thread releases it in the kernel, which copies 64 KiB and more at once. A
+socket's own time-outs (SO_SNDTIMEO, SO_RCVTIMEO) need no poll(2) for each call, as `settimeout` does.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pytest_ipperf.agent.sockets.target import failure_kind
 from pytest_ipperf.core.portable.errors import LabError
 
 OVER = b"."
-"""What the receiver says on each stream, the other way, when its run is over."""
+"""Message of the receiver on each stream at the end of its run."""
 DRAIN_S = 0.2
-"""How long what the sender's kernel still has may take to arrive, after the run, before it is thrown away.
+"""Seconds after the run in which the data left in the sender's kernel may arrive, before it is discarded.
 
-Megabytes would otherwise keep a slow link busy for seconds, and with it the next run.
+Megabytes would otherwise keep a slow link busy for seconds, and disturb the next run.
 """
 _TICK_S = 0.1
-_BLOCK_S = 0.2  # a call may block, and so long a thread takes at most to see that it is to end
+_BLOCK_S = 0.2  # longest time that a call blocks, and so that a thread takes to notice that it has to end
 _WAIT = struct.Struct("ll")
 _LINGER = struct.pack("ii", 1, 0)
 _JOIN_S = 10.0
@@ -36,7 +36,7 @@ _BUSY = 0.95
 
 
 def limit_blocking(sock: socket.socket, seconds: float = _BLOCK_S) -> None:
-    """Has its calls fail with BlockingIOError after so long."""
+    """Let calls of the socket fail with BlockingIOError after so many seconds."""
     sock.settimeout(None)
     limit = _WAIT.pack(int(seconds), max(1, int(seconds % 1 * 1e6)))
     for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
@@ -44,7 +44,7 @@ def limit_blocking(sock: socket.socket, seconds: float = _BLOCK_S) -> None:
 
 
 def readable(socks: Sequence[socket.socket], limit_s: float, alive: Callable[[], None]) -> bool:
-    """Whether one of them has something to read, or has ended, before so long."""
+    """Return whether, within `limit_s`, one of the sockets has something to read or has ended."""
     poll = select.poll()
     for sock in socks:
         poll.register(sock, select.POLLIN)
@@ -57,11 +57,11 @@ def readable(socks: Sequence[socket.socket], limit_s: float, alive: Callable[[],
 
 
 class Streams(ABC):
-    """`counts` are the bytes that each stream has moved so far, written by its own thread alone.
+    """Streams of a run; `counts` are the bytes that each has moved so far, written by its own thread alone.
 
-    `peer` is how sentences name the other end, `silence` the one that is said when nothing moves for `deadline_s`,
-    `ended` what they say of a stream that ends too early. After `watch`, `cpu_s` is this process's time on processors,
-    user and kernel, in the `wall_s` of the run.
+    Sentences name the other end by `peer`; `silence` is the one used when nothing moves for `deadline_s`, and `ended`
+    describes a stream that ends too early. After `watch`, `cpu_s` is this process's processor time, user and kernel, in
+    the `wall_s` of the run.
     """
 
     ended = "ended a stream"
@@ -82,14 +82,14 @@ class Streams(ABC):
 
     @abstractmethod
     def _move(self, sock: socket.socket, place: int) -> None:
-        """Moves bytes until the stream ends, or `_stopping` is set."""
+        """Move bytes until the stream ends, or `_stopping` is set."""
 
     def watch(
         self, warmup_s: float, run_s: float, alive: Callable[[], None]
     ) -> Iterator[tuple[float, Sequence[int], bool]]:
-        """Begins all streams together; then, ten times a second: seconds since, counts, and whether they are the run's.
+        """Begin all streams together; yield ten times a second: seconds since then, counts, and whether the run is on.
 
-        The first and the last that are, are its edges. LabError when a stream ends, or nothing moves.
+        The first and the last reading of the run are its limits. Raise LabError if a stream ends, or nothing moves.
         """
         self._begin()
         start, steps = self._began + warmup_s, max(1, round(run_s / _TICK_S))
@@ -98,26 +98,26 @@ class Streams(ABC):
         began_s, counts = self._wait(start, alive)
         cpu_s = time.process_time()
         yield began_s, counts, True
-        for step in range(1, steps + 1):  # since the edge as it was, so that a late one makes no shorter run
+        for step in range(1, steps + 1):  # counted from the actual start, so that a late start makes no shorter run
             at_s, counts = self._wait(self._began + began_s + run_s * step / steps, alive)
             if step == steps:
                 self.cpu_s, self.wall_s = time.process_time() - cpu_s, at_s - began_s
             yield at_s, counts, True
 
     def bounds(self, whose: str) -> list[str]:
-        """That the run took nearly all that its processors could give these threads, in a sentence if it did."""
+        """Return a sentence if the run used nearly all of the processor time that these threads could get."""
         if self.cpu_s < _BUSY * self.wall_s * min(len(os.sched_getaffinity(0)), len(self.socks)):
             return []
         return [f"the {whose} was on its processor for {_BUSY:.0%} of the run or more, so its host bounds this figure"]
 
     def join(self, limit_s: float) -> None:
-        """Waits for the threads to end by themselves, no longer than that."""
+        """Wait up to `limit_s` seconds for the threads to end by themselves."""
         end = time.perf_counter() + limit_s
         for thread in self._threads:
             thread.join(max(0.0, end - time.perf_counter()))
 
     def close(self) -> None:
-        """Ends all threads and all sockets, and throws away what their kernel still has to send; twice is no error."""
+        """End all threads and sockets, and discard data that their kernel still has to send; twice is no error."""
         self._stopping = True
         for sock in self.socks:
             with contextlib.suppress(OSError):
@@ -140,11 +140,11 @@ class Streams(ABC):
         self._moved = (self._began, 0)
 
     def _wait(self, until: float, alive: Callable[[], None]) -> tuple[float, list[int]]:
-        """Sleeps until then; gives the seconds since the beginning and the counts at one instant."""
+        """Sleep until that time; return the seconds since the beginning and the counts at one instant."""
         self._broken.wait(max(0.0, until - time.perf_counter()))
         alive()
         if time.perf_counter() - until > _LATE_S:
-            time.sleep(_CATCH_UP_S)  # this process did not run, and what came meanwhile is still to be read
+            time.sleep(_CATCH_UP_S)  # this process did not run, and data that came meanwhile is still to be read
         now, counts = time.perf_counter(), self.counts.copy()
         if self._broken.is_set():
             raise LabError(f"{self.peer} {self._why}, {now - self._began:.1f} s after its streams began")

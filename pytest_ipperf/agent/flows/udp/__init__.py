@@ -1,1 +1,1 @@
-"""The two ends of a UDP flow."""
+"""Ends of a UDP flow."""

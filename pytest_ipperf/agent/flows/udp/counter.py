@@ -1,4 +1,4 @@
-"""Count what arrives of a stream of numbered datagrams: unique, duplicated and reordered ones."""
+"""Counts of a stream of numbered datagrams: unique, duplicated and reordered ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ MOST = 1 << 31
 
 
 class SequenceCounter:
-    """Counts the datagrams numbered from `base` on, and no others.
+    """Counter of the datagrams numbered from `base` on; others are ignored.
 
-    `unique` have come, `duplicates` are copies of those, and `reordered` of the unique ones came after one with a
-    higher number (RFC 4737, section 3.3; of copies only the first is looked at, RFC 5560).
+    `unique` have arrived, `duplicates` are copies of those, and `reordered` of the unique ones arrived after one with a
+    higher number (RFC 4737, section 3.3; of copies only the first counts, RFC 5560).
     """
 
     def __init__(self, base: int = 0) -> None:
@@ -23,7 +23,7 @@ class SequenceCounter:
         self.unique = self.duplicates = self.reordered = 0
 
     def note(self, numbers: Sequence[int]) -> None:
-        """So many more have come, in this order."""
+        """Count these numbers, in their order of arrival."""
         if not numbers:
             return
         first, beyond = numbers[0], numbers[0] + len(numbers)
@@ -33,7 +33,7 @@ class SequenceCounter:
             self._note_each(numbers)
 
     def note_all(self, first: int, beyond: int) -> None:
-        """All from that one to before the other have come, in their order."""
+        """Count all numbers from `first` to before `beyond`, which have arrived in their order."""
         if first >= self._next and beyond <= self._base + MOST:
             self._follow(first, beyond)
         else:

@@ -1,8 +1,8 @@
-"""Send numbered datagrams evenly: each at its own instant of a schedule that nothing moves.
+"""Paced sender of numbered datagrams, each at its own instant of a fixed schedule.
 
-The sender sleeps until shortly before an instant and then polls the clock. One that has been kept from
-it for a few milliseconds sends what is due at once, for the rate is what was asked for; its own stamps tell how even
-that was. What is overdue by more is never sent: a burst would be another load than the one asked for.
+The sender sleeps until shortly before an instant and then polls the clock. After a delay of a few milliseconds it sends
+all that is due at once, to keep the requested rate; its own timestamps show how even the gaps were. Datagrams overdue
+by more are never sent: a burst would be another load than the requested one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from itertools import pairwise
 from pytest_ipperf.agent.sockets.batch_io import HEAD_BYTES
 
 _WAKE_EARLY_NS = 60_000
-"""So long before an instant the sender wakes, on a machine that is not late by more than that."""
+"""How long before an instant the sender wakes, to be in time on a machine that is not later than that."""
 _LATE_NS = 5_000_000
-"""A datagram that is late by more than that, and by more than half a gap, is left out."""
+"""Delay above which a datagram is left out, if it is also above half a gap."""
 _SLICE_S = 0.2
 _KEEP_ALIVE_NS = 200_000_000
 _HEAD = struct.Struct("=QQ")
@@ -31,9 +31,9 @@ _NO_ROOM = (errno.EAGAIN, errno.ENOBUFS)
 
 @dataclass
 class PacedResult:
-    """When each datagram was sent, in ns, and how many of them the host had no room for.
+    """Timestamps of the datagrams sent, in ns, and the number of those that the host had no room for.
 
-    Those were lost before they went. `missed` were never tried, as their instants had passed long before.
+    The `refused` ones were lost before they left. `missed` ones were never tried, as their instants had long passed.
     """
 
     stamps_ns: array[int] = field(default_factory=lambda: array("q"))
@@ -41,7 +41,7 @@ class PacedResult:
     missed: int = 0
 
     def errors_s(self, gap_s: float) -> tuple[float, float]:
-        """By how much gaps differ from that one: the median, and what 99 of 100 are below; 0 where there is none."""
+        """Return the median and the 99th percentile of the gaps' deviations from this one, in s; 0 without gaps."""
         stamps, gap_ns = self.stamps_ns, gap_s * 1e9
         errors = sorted(abs(after - before - gap_ns) for before, after in pairwise(stamps))
         if not errors:
@@ -50,7 +50,7 @@ class PacedResult:
 
 
 class PacedSender:
-    """Sends datagrams of `size` bytes by a connected socket that does not wait, one each `gap_s`."""
+    """Sender of datagrams of `size` bytes, one each `gap_s`, by a connected non-blocking socket."""
 
     def __init__(self, sock: socket.socket, size: int, gap_s: float, alive: Callable[[], None]) -> None:
         self._sock, self._alive = sock, alive
@@ -58,7 +58,7 @@ class PacedSender:
         self._gap_ns = gap_s * 1e9
 
     def send_burst(self, word: int, count: int) -> None:
-        """Send so many, as fast as they go; `word` begins the first one's head, and the others' follow it."""
+        """Send `count` datagrams as fast as possible, with headers that begin with `word` and the words after it."""
         for number in range(word, word + count):
             _HEAD.pack_into(self._datagram, 0, number, time.monotonic_ns())
             try:
@@ -67,11 +67,11 @@ class PacedSender:
                 self._resend(error)
 
     def send(self, word: int, count: int, begin_ns: float) -> PacedResult:
-        """So many, the first one at that instant, without those that are missed. OSError as the kernel says it.
+        """Send `count` datagrams, the first at `begin_ns`, without the missed ones; raise the kernel's OSError.
 
-        Where the sender was put off before the first one, all of them are later. The number of a datagram is its place
-        in the schedule, so that those of missed ones are not used. One that the host has no room for keeps its number,
-        and so is lost at the other end.
+        If the sender is late for the first one, the schedule moves. The number of a datagram is its place in the
+        schedule, so the numbers of missed ones are not used. A datagram that the host has no room for keeps its number,
+        and so counts as lost at the other end.
         """
         result = PacedResult()
         now, send, pack = time.monotonic_ns, self._sock.send, _HEAD.pack_into
@@ -108,16 +108,16 @@ class PacedSender:
         return result
 
     def _sleep_until(self, wake_ns: float) -> None:
-        """Send keep-alives meanwhile, where it lasts."""
+        """Sleep, sending keep-alives during a long sleep."""
         while (rest_s := (wake_ns - time.monotonic_ns()) * 1e-9) > 0:
             time.sleep(min(rest_s, _SLICE_S))
             if rest_s > _SLICE_S:
                 self._alive()
 
     def _resend(self, error: OSError) -> bool:
-        """Send once more what the kernel refused; whether it went.
+        """Send a refused datagram once more; return whether it went.
 
-        There is one where the kernel has learned from a router that packets are too large: it tells that once, and then
+        The kernel refuses one when it learns from a router that packets are too large: it reports that once, and then
         sends fragments (ip(7), IP_MTU_DISCOVER).
         """
         if error.errno in _NO_ROOM:

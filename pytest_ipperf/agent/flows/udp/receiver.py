@@ -1,7 +1,8 @@
-"""Receive a stream of numbered datagrams in a thread of its own, until the end is requested and nothing comes any more.
+"""Receiver of a stream of numbered datagrams, in a thread, until its end is requested and nothing arrives any more.
 
-The head of each is two words: its number below 31 bits, above it whether it counts or only warms up, above that whose
-stream it is; and when it was sent, in ns. Nothing here is done for one datagram, but for all that came together.
+The header of each is two words. The first has its number below 31 bits, above it whether it counts or belongs to the
+warm-up, and above that the stream's identifier; the second is when it was sent, in ns. All work is done for batches,
+not for single datagrams.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from pytest_ipperf.agent.sockets.batch_io import STAMP_WORDS, ReceiveBatch, Rece
 _RUN = MOST
 _MOST_BYTES = 65507
 _BATCH = 256
-_SEGMENTS = 128  # UDP_MAX_SEGMENTS; a kernel that puts together what has come singly takes half as many
+_SEGMENTS = 128  # UDP_MAX_SEGMENTS; a kernel that joins datagrams received singly takes half as many
 _MESSAGES = 8  # of segments
 _NAP_S = 0.001
 _SILENCE_S = 0.2
-_LOOK = struct.pack("ll", 0, 20_000)  # at whether to end, in s and us
+_LOOK = struct.pack("ll", 0, 20_000)  # interval between checks whether to end, in s and us
 _SO_MEMINFO, _DROPS = 55, 8
 
 
 def first_word(ident: int, *, counts: bool) -> int:
-    """That of datagram 0 of a stream; those of its others follow."""
+    """Return the first word of a stream's datagram 0; those of the others follow it."""
     return (ident & 0xFFFFFFFF) << 32 | (_RUN if counts else 0)
 
 
 class SampleSink:
-    """Keeps the number and both stamps of each datagram."""
+    """Sink that keeps the number and both timestamps of each datagram."""
 
     def __init__(self, base: int) -> None:
         self._base = base
@@ -44,20 +45,20 @@ class SampleSink:
         self._noted = 0
 
     def take(self, words: memoryview, stamps: memoryview) -> bool:
-        """Whether the last of them belongs to the run."""
+        """Keep a batch; return whether its last datagram belongs to the run."""
         self._stamps.frombytes(stamps.cast("B"))
         self._words.frombytes(words.cast("B"))
         return bool(0 <= words[-2] - self._base < MOST)
 
     def unique(self) -> int:
-        """How many of the run there are so far."""
+        """Return the number of different datagrams of the run so far."""
         there = len(self._words)
         self.counter.note(self._words[self._noted : there : 2].tolist())
         self._noted = there
         return self.counter.unique
 
     def rows(self) -> Iterable[tuple[int, int, int]]:
-        """Number, when it was sent and when it came (CLOCK_REALTIME), in ns; of copies the first."""
+        """Yield number, time of sending and of arrival (CLOCK_REALTIME), in ns; the first of copies."""
         numbers, sent = self._words[::2], self._words[1::2]
         seconds, rests = self._stamps[2::STAMP_WORDS], self._stamps[3::STAMP_WORDS]
         self.unique()
@@ -71,7 +72,7 @@ class SampleSink:
 
 
 class CountingSink:
-    """Counts only."""
+    """Sink that only counts."""
 
     def __init__(self, base: int) -> None:
         self._base = base
@@ -79,7 +80,7 @@ class CountingSink:
         self.counter = SequenceCounter(base)
 
     def take(self, words: memoryview, _stamps: memoryview) -> bool:
-        """Whether any of them belongs to the run."""
+        """Count a batch; return whether any of it belongs to the run."""
         before = self.counter.unique + self.counter.duplicates
         first, numbers = words[0], words[::2]
         mine = 0 <= first - self._base < MOST
@@ -90,11 +91,11 @@ class CountingSink:
         return self.counter.unique + self.counter.duplicates > before
 
     def unique(self) -> int:
-        """How many of the run there are so far."""
+        """Return the number of different datagrams of the run so far."""
         return self.counter.unique
 
     def rows(self) -> Iterable[tuple[int, int, int]]:
-        """None."""
+        """Return no rows."""
         return ()
 
 
@@ -105,10 +106,10 @@ class _Box(Protocol):
 
 
 class DatagramReceiver:
-    """Receives on a bound socket from construction on. `how` says by which calls, and which could not be had.
+    """Receiver on a bound socket, from construction on; `how` names its system calls, and those not available.
 
-    Of a flood the kernel may hand over many datagrams as one (udp(7), UDP_GRO); else it stamps each, and is asked a
-    thousand times a second at most, which costs the sender less on a machine that both share.
+    Of a flood the kernel may deliver many datagrams as one (udp(7), UDP_GRO); otherwise it stamps each, and is asked at
+    most a thousand times a second, which costs the sender less on a machine that both share.
     """
 
     def __init__(self, sock: socket.socket, size: int, base: int, *, flood: bool) -> None:
@@ -127,11 +128,11 @@ class DatagramReceiver:
 
     @property
     def seconds(self) -> float:
-        """From the first of the run to the last."""
+        """Return the seconds from the first datagram of the run to the last."""
         return self._last_s - self._began_s
 
     def drain(self, wanted: int, gap_s: float, most_s: float) -> None:
-        """Waits until so many have come, or nothing any more, also of the warm-up before them; for so long at most."""
+        """Wait up to `most_s` until `wanted` datagrams have come, or no more come, the warm-up's included."""
         now = began = time.monotonic()
         while self.sink.unique() < wanted and self._thread.is_alive() and now < began + most_s:
             if now - max(began, self._heard_s) > max(_SILENCE_S, 3 * gap_s, 2 * self._longest_s):
@@ -140,10 +141,10 @@ class DatagramReceiver:
             now = time.monotonic()
 
     def end(self) -> None:
-        """End the reception; raise what has ended it before.
+        """End the reception; raise the error that ended it before, if any.
 
-        From then on `drops` are what the socket had no room for since the run began, and `cpu_s` is the processor time
-        since then.
+        Then `drops` counts the datagrams that the socket had no room for since the run began, and `cpu_s` is the
+        processor time since then.
         """
         self.close()
         if self._trouble:
@@ -151,7 +152,7 @@ class DatagramReceiver:
         self.drops = _dropped(self._sock) - self._dropped
 
     def close(self) -> None:
-        """Ends it in any case; may be called twice."""
+        """End the reception without raising; may be called twice."""
         self._open = False
         self._thread.join()
 
@@ -204,6 +205,6 @@ def _box(sock: socket.socket, size: int, *, flood: bool) -> tuple[_Box, str]:
 
 
 def _dropped(sock: socket.socket) -> int:
-    """What came and found no room in the socket's buffer, since it was opened (linux/sock_diag.h: SK_MEMINFO_DROPS)."""
+    """Return how many datagrams the socket's buffer had no room for (linux/sock_diag.h: SK_MEMINFO_DROPS)."""
     meminfo = sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 64)
     return int(struct.unpack_from("=I", meminfo, 4 * _DROPS)[0]) if len(meminfo) > 4 * _DROPS else 0

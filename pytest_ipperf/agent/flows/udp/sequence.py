@@ -1,7 +1,7 @@
-"""Precompute consecutive sequence words for datagram headers: to count them up costs more than to send them.
+"""Precomputed sequence words of datagram headers, as counting them up costs more than sending them.
 
-A word's lower half of the lower half goes through all its values in that memory, and only the half above it has to be
-written when the words move on.
+The lowest 16 bits of the words run through all values in memory, and only the 16 bits above them are rewritten when the
+words move on.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from array import array
 
 _SPAN = 1 << 16
 _BEYOND = 512
-"""At most so many words at once."""
+"""Most words that can be returned at once."""
 _UPPER = 1 if sys.byteorder == "little" else 2  # of the four parts of a word
 
 
 class SequenceHeaders:
-    """Provides words that begin like `base` in their upper 32 bits."""
+    """Words that share the upper 32 bits of `base`."""
 
     def __init__(self, base: int) -> None:
         high, self._block = base >> 32, (base & 0xFFFFFFFF) >> 16
@@ -25,7 +25,7 @@ class SequenceHeaders:
         self._parts = self._words.cast("B").cast("H")
 
     def words(self, first: int, count: int) -> memoryview:
-        """So many from that one on; they hold until the next are asked for. ValueError for those of another base."""
+        """Return `count` words from `first` on, valid until the next call; raise ValueError for another base."""
         block = (first & 0xFFFFFFFF) >> 16
         if block != self._block:
             self._move(block)

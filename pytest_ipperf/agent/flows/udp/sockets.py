@@ -1,4 +1,4 @@
-"""Open the sockets of a datagram stream: their buffers, the path that they have, and what the kernel refuses them."""
+"""Sockets of a datagram stream: their buffers, their path, and errors of the kernel."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 
 HEADERS_BYTES = {4: 28, 6: 48}
-"""Of IP and UDP together, by IP version."""
+"""Bytes of the IP and UDP headers, by IP version."""
 _RECEIVE_BYTES, _SEND_BYTES = 1 << 26, 1 << 22
 _TRIES = 3
 
 
 def bound(spec: FlowSpec) -> tuple[socket.socket, int, dict[str, int]]:
-    """A socket on a free port, its port and its buffer; tried again where somebody else was faster with the port."""
+    """Return a socket on a free port, its port and its buffer; try again if somebody else takes the port first."""
     for attempt in range(_TRIES):
         port = free_port([spec.address], *spec.ports, random.Random())  # noqa: S311 - not a secret
         sock = _socket(spec.address)
@@ -40,7 +40,7 @@ def bound(spec: FlowSpec) -> tuple[socket.socket, int, dict[str, int]]:
 
 @contextlib.contextmanager
 def connected(spec: FlowSpec, port: int) -> Iterator[socket.socket]:
-    """A socket to that port of the far end, which waits for nothing. LabError where there is no way."""
+    """Yield a non-blocking socket connected to that port of the far end; raise LabError if there is no route."""
     with _socket(spec.address) as sock:
         with explained(spec, port):
             if spec.source:
@@ -51,7 +51,7 @@ def connected(spec: FlowSpec, port: int) -> Iterator[socket.socket]:
 
 
 def path_properties(spec: FlowSpec, sock: socket.socket) -> dict[str, Any]:
-    """The sender's buffer, the discipline of its device's queue, and in how many packets a datagram goes."""
+    """Return the sender's buffer, its device and qdisc, and the number of packets of a datagram."""
     way = route(spec.address, spec.source)
     header_bytes = HEADERS_BYTES[spec.ipver] - 8
     mtu = min(filter(None, (way.get("path_mtu"), way.get("mtu"), 65535 + header_bytes * (spec.ipver == 6))))
@@ -69,7 +69,7 @@ def path_properties(spec: FlowSpec, sock: socket.socket) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def explained(spec: FlowSpec, port: int) -> Iterator[None]:
-    """What the kernel refuses, in a sentence."""
+    """Turn errors of the kernel into LabError with a sentence."""
     try:
         yield
     except OSError as error:

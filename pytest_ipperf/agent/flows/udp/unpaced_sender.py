@@ -1,4 +1,4 @@
-"""Send numbered datagrams as fast as one processor can, many with each call of the kernel."""
+"""Unpaced sender of numbered datagrams, as fast as one processor can, many with each system call."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pytest_ipperf.agent.sockets.batch_io import HEAD_BYTES, SOL_UDP, UDP_SEGMEN
 _MESSAGES = 64
 _SEGMENTS = (128, 64)  # UDP_MAX_SEGMENTS of newer and of older kernels
 _MOST_BYTES = 65507
-_CALLS = 16  # between two looks at the clock
-_WAIT = struct.pack("ll", 0, 500_000)  # for room, in s and us
+_CALLS = 16  # between two readings of the clock
+_WAIT = struct.pack("ll", 0, 500_000)  # for buffer space, in s and us
 _NO_ROOM = (errno.EAGAIN, errno.ENOBUFS)
-# What a kernel says that cannot cut up segments for this device, or so many.
+# Errors of a kernel that cannot split segments for this device, or not so many.
 _NO_SEGMENTS = (errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno.ENOPROTOOPT)
 
 
@@ -33,7 +33,7 @@ class _Writer(Protocol):
 
 @dataclass(frozen=True)
 class UnpacedResult:
-    """How many datagrams the kernel took in how many seconds, from which instant on, and how often it had no room."""
+    """Datagrams accepted by the kernel in how many seconds, from which instant on, and how often it had no room."""
 
     sent: int
     seconds: float
@@ -42,10 +42,10 @@ class UnpacedResult:
 
 
 class UnpacedSender:
-    """Sends datagrams of `size` bytes by a connected socket.
+    """Sender of datagrams of `size` bytes by a connected socket.
 
-    `how` says by which calls, `segments` how many datagrams the kernel cuts of each message.
-    It cuts up none that are too large for the path, which are to be sent in fragments: `cut` is false then.
+    `how` names its system calls, `segments` the number of datagrams into which the kernel splits each message. The
+    kernel splits none that are too large for the path, which have to be sent in fragments: `cut` is false then.
     """
 
     def __init__(self, sock: socket.socket, size: int, *, cut: bool) -> None:
@@ -58,11 +58,11 @@ class UnpacedSender:
 
     @property
     def segments(self) -> int:
-        """Of one message; 1 where the kernel cuts nothing."""
+        """Return the number of datagrams in one message; 1 if the kernel splits nothing."""
         return self._box.segments
 
     def _next(self) -> None:
-        """The fastest way that is left."""
+        """Switch to the fastest remaining way."""
         for how, make in self._ways:
             try:
                 self._box = make()
@@ -73,7 +73,7 @@ class UnpacedSender:
                 return
 
     def send(self, word: int, lasts_s: float, alive: Callable[[], None]) -> UnpacedResult:
-        """As many as go in that time; `word` begins the first one's head, and the others' follow it."""
+        """Send as many as possible in that time, with headers that begin with `word` and the words after it."""
         numbers = SequenceHeaders(word)
         began_ns = now = time.monotonic_ns()
         end_ns, sent, refused, too_large_at = began_ns + round(lasts_s * 1e9), 0, 0, -1
@@ -91,7 +91,7 @@ class UnpacedSender:
                 elif error.errno in _NO_ROOM:
                     refused += 1
                 elif error.errno == errno.EMSGSIZE and sent > too_large_at:
-                    too_large_at = sent  # the kernel reports once what a router has reported, and then sends fragments
+                    too_large_at = sent  # the kernel reports a router's report once, and then sends fragments
                 else:
                     raise
             now = time.monotonic_ns()
@@ -112,7 +112,7 @@ def _ways(sock: socket.socket, size: int, *, cut: bool) -> Iterable[tuple[str, C
 
 
 class _Plain:
-    """One datagram with each call."""
+    """Writer of one datagram with each call."""
 
     segments = 1
 
