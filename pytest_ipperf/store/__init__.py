@@ -1,4 +1,4 @@
-"""The store: what is kept of every session, appended as it comes, read back whole, and found again by an index."""
+"""The store: records of every session, appended as they come, read back whole, and found again by an index."""
 
 from pytest_ipperf.store.archive import FRESH, LAST, Archive
 from pytest_ipperf.store.atomic_files import write_atomically

@@ -1,4 +1,4 @@
-"""Archive of a folder of records: find sessions by name, and read the history of a cell over them."""
+"""Archive of a folder of records: find sessions by name, and read the history of a cell across them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_ipperf.store.log.migration import tells_end
 
 LAST = "last"
 FRESH = ".fresh"
-"""Behind a night's name, that of its second session: one of its own choice of cells, which nobody means by `last`."""
+"""Suffix of a night's name for its second session, which measures only flagged cells and is never meant by `last`."""
 _PAST = (
     "key.cell, key.metric, key.version, session.name, session.began_at, change, sd_epoch, epochs, test_value, "
     "reference_value, m.text, margin_fraction, header_cost, v.text, f.text, sound, usable"
@@ -30,11 +30,11 @@ _OF_SESSION = f"SELECT {_PAST} {_FROM} WHERE session.name = ? AND {INTACT}"
 _OF_KEY = f"""SELECT {_PAST} {_FROM} WHERE past.key = (SELECT id FROM key WHERE cell = ? AND metric = ? AND version = ?)
 AND trouble = '' AND (? = '' OR session.saved = ?) AND {INTACT}
 ORDER BY session.began_at DESC, session.name DESC LIMIT ?"""  # noqa: S608
-# Of some keys of a session. Words and names are looked up outside, as there are hundreds of thousands of such rows.
+# Rows of some keys of a session; words and names are looked up in Python, as there are hundreds of thousands of rows.
 _OF_KEYS = f"""SELECT key, taken_from, change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction,
 header_cost, verdict, fingerprint, sound, usable FROM past
 WHERE session = ? AND key IN (SELECT value FROM json_each(?)) AND (sound AND usable OR ?) AND {INTACT}"""  # noqa: S608
-_WORDS = (5, 8, 9)  # margin, verdict, fingerprint behind the first two
+_WORDS = (5, 8, 9)  # places of margin, verdict and fingerprint after the first two columns
 _ORIGINS = """SELECT key.id, cell, metric, key.version, CASE text WHEN '' THEN session.name ELSE text END FROM past
 JOIN key ON key.id = past.key JOIN session ON session.id = past.session JOIN word ON word.id = taken_from
 WHERE session.name = ?"""
@@ -49,7 +49,7 @@ ORDER BY began_at DESC, name DESC"""
 
 
 class Archive:
-    """Opened over the folder of records `root`; `notes` are sentences about what could not be used of it."""
+    """An archive opened on the folder of records `root`; close it after use."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -57,20 +57,20 @@ class Archive:
 
     @property
     def notes(self) -> list[str]:
-        """Of the index, of nights without a verdict to read, and of the sessions whose records cannot be read."""
+        """Sentences about the index, about nights without a readable verdict, and about unreadable sessions."""
         rows = self._index.query("SELECT trouble FROM session WHERE trouble != '' ORDER BY began_at, name")
         return [*self._index.notes, *self._index.unread.values(), *(trouble for (trouble,) in rows)]
 
     def close(self) -> None:
-        """Closes the index."""
+        """Close the index."""
         self._index.close()
 
     # --- sessions -----------------------------------------------------------------------------------------------------
 
     def sessions(self, saved: str = "") -> list[SessionEntry]:
-        """All that have records or were begun, the oldest first; with `saved` those of that name.
+        """Return all sessions that have begun, oldest first; with `saved`, those saved under that name.
 
-        One of which nothing can be read is among them, without a name that it was saved under.
+        An unreadable session is included, without the name that it was saved under.
         """
         counts: dict[int, dict[str, int]] = {}
         for number, verdict, cells in self._index.query("SELECT session, verdict, cells FROM tally"):
@@ -111,14 +111,14 @@ class Archive:
         )
 
     def whole(self) -> list[SessionEntry]:
-        """Return all sessions but the second ones of nights, which measure a choice of their own; the oldest first."""
+        """Return all sessions except the second ones of nights, which measure only flagged cells, oldest first."""
         return _whole(self.sessions())
 
     def find(self, name: str) -> SessionEntry:
-        """The session that `name` means; UsageError where there is none, or more than one.
+        """Return the session that `name` denotes; UsageError if there is none, or more than one.
 
-        `last`, `last~2` (the last but two; the second sessions of nights do not count), a name under which sessions
-        were saved (its newest), a session's name or its beginning, or its folder.
+        `name` is `last`, `last~2` (two before the last; second sessions of nights do not count), a name under which
+        sessions were saved (the newest one), a session's name or its beginning, or its folder.
         """
         there = self.sessions()
         if not there:
@@ -144,14 +144,14 @@ class Archive:
         return found[0]
 
     def resume_of(self, entry: SessionEntry) -> str:
-        """Return what `--ipperf-resume` takes to go on with a session: `last` where it is the last one of its name."""
+        """Return the value of `--ipperf-resume` that resumes a session: `last` if it is the last one of its name."""
         of_name = [each.name for each in self.sessions() if each.saved == entry.saved]
         return LAST if of_name[-1] == entry.name else str(entry.folder)
 
     def damage(self, *, saved: str, before: str) -> list[str]:
-        """The sentences about what is left out of the history by that name, of what began before a session.
+        """Return sentences about sessions and nights before `before` that are missing from the history of a name.
 
-        A session of which not even its beginning can be read may have been one of that name.
+        A session whose beginning cannot be read is included, as it may have that name.
         """
         rows = self._index.query(_DAMAGE, saved, before)
         nights = [why for name, why in self._unread(saved) if name < before]
@@ -160,7 +160,7 @@ class Archive:
     # --- cells --------------------------------------------------------------------------------------------------------
 
     def history_entries(self, entry: SessionEntry) -> dict[HistoryKey, HistoryEntry]:
-        """Return the findings of a session by key; DamageError where its records are damaged."""
+        """Return the findings of a session by key; DamageError if its records are damaged."""
         if entry.trouble:
             raise DamageError(entry.trouble)
         rows = self._index.query(_OF_SESSION, entry.name)
@@ -170,19 +170,19 @@ class Archive:
         return {entry.key: entry for entry in map(_entry_of_row, rows)}
 
     def keys(self, text: str) -> list[HistoryKey]:
-        """The keys of cells in which that text occurs."""
+        """Return the keys of cells whose text contains `text`."""
         return [HistoryKey(*row) for row in self._index.query(
             "SELECT cell, metric, version FROM key WHERE instr(cell, ?) ORDER BY cell, metric, version", text
         )]  # fmt: skip
 
     def history(self, key: HistoryKey, *, saved: str = "", most: int = 400) -> list[HistoryEntry]:
-        """What the last sessions found of a key, the oldest first; with `saved` those of that name."""
+        """Return the last `most` findings of a key, oldest first; with `saved`, those of sessions of that name."""
         return [_entry_of_row(row) for row in reversed(self._index.query(_OF_KEY, *key, saved, saved, most))]
 
     def histories(self, session: str, *, saved: str, most: int = 60) -> dict[HistoryKey, list[HistoryEntry]]:
-        """What the last sessions of the name `saved` that began before a session found of each of its cells.
+        """Return, for each cell of a session, the findings of earlier sessions of the name `saved`, oldest first.
 
-        The oldest first; all of them, for a person to look at.
+        These histories are for people and include findings that the gate ignores.
         """
         keys = {number: HistoryKey(*key) for number, *key, _ in self._index.query(_ORIGINS, session)}
         found, words = dict[int, list[HistoryEntry]](), self._words()
@@ -192,11 +192,11 @@ class Archive:
         return _by_key(found)
 
     def nights(self, session: str, *, saved: str, most: int = 60) -> dict[HistoryKey, list[HistoryEntry]]:
-        """The last nights of the name `saved` that began before a session, of each of its cells: what a gate asks.
+        """Return, for each cell of a session, the findings of earlier nights of the name `saved`, oldest first.
 
-        The oldest first, of each cell the last `most` that are sound and usable, and beside them what the very last
-        night found, sound or not. Nights have a verdict: what was broken off, or was none, is not among them. What was
-        reused from another session counts once, and never for the session that has it too.
+        The gate uses them: the last `most` sound and usable findings of each cell, and those of the very last night in
+        any case. Only nights with a verdict count. A finding reused from another session counts once, and not at all if
+        the session itself reused it.
         """
         own = self._index.query(_ORIGINS, session)
         wanted = {number: HistoryKey(*key) for number, *key, _ in own}
@@ -222,7 +222,7 @@ class Archive:
     def _found(
         self, session: Sequence[Any], keys: Mapping[int, HistoryKey], words: Mapping[int, str], *, everything: bool
     ) -> Iterator[tuple[int, str, HistoryEntry]]:
-        """What a session found of these keys, with the name of the session that measured it."""
+        """Iterate over a session's findings for these keys, with the name of the session that measured each."""
         at, name, began_at, _ = session
         for number, origin, *row in self._index.query(_OF_KEYS, at, json.dumps(sorted(keys)), everything):
             if not {origin, *(row[place] for place in _WORDS)} <= words.keys():
@@ -232,9 +232,9 @@ class Archive:
             yield number, words[origin] or name, _entry_of_row((*keys[number], name, began_at, *row))
 
     def last_night(self, saved: str, *, before: str = "") -> StoredNight | None:
-        """The newest night that was saved under that name; with `before` of those that began before that session.
+        """Return the newest night saved under that name; with `before`, the newest that began before that session.
 
-        LabError where its verdict cannot be read, or that of a later one which may have the name.
+        Raises DamageError if its verdict cannot be read, or that of a later night which may have the name.
         """
         found = self._index.query(_LAST_NIGHT, saved, before, before)
         last = found[0][0] if found else ""
@@ -244,7 +244,7 @@ class Archive:
         return read_night(self.root, last) if last else None
 
     def _unread(self, saved: str) -> Iterator[tuple[str, str]]:
-        """Yield the nights whose verdict cannot be read, with a sentence, but those of sessions of another name."""
+        """Iterate over the nights whose verdict cannot be read, with the reason; not those of other names."""
         for name, why in sorted(self._index.unread.items()):
             if self._index.query("SELECT saved FROM session WHERE name = ?", name) in ([], [(saved,)]):
                 yield name, why
@@ -255,7 +255,7 @@ def _whole(entries: Sequence[SessionEntry]) -> list[SessionEntry]:
 
 
 def _by_key(found: Mapping[int, list[HistoryEntry]]) -> dict[HistoryKey, list[HistoryEntry]]:
-    """The oldest first, of histories that have the newest first."""
+    """Return histories that have the newest entry first with the oldest first."""
     return {history[0].key: history[::-1] for history in found.values()}
 
 

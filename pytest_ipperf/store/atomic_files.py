@@ -1,4 +1,4 @@
-"""Write files atomically: a reader sees the old file or the new one, never half of one."""
+"""Write files atomically: a reader sees the old file or the new one, never part of one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def check_is_file(path: Path) -> None:
-    """OSError where something is there that is no file; some of that would keep its reader waiting for ever."""
+    """Raise OSError if the path exists and is no regular file; reading some of those would block for ever."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if path.exists() and not path.is_file():
@@ -16,14 +16,14 @@ def check_is_file(path: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> Path:
-    """Writes a file beside its place first; OSError where that cannot be done, and then what was there stays.
+    """Write a file by way of a temporary file beside it; on OSError the old file is unchanged.
 
-    What is no file, as a terminal or a pipe, is written as it is.
+    A terminal, a pipe or another special file is written directly.
     """
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return path
-    target = path.resolve()  # a link stays a link
+    target = path.resolve()  # a symbolic link is kept
     beside = target.with_name(f".{target.name}.part")
     try:
         with beside.open("wb") as file:

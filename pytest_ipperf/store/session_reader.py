@@ -1,7 +1,7 @@
 """Read a session's event logs back, however the session ended.
 
-An event log is read up to its first line that is none: half a line at its end is what a killed session may leave, and
-zeros are what a loss of power may; anything else is damage. What the samples of a workload lack makes it incomplete.
+An event log is read up to its first invalid line. A partial line at its end is what a killed session may leave, and
+zeros are what a power failure may leave; anything else is damage. Missing samples make a workload incomplete.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pytest_ipperf.store.log.migration import Facts
 
 _ANSWERS = frozenset({"plan", "record", "undecided", "trouble", "note", "end"})
 _SHORT = ("arm", "warmup", "columns", "rows", "offset", "samples_crc32", "failed", "server", "fingerprint")
-"""Of runs where their samples lie and whose they are, of epochs what they were measured with."""
+"""Keys kept in short form: of runs, the place and owner of their samples; of epochs, server and fingerprint."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredWorkload:
-    """What one process wrote of a workload, since it last began it; each fact as the event has it.
+    """Events of one process about a workload, since it last began it; each fact is as in the event.
 
-    `complete` is empty where the workload was broken off, `broken` says how if it was in order.
+    `complete` is empty if the workload was broken off; `broken` then holds the reason, if one was logged.
     """
 
     samples_file: Path
@@ -41,14 +41,14 @@ class StoredWorkload:
 
     @property
     def whole(self) -> bool:
-        """Whether the samples of all runs are there."""
+        """Return whether the samples of all runs are there."""
         size = self.samples_file.stat().st_size if self.samples_file.is_file() else 0
         return all(run["offset"] + _packed_bytes(run) <= size for run in self.runs)
 
     def samples(self) -> Iterator[array[float]]:
-        """The samples of each run, its rows one after another, each with a value for every one of its `columns`.
+        """Iterate over the samples of each run, row after row, each row with a value for every one of its `columns`.
 
-        Of a workload that is `whole`; DamageError where they are not those that were written down.
+        The workload must be `whole`; raises DamageError if the samples are not those that were written.
         """
         with self.samples_file.open("rb") as file:
             for run in self.runs:
@@ -66,9 +66,9 @@ def _packed_bytes(run: Facts) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """What a session's folder holds: its question, its workloads, and the folders of what it took over itself.
+    """The content of a session's folder: its question, its workloads, and the folders of workloads that it reused.
 
-    `partial_line` says that one of its event logs ends in half a line.
+    `partial_line` says that one of its event logs ends in a partial line.
     """
 
     folder: Path
@@ -86,13 +86,12 @@ class StoredSession:
 def read_session(
     folder: Path, *, answers: list[Event] | None = None, short: bool = False, damage: list[str] | None = None
 ) -> StoredSession:
-    """All of a session; UsageError naming the folder where there is none, or one of another schema.
+    """Return a whole session; UsageError naming the folder if there is none, or its schema is not supported.
 
-    DamageError where an event log has a line that is none, or the session has ended and one of its event logs is no
-    longer there; where `damage` is a list, that gains the sentence, and what stands before the line is read, if
-    anything. `answers` gains its plans, records, troubles, notes and ends, as today's version would have written them.
-    Where it is to be `short`, runs and epochs have only what `_SHORT` names: there may be very many, and each event log
-    is read once.
+    Raises DamageError if an event log has an invalid line, or is missing although the session has ended. If `damage` is
+    a list, it receives the sentence instead, and everything before the damage is returned, if there is anything.
+    `answers` receives its plans, records, troubles, notes and ends, in the current schema. With `short`, runs and
+    epochs keep only the keys in `_SHORT`, as there may be very many; each event log is read once.
     """
     if not folder.is_dir():
         raise UsageError(f"session {folder} is not there")
@@ -114,33 +113,33 @@ def read_session(
         raise UsageError(f"session {folder} has no records: no event log in it begins with an event 'session'")
     if damage is not None:
         damage += map(str, found)
-    # Each process says when it began itself.
+    # Each process logs its own start.
     first = min(reader.sessions, key=lambda event: float(event["at"]))
     return StoredSession(folder, first, reader.workloads, reader.reused, reader.partial_line)
 
 
 def records_in(folder: Path) -> list[Record]:
-    """The records of a session's folder, wherever it lies; raises as `read_session` does, also at damage."""
+    """Return the records of a session's folder, wherever it is; raises as `read_session` does, also for damage."""
     answers: list[Event] = []
     read_session(folder, answers=answers, short=True)
     return [event.record for event in answers if event.record is not None]
 
 
 def event_logs_in(folder: Path) -> list[Path]:
-    """Return a session's event logs by name; OSError where its folder cannot be listed.
+    """Return a session's event logs by name; OSError if its folder cannot be listed.
 
-    A file whose name is not UTF-8 is somebody else's: writers are `main` and the workers of xdist.
+    A file whose name is not UTF-8 is not an event log: writers are `main` and the workers of xdist.
     """
     return sorted(path for path in folder.iterdir() if path.suffix == ".jsonl" and valid.key(path.name))
 
 
 def not_listed(folder: Path, error: OSError) -> DamageError:
-    """Return the sentence about a session whose folder is there and cannot be listed."""
+    """Return the error of a session whose folder exists and cannot be listed."""
     return DamageError(f"session {folder.name}: {folder} cannot be read ({error.strerror})")
 
 
 def missing(folder: Path, files: Mapping[str, int]) -> list[DamageError]:
-    """Describe each event log that is shorter than it was (`files`, in bytes) when its session ended, or gone."""
+    """Return an error for each event log that is gone, or shorter than its size in `files` when the session ended."""
     lost = []
     for name, size in files.items():
         path = folder / name
@@ -156,7 +155,7 @@ def missing(folder: Path, files: Mapping[str, int]) -> list[DamageError]:
 
 
 class _SessionReader:
-    """The event logs of a session on their way, one after another, event by event."""
+    """Reader of a session's event logs, one after another, event by event."""
 
     def __init__(self, answers: list[Event], *, short: bool) -> None:
         self._answers, self._short = answers, short
@@ -170,11 +169,11 @@ class _SessionReader:
 
     @property
     def reused(self) -> dict[str, Path]:
-        """Merge what each process logged as reused: only one of them finds that a workload cannot be."""
+        """Folders of reused workloads, except those that any process had to measure again."""
         return {name: folder for name, folder in self._taken.items() if name not in self._anew}
 
     def read_log(self, path: Path) -> None:
-        """Read an event log up to where it can be read; DamageError where it cannot be read to its end."""
+        """Read an event log as far as possible; DamageError if that is not to its end."""
         found: dict[str, StoredWorkload] = {}
         place = ReadPosition()
         try:
@@ -183,7 +182,9 @@ class _SessionReader:
         finally:
             self.partial_line |= place.partial_line
             for name, workload in found.items():
-                if workload.complete or name not in self.workloads:  # a worker that died left its share to another
+                if (
+                    workload.complete or name not in self.workloads
+                ):  # another worker may have taken over a dead worker's share
                     self.workloads[name] = workload
 
     def _apply(self, event: Event, found: dict[str, StoredWorkload], path: Path) -> None:
@@ -215,7 +216,7 @@ class _SessionReader:
 
     def _selected_facts(self, event: Facts) -> Facts:
         selected = {name: event[name] for name in _SHORT if name in event}
-        if "columns" in selected:  # all runs have the same few
+        if "columns" in selected:  # runs share one tuple, as all have the same columns
             columns = tuple(selected["columns"])
             selected["columns"] = self._columns.setdefault(columns, columns)
         return selected

@@ -20,7 +20,7 @@ from pytest_ipperf.store.log.migration import tells_end
 from pytest_ipperf.store.session_reader import StoredSession, StoredWorkload, read_session
 
 _TIMES = ("total", "rtt_s")
-"""The columns whose spread is shown; other samples are no times of single connections or replies."""
+"""Columns whose distribution is shown; other samples are no times of single connections or replies."""
 
 
 def read_session_summary(
@@ -32,13 +32,13 @@ def read_session_summary(
     running: bool | None = None,
     damage: list[str] | None = None,
 ) -> SessionSummary:
-    """Read the summary of a session's folder; raises as `read_session` does, and takes `damage` for what that does.
+    """Read the summary of a session's folder; raises as `read_session` does, and passes `damage` on to it.
 
-    Who goes on with it gives `resume` to `--ipperf-resume`, by default its folder. Whether it is `running` is seen by
-    who has its event logs open, but for the session itself.
+    `resume` is the value of `--ipperf-resume` that resumes the session, by default its folder. `running` is determined
+    by open event logs unless it is given, as the session itself must do.
     """
     answers: list[Event] = []
-    # Before its records are read, which may get their end meanwhile; and after, as it may just have begun.
+    # Checked before the records are read, as they may get their end meanwhile, and after, as it may just have begun.
     was_running = is_being_written(folder) if running is None else running
     kept = read_session(folder, answers=answers, short=True, damage=damage)
     measured = tuple(_measured(kept))
@@ -79,7 +79,7 @@ def _completeness(
     running: bool,
     resume: str,
 ) -> Completeness:
-    """Return how far a session came; of one without an end, its items without any answer are missing."""
+    """Return how far a session came; if it has no end, its items without an answer are missing."""
     plans = [event["items"] for event in events if event["event"] == "plan"]
     items = {nodeid: cell for plan in plans for nodeid, cell in plan.items()} if plans else None
     end = next((event for event in reversed(events) if event["event"] == "end"), None)
@@ -101,9 +101,9 @@ def _unmeasured(known: Completeness) -> Iterator[Trouble]:
 
 
 class Samples(Mapping[tuple[str, str], Sequence[float]]):
-    """The times of all runs that count, by workload and arm, read when they are asked for: there may be millions.
+    """Times of all runs that count, by workload and arm, read on access, as there may be millions.
 
-    What was reused from an earlier session lies there.
+    Samples of a reused workload are read from the earlier session.
     """
 
     def __init__(self, measured: Iterable[tuple[str, StoredWorkload]]) -> None:
@@ -135,7 +135,7 @@ def _trouble(event: Mapping[str, Any]) -> Trouble:
 
 
 def _measured(kept: StoredSession) -> Iterator[tuple[str, StoredWorkload]]:
-    """Of each workload where it was measured; an earlier session that is no longer there has taken its own along."""
+    """Return each workload from where it was measured; if an earlier session is gone, its workloads are missing."""
     yield from kept.workloads.items()
     earlier: dict[Path, Mapping[str, StoredWorkload]] = {}
     for name, folder in kept.reused.items():
@@ -146,7 +146,7 @@ def _measured(kept: StoredSession) -> Iterator[tuple[str, StoredWorkload]]:
 
 
 def _lost_samples(measured: Iterable[tuple[str, StoredWorkload]]) -> Iterator[str]:
-    """A sentence about each workload that was complete, and of which samples are no longer there."""
+    """Iterate over sentences about complete workloads whose samples are missing."""
     for name, workload in measured:
         if workload.complete and not workload.whole:
             yield f"samples of {name} are missing in {workload.samples_file}: what is made of them is left out"
@@ -160,7 +160,7 @@ def _workloads(folder: Path) -> Mapping[str, StoredWorkload]:
 
 
 def _hosts(measured: Iterable[tuple[str, StoredWorkload]]) -> Iterator[HostSummary]:
-    """Each host of each testbed once, as the first epoch saw it."""
+    """Iterate over the hosts of each testbed, each once, as the first epoch saw it."""
     seen: set[tuple[str, str]] = set()
     for name, workload in measured:
         testbed = name.partition("-")[0]
@@ -180,7 +180,7 @@ def _hosts(measured: Iterable[tuple[str, StoredWorkload]]) -> Iterator[HostSumma
 
 
 def _listed(workload: StoredWorkload, roles: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """By role what the inventory says of a host; nothing where the workload was broken off."""
+    """Return the inventory's description of each host, by role; empty if the workload was broken off."""
     testbed = workload.complete.get("testbed", {})
     more = {f"client{number}": host for number, host in enumerate(testbed.get("more_clients", ()), start=2)}
     listed = {**testbed, **more}

@@ -1,4 +1,4 @@
-"""Read and append the acceptances of a folder of records, a line each, written whole so that none is lost."""
+"""Read and append the acceptances of a folder of records, one line each, written whole so that none is lost."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ _WITHDRAWAL: Mapping[str, Validator] = {_WITHDRAWN: _pattern, **_SAID}
 
 
 def accept(root: Path, acceptance: Acceptance) -> None:
-    """Appends an acceptance; LabError where that cannot be written, UsageError where a line before it is none."""
+    """Append an acceptance; LabError if it cannot be written, UsageError if an earlier line is invalid."""
     plain = {**dataclasses.asdict(acceptance), "until": acceptance.until.isoformat()}
-    del plain[_WITHDRAWN]  # which a line of its own says
+    del plain[_WITHDRAWN]  # a withdrawal is a line of its own
     _append(root, plain)
 
 
 def withdraw(root: Path, cell: str, *, reason: str, by: str, at: float) -> None:
-    """Ends all acceptances of that very pattern, with the day before `at`; raises as `accept` does.
+    """End all acceptances of exactly that pattern with the day before `at`; raises as `accept` does.
 
-    They stay in the file: nights before that were decided by them.
+    They stay in the file because they decided earlier nights.
     """
     _append(root, {_WITHDRAWN: cell, "reason": reason, "by": by, "at": at})
 
 
 def acceptances(root: Path, *, by: float = math.inf) -> list[Acceptance]:
-    """All that was ever accepted, as it stood `by` a time, the oldest first; UsageError naming a line that is none.
+    """Return all acceptances as they stood at the time `by`, oldest first; UsageError naming an invalid line.
 
-    Nothing is skipped: who believed it to hold would be told of a regression, and who believed it gone would not.
+    No line is skipped: a lost acceptance would report a regression, and a lost withdrawal would hide one.
     """
     path = root / FILE
     found: list[Acceptance] = []
@@ -79,13 +79,13 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _plain(line: bytes) -> Mapping[str, Any]:
-    """Parse a line; ValueError where it is neither an acceptance nor a withdrawal."""
+    """Parse a line; ValueError if it is neither an acceptance nor a withdrawal."""
     if checksum_of(line + b"\n") is not None and not checksum_matches(line + b"\n"):
         raise ValueError("its checksum is not that of its bytes")
     plain = json.loads(line.decode())
     if not isinstance(plain, dict):
         raise TypeError("it is no object")
-    if KEY in plain and checksum_of(line + b"\n") is None:  # a byte of it turned
+    if KEY in plain and checksum_of(line + b"\n") is None:  # a byte of the checksum itself is damaged
         raise ValueError("its checksum is none")
     plain.pop(KEY, None)
     needed = _WITHDRAWAL if _WITHDRAWN in plain else _ACCEPTANCE
@@ -101,7 +101,7 @@ def _acceptance(plain: Mapping[str, Any]) -> Acceptance:
 
 
 def _ended(acceptance: Acceptance, withdrawal: Mapping[str, Any]) -> Acceptance:
-    """As it is after a withdrawal of its pattern."""
+    """Return the acceptance as it is after a withdrawal."""
     last = dt.datetime.fromtimestamp(withdrawal["at"], dt.UTC).date() - dt.timedelta(days=1)
     if acceptance.cell != withdrawal[_WITHDRAWN] or acceptance.until <= last:
         return acceptance
@@ -109,7 +109,7 @@ def _ended(acceptance: Acceptance, withdrawal: Mapping[str, Any]) -> Acceptance:
 
 
 def _append(root: Path, plain: Mapping[str, Any]) -> None:
-    acceptances(root)  # behind half a line it would be none either
+    acceptances(root)  # a line after a damaged one would be lost
     path = root / FILE
     line, _ = with_checksum(json.dumps(plain))
     try:
@@ -119,7 +119,7 @@ def _append(root: Path, plain: Mapping[str, Any]) -> None:
             line = b"\n" * _lacks_end(path) + line
             written = file.write(line)
             if written != len(line):
-                file.truncate(start)  # half a line would spoil all others
+                file.truncate(start)  # a partial line would make the file unreadable
             os.fsync(file)
     except OSError as error:
         raise LabError(f"acceptances: {path} cannot be written ({error.strerror})") from error
@@ -128,6 +128,6 @@ def _append(root: Path, plain: Mapping[str, Any]) -> None:
 
 
 def _lacks_end(path: Path) -> bool:
-    """Whether the last line has none, as some editors leave it."""
+    """Return whether the last line lacks its newline, as some editors leave it."""
     data = path.read_bytes()
     return bool(data) and not data.endswith(b"\n")

@@ -20,7 +20,7 @@ from pytest_ipperf.store.log.validators import Validator
 
 VERDICT = "verdict.json"
 LOST = "records"
-"""Among the troubles of a night in place of an item: an answer, or a session's end, could not be kept."""
+"""Node id of a night's trouble that is no item: an answer, or a session's end, could not be kept."""
 _REDS = {decision.name.lower() for decision in RED}
 _REMEDY = "; put back a copy of it, or remove the night's folder"
 _STATUSES = frozenset(map(int, GateStatus))
@@ -51,7 +51,7 @@ class StoredNight:
     """A finished night: its `name`, its screening's `session`, the name it was `saved` under, its `gate_status`.
 
     It began at `began_at` (seconds since 1970). `red` are the cells (with their metric) that it found worse, `cells`
-    those that the next one must measure too. `lost` says that not all of it could be kept.
+    those that the next night must measure, too. `lost` says that some of its records could not be kept.
     """
 
     name: str
@@ -65,14 +65,14 @@ class StoredNight:
 
     @property
     def is_credible(self) -> bool:
-        """Whether its other cells are something to compare with."""
+        """Return whether its other cells can be compared with."""
         return self.gate_status != GateStatus.UNSTABLE
 
 
 def nights_in(root: Path, but: Container[str] = (), unread: dict[str, str] | None = None) -> Iterator[StoredNight]:
-    """The nights below a folder of records that have a verdict, the newest first, but those of these names.
+    """Iterate over the nights with a verdict below a folder of records, newest first, except those named in `but`.
 
-    `unread` gains a sentence about each whose verdict cannot be read, or is gone, by its name.
+    `unread` receives, by name, a sentence about each night whose verdict is missing or cannot be read.
     """
     for folder in sorted((root / "nights").glob("*"), reverse=True):
         if folder.name in but:
@@ -88,7 +88,7 @@ def nights_in(root: Path, but: Container[str] = (), unread: dict[str, str] | Non
 
 
 def check_verdict_is_there(root: Path, name: str) -> None:
-    """DamageError where a night has left other files, which are written after its verdict, and no verdict."""
+    """Raise DamageError if a night has no verdict but other files, which are written after the verdict."""
     folder = root / "nights" / name
     left = [path.name for path in folder.glob("*") if not path.name.startswith(".")]
     if left and VERDICT not in left:
@@ -99,12 +99,12 @@ def check_verdict_is_there(root: Path, name: str) -> None:
 
 
 def read_night(root: Path, name: str) -> StoredNight:
-    """The night of that name; DamageError where its verdict cannot be read."""
+    """Return the night of that name; DamageError if its verdict cannot be read."""
     return _night(name, read_verdict(root, name))
 
 
 def read_verdict(root: Path, name: str) -> Mapping[str, Any]:
-    """The document that tells of the night of that name; DamageError where it cannot be read as it was written."""
+    """Return the verdict document of the night of that name; DamageError if it is not as it was written."""
     path = root / "nights" / name / VERDICT
     try:
         check_is_file(path)
@@ -120,7 +120,7 @@ def read_verdict(root: Path, name: str) -> Mapping[str, Any]:
 
 
 def verdict_with_checksum(document: Mapping[str, Any]) -> bytes:
-    """The bytes of a verdict's file, with the checksum of all that it says."""
+    """Return the bytes of a verdict's file, with a checksum of its content."""
     return json.dumps({**document, KEY: _checksum(document)}, indent=1, allow_nan=False).encode() + b"\n"
 
 
@@ -130,7 +130,7 @@ def _checksum(document: Mapping[str, Any]) -> str:
 
 
 def _wrong(name: str, document: Any) -> str:
-    """Why a document is not the verdict of that night; empty where it is. Earlier versions wrote no checksum."""
+    """Return why a document is not the verdict of that night; empty if it is. Earlier versions wrote no checksum."""
     if not isinstance(document, dict):
         return "it is no object"
     if KEY in document and document[KEY] != _checksum(document):

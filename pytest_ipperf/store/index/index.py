@@ -1,7 +1,7 @@
-"""Index of sessions: a SQLite file over the event logs of all sessions, so that years of nights are asked in a moment.
+"""Index of sessions: an SQLite file over the event logs of all sessions, which makes queries over years of nights fast.
 
-It holds nothing of its own: whoever removes it loses the time of making it again. What event logs have gained since it
-was last asked is read first, so that a session that runs or was killed is in it up to its last whole line.
+It holds no data of its own: if it is removed, it is rebuilt, which takes time. New lines of event logs are read when it
+is opened, so that it includes a running or killed session up to its last whole line.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ FILE = "index.sqlite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEntry:
-    """What the index has of a session.
+    """The index's data of a session.
 
-    `seconds` and `status` (pytest's) are None where it has not ended, or not in order. `verdicts` counts its cells by
-    verdict, `troubles` the items without an answer. `trouble` says what of its records cannot be read, if anything.
-    `gate_status` is that of the night of which it is the screening. `tells_end` is False of records that were written
-    before sessions kept that. `measured` of `planned` cells have a record, and so many items are `missing` at its end;
-    both None where that was not kept. `partial_line` says that one of its event logs ends in half a line,
-    `running` that a process was writing its records when the index began to read them.
+    `seconds` and `status` (pytest's) are None if it has not ended, or not in order. `verdicts` counts its cells by
+    verdict, `troubles` the items without an answer. `trouble` says which of its records cannot be read, if any.
+    `gate_status` is that of the night whose screening it is. `tells_end` is False for records written before sessions
+    logged their end. `measured` of `planned` cells have a record, and `missing` items were left at its end; the last
+    two are None if unknown. `partial_line` says that one of its event logs ends in a partial line, `running` that a
+    process was writing its records when the index began to read them.
     """
 
     name: str
@@ -68,17 +68,17 @@ class SessionEntry:
 
     @property
     def completeness(self) -> Completeness:
-        """How far it came, by what the index has of it and by who writes its records; `missing` items are not named."""
+        """How far the session came, from the index and open event logs, without the names of missing items."""
         running = self.status is None and (self.running or is_being_written(self.folder))
         state = state_of(self.status, self.missing, running=running, tells_end=self.tells_end or self.partial_line)
         return Completeness(state=state, measured=self.measured, planned=self.planned)
 
 
 class Index:
-    """Opened over the folder of records `root`. `notes` are sentences about a disk that refuses, and about damage.
+    """The index of the folder of records `root`. `notes` are sentences about an unwritable disk, and about damage.
 
-    `unread` has one about each night whose verdict cannot be read, by its name. `running` are the names of the sessions
-    without an end that a process was writing before they were read: one may get its end meanwhile.
+    `unread` maps each night whose verdict cannot be read to a sentence. `running` are the names of sessions without an
+    end that a process was writing before they were read; such a session may have got its end since.
     """
 
     def __init__(self, root: Path) -> None:
@@ -96,16 +96,16 @@ class Index:
             self._recover(error)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._db.close()
 
     def query(self, question: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows that answer a question in SQL; LabError where the file cannot be read."""
+        """Return the rows of an SQL query; LabError if the file cannot be read."""
         try:
             return self._rows(question, *values)
-        except sqlite3.ProgrammingError:  # a fault of ours
+        except sqlite3.ProgrammingError:  # a bug in the query
             raise
-        except sqlite3.Error as error:  # the rest of it was not looked at before
+        except sqlite3.Error as error:  # opening does not check the whole file
             self._recover(error)
         try:
             return self._rows(question, *values)
@@ -113,7 +113,7 @@ class Index:
             raise LabError(f"index: {self.root / FILE} cannot be read ({why(error)}); remove it") from error
 
     def rebuild(self) -> None:
-        """In place of what lacks rows, which only who asks for them can see."""
+        """Rebuild an index that lacks rows, which only the caller of a query can notice."""
         self._recover(damage("rows are missing"))
 
     def _rows(self, question: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -125,7 +125,7 @@ class Index:
     # --- opening ------------------------------------------------------------------------------------------------------
 
     def _opened(self) -> sqlite3.Connection:
-        """The file; where it cannot be written what is there of it, else one in memory for this time."""
+        """Open the file; if it cannot be written, open it read-only, or else open an empty database in memory."""
         path = self.root / FILE
         if not (self.root / "runs").is_dir():
             return in_memory()
@@ -141,7 +141,7 @@ class Index:
             return found or in_memory()
 
     def _rebuilt(self, error: sqlite3.Error) -> sqlite3.Connection:
-        """An empty one in place of what is damaged."""
+        """Return an empty database in place of the damaged one."""
         path = self.root / FILE
         self.notes.append(f"index: {path} was damaged ({why(error)}) and is made anew from the records")
         self._words.clear()
@@ -153,8 +153,8 @@ class Index:
             return in_memory()
 
     def _recover(self, error: sqlite3.Error) -> None:
-        """Without what was damaged, or without the disk."""
-        if not hasattr(error, "sqlite_errorcode"):  # a fault of ours, which no other file would mend
+        """Continue in memory after a disk error, or with a rebuilt file after damage."""
+        if not hasattr(error, "sqlite_errorcode"):  # a bug, which a new file would not repair
             raise error
         path = self.root / FILE
         before = self._db
@@ -192,7 +192,7 @@ class Index:
             try:
                 if name not in known or read.get(known[name], {}) != stamps_of(folder):
                     self._read(folder)
-            except FileNotFoundError:  # somebody clears out
+            except FileNotFoundError:  # the session is being cleared out
                 continue
         self._mark_nights()
 
@@ -206,9 +206,10 @@ class Index:
         self._db.execute("DELETE FROM session WHERE id = ?", (number,))
 
     def _read(self, folder: Path) -> None:
-        """Read on in the event logs of a session, in one transaction: two processes may read at once.
+        """Read new lines of a session's event logs, in one transaction, as two processes may read at once.
 
-        All of them from their beginning, where one has changed otherwise than by growing while the session ran.
+        If an event log has changed other than by growing while the session ran, all of them are read from the
+        beginning.
         """
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
@@ -216,7 +217,7 @@ class Index:
             rows = self._rows("SELECT id, status, trouble FROM session WHERE name = ?", folder.name)
             before = {} if not rows else self._event_logs(rows[0][0])
             seen = {name: stamp for name, (_, stamp) in before.items()}
-            if rows and seen == stamps:  # another process was here
+            if rows and seen == stamps:  # another process has read it meanwhile
                 return
             if rows and not _has_only_grown(rows[0], seen, stamps):
                 self._forget(rows[0][0])
@@ -240,9 +241,9 @@ class Index:
         }
 
     def _mark_nights(self) -> None:
-        """What the nights found worse, with which later ones are not compared; each is read once, or when it changed.
+        """Mark findings that nights judged worse, which later nights ignore; read each night once, or when it changes.
 
-        That of a session which was cleared out is read again when the session comes back.
+        The night of a session that was cleared out is read again when the session is put back.
         """
         there = {path.parent.name: stamp_of(path) for path in (self.root / "nights").glob(f"*/{VERDICT}")}
         known = self._rows(
@@ -260,7 +261,7 @@ class Index:
             self._mark(night, there.get(night.name, stamp_of(self.root / "nights" / night.name / VERDICT)))
 
     def _unmark(self, name: str, number: int | None) -> None:
-        """Without its verdict it is no night, and its session may be without an end."""
+        """Remove a night whose verdict is gone; its session may then lack an end."""
         with self._db:
             self._db.execute("DELETE FROM night WHERE name = ?", (name,))
             self._db.execute("UPDATE session SET light = NULL WHERE id = ?", (number,))
@@ -299,7 +300,7 @@ class Index:
 
 
 def _lost_its_end(session: str) -> str:
-    """Return the sentence about a session that a night was decided of, which takes one that has ended."""
+    """Return the sentence about a session without an end; a night decides only about sessions that have ended."""
     return (
         f"session {session} has no end, and its night had one; put back a copy of its files, or clear the session out"
     )
@@ -308,7 +309,7 @@ def _lost_its_end(session: str) -> str:
 def _has_only_grown(
     row: tuple[int, int | None, str], before: Mapping[str, FileStamp], now: Mapping[str, FileStamp]
 ) -> bool:
-    """Whether event logs have only grown, of a session that had not ended and was not damaged."""
+    """Return whether event logs have only grown, in a session that had not ended and was not damaged."""
     _, status, trouble = row
     grown = all(name in now and (stamp == now[name] or stamp.size < now[name].size) for name, stamp in before.items())
     return grown and status is None and not trouble

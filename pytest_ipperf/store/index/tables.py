@@ -1,4 +1,4 @@
-"""Tables of the index, and how its file is opened for writing, read-only, or rebuilt when damaged."""
+"""Tables of the index; opening its file for writing or read-only, and rebuilding a damaged one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from pytest_ipperf.store.log.migration import SCHEMA
 
 VERSION = 100 * SCHEMA + 8
-"""Of the tables; those of another version are made anew."""
+"""Version of the tables; tables of another version are made anew."""
 
 _WAIT_S = 10.0
 _MARSHAL = 2
-"""Of marshal's formats the last whose bytes are those of the values alone; later ones tell which objects are shared."""
-# Pages that a transaction has changed stay in memory up to its end: who spills them shuts all readers out.
+"""Last marshal format whose bytes depend on values alone; later ones also encode which objects are shared."""
+# Changed pages stay in memory until the end of a transaction, as spilling them would lock out all readers.
 _PRAGMAS = ("page_size = 8192", "cache_size = -65536", "cache_spill = OFF")
 _CANNOT = {
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
@@ -58,19 +58,19 @@ _COLUMNS = {
     "tally": "session, verdict, cells",
     "night": "name, session, saved, began_at, marked, size, changed_ns",
 }
-"""The columns that the seal of a row covers: a page whose bits have turned may still be a valid one."""
+"""Columns that the seal of a row covers, as a page with flipped bits may still be a valid page."""
 
 INTACT = "intact(past.seal, " + ", ".join(f"past.{name}" for name in _COLUMNS["past"].split(", ")) + ")"
-"""In a question: the rows of cells are too many to be looked at before they are asked for."""
+"""Condition in a query that verifies the rows of cells, of which there are too many to verify beforehand."""
 
 
 def seal(base: sqlite3.Connection, table: str, where: str, *values: object) -> None:
-    """Seals rows of a table, as they are now."""
+    """Seal rows of a table with their current values."""
     base.execute(f"UPDATE {table} SET seal = seal({_COLUMNS[table]}) WHERE {where}", values)  # noqa: S608 - of our names
 
 
 def check_rows(base: sqlite3.Connection) -> None:
-    """sqlite3.Error where a row is not what was written, or some are missing; those of cells are not looked at."""
+    """Raise sqlite3.Error if a row was altered or is missing; the rows of cells are not checked."""
     try:
         for table, columns in _COLUMNS.items():
             if table != "past":
@@ -83,13 +83,15 @@ def check_rows(base: sqlite3.Connection) -> None:
 
 
 def _check_table(base: sqlite3.Connection, table: str, columns: str) -> None:
-    if base.execute(f'PRAGMA integrity_check("{table}")').fetchall() != [("ok",)]:  # its indices tell the same
+    if base.execute(f'PRAGMA integrity_check("{table}")').fetchall() != [
+        ("ok",)
+    ]:  # compares the table with its indices
         raise damage("a table and its index differ")
     base.execute(f"SELECT count(*) FROM {table} WHERE NOT intact(seal, {columns})").fetchall()  # noqa: S608
 
 
 def damage(why: str) -> sqlite3.DatabaseError:
-    """The error of a file that is none of ours any more."""
+    """Return the error of a damaged file."""
     error = sqlite3.DatabaseError(why)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
@@ -117,21 +119,21 @@ def _with_functions(base: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def is_refused(error: sqlite3.Error) -> bool:
-    """Whether it is the disk, its rights or another process that refuses; else the file is not what it should be."""
+    """Return whether the disk, its permissions or another process prevent access; otherwise the file is damaged."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _CANNOT
 
 
 def opened(path: Path) -> sqlite3.Connection:
-    """The file with today's tables, for writing; sqlite3.Error where that cannot be, `why` tells the reason."""
+    """Open the file with current tables for writing; sqlite3.Error if that fails, with a reason given by `why`."""
     base = _with_functions(sqlite3.connect(path, timeout=_WAIT_S))
     try:
         for pragma in _PRAGMAS:
             base.execute(f"PRAGMA {pragma}")
-        base.execute("BEGIN IMMEDIATE")  # who may not write learns it here
+        base.execute("BEGIN IMMEDIATE")  # fails here if the file cannot be written
         if version_of(base) != VERSION:
             _make_tables(base)
         base.commit()
-    except UnicodeDecodeError:  # of a sentence of SQLite that names a table
+    except UnicodeDecodeError:  # raised by a message of SQLite that contains the name of a table
         base.close()
         raise damage("the name of a table is no text") from None
     except sqlite3.Error:
@@ -141,7 +143,7 @@ def opened(path: Path) -> sqlite3.Connection:
 
 
 def open_read_only(path: Path) -> sqlite3.Connection | None:
-    """The file as it is; None where it is not there, cannot be read, or has other tables than today's."""
+    """Open the file read-only; None if it is missing, unreadable, or has tables of another version."""
     if not os.access(path, os.R_OK):
         return None
     with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
@@ -152,7 +154,7 @@ def open_read_only(path: Path) -> sqlite3.Connection | None:
 
 
 def in_memory(of: sqlite3.Connection | None = None) -> sqlite3.Connection:
-    """Tables that nobody keeps; with what is in others, if there are any."""
+    """Return a database in memory, with the content of another one if given."""
     base = _with_functions(sqlite3.connect(":memory:"))
     if of is None:
         _make_tables(base)
@@ -163,13 +165,13 @@ def in_memory(of: sqlite3.Connection | None = None) -> sqlite3.Connection:
 
 
 def remove(path: Path) -> None:
-    """Removes the file, and what a transaction that was broken off has left of it, which would spoil the next one."""
+    """Remove the file and the remains of an interrupted transaction, which would corrupt the next file."""
     for each in (path, *path.parent.glob(f"{path.name}-*")):
         each.unlink(missing_ok=True)
 
 
 def _asked_version(base: sqlite3.Connection) -> int:
-    """As `version_of`; closes what cannot tell it, or tells another one."""
+    """Return the version as `version_of` does; close the database if it is unreadable or another one."""
     try:
         version = version_of(base)
     except sqlite3.Error:
@@ -181,13 +183,13 @@ def _asked_version(base: sqlite3.Connection) -> int:
 
 
 def version_of(base: sqlite3.Connection) -> int:
-    """Of the tables; 0 of an empty file."""
+    """Return the version of the tables; 0 for an empty file."""
     ((version,),) = base.execute("PRAGMA user_version").fetchall()
     return int(version)
 
 
 def _make_tables(base: sqlite3.Connection) -> None:
-    """In place of what is there: another process that has the file open sees the new ones or none."""
+    """Replace all tables in one transaction: another process that has the file open sees the new ones or none."""
     for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         base.execute(f'DROP TABLE "{name}"')
     for table in _TABLES:

@@ -25,22 +25,22 @@ from pytest_ipperf.store.session_reader import event_logs_in, missing, not_liste
 
 _BATCH = 500
 _NAME = re.compile(r"\d{8}T\d{6}Z")
-"""With what the folder of a session begins; another file beside those folders is somebody else's."""
+"""Beginning of the name of a session's folder; other files beside those folders are ignored."""
 
 
 class FileStamp(NamedTuple):
-    """Identifies the state of a file that was read: its size, and when it changed (nanoseconds since 1970)."""
+    """State of a file when it was read: its size, and its modification time (nanoseconds since 1970)."""
 
     size: int
     changed_ns: int
 
 
 _NEVER = FileStamp(-1, -1)
-"""Of a file that is to be read again each time."""
+"""Stamp of a file that must be read again each time."""
 
 
 def stamp_of(path: Path) -> FileStamp:
-    """Return the stamp of a file; one that no file has where there is none, or it cannot be looked at."""
+    """Return the stamp of a file; if it is missing or inaccessible, a stamp that no file has."""
     try:
         found = path.stat()
     except OSError:
@@ -49,18 +49,18 @@ def stamp_of(path: Path) -> FileStamp:
 
 
 def stamps_of(folder: Path) -> dict[str, FileStamp]:
-    """Return the stamps of a session's event logs by name; FileNotFoundError where its folder is no longer there."""
+    """Return the stamps of a session's event logs by name; FileNotFoundError if its folder is gone."""
     if not os.path.lexists(folder):
         raise FileNotFoundError(2, "No such file or directory", str(folder))
-    with contextlib.suppress(OSError):  # which the reading says
+    with contextlib.suppress(OSError):  # reading reports it
         return {path.name: stamp_of(path) for path in event_logs_in(folder)}
     return {}
 
 
 def folders_in(runs: Path) -> Iterator[Path]:
-    """The folders of sessions; what only has the name of one is among them, as a session was there.
+    """Iterate over the folders of sessions, and over other files named like one, which shows that a session was there.
 
-    What has a name that is not UTF-8 is none.
+    Names that are not UTF-8 are ignored.
     """
     try:
         with os.scandir(runs) as found:
@@ -79,7 +79,7 @@ def folders_in(runs: Path) -> Iterator[Path]:
 
 
 class SessionIndexer:
-    """The session of that `number` in the index, whose `folder` is read."""
+    """Writer of one session, `number` in the index, from its `folder`."""
 
     def __init__(self, base: sqlite3.Connection, words: dict[str, int], number: int, folder: Path) -> None:
         self._db, self._words, self._number, self._folder = base, words, number, folder
@@ -90,7 +90,7 @@ class SessionIndexer:
         self._rows: list[tuple[Any, ...]] = []
 
     def read_log(self, name: str, position: ReadPosition, stamp: FileStamp) -> None:
-        """From a place on, where the last reading ended; up to what cannot be read, which is said."""
+        """Index the events after `position`, where the last reading ended, and record what cannot be read."""
         try:
             for event in read_events(self._folder / name, position):
                 self._apply(event, position)
@@ -114,7 +114,7 @@ class SessionIndexer:
         )
 
     def finish(self) -> None:
-        """Writes what is waiting, counts, and says what is missing."""
+        """Write waiting rows, count cells, and record missing files."""
         self._write()
         self._db.execute("DELETE FROM tally WHERE session = ?", (self._number,))
         self._db.execute(
@@ -126,7 +126,7 @@ class SessionIndexer:
             self._record_trouble(str(error))
         if not self._known:
             self._record_trouble(self._missing_session_reason())
-        # Of a session whose beginning cannot be read the name tells it, so that it stands where it belongs.
+        # If the beginning cannot be read, the name gives the time, so that the session is sorted correctly.
         self._db.execute(
             "UPDATE session SET began_at = ? WHERE id = ? AND began_at IS NULL AND trouble != ''",
             (_began_by_name(self._folder), self._number),
@@ -144,21 +144,21 @@ class SessionIndexer:
             seal(self._db, table, "session = ?", self._number)
 
     def _missing_session_reason(self) -> str:
-        """Return why no event log tells of the session; empty where it may just have begun.
+        """Return why no event log describes the session; empty if it may just have begun.
 
-        Files beside event logs are written when it has begun to measure; before that there may be an empty event log.
+        Other files are written once it has begun to measure; before that there may be an empty event log.
         """
         try:
             if self._folder.is_dir() and all(path.suffix == ".jsonl" for path in self._folder.iterdir()):
                 return ""
-        except FileNotFoundError:  # somebody clears out
+        except FileNotFoundError:  # the session is being cleared out
             raise
         except OSError as error:
             return str(not_listed(self._folder, error))
         return f"session {self._folder.name} has no records: no event log in it begins with an event 'session'"
 
     def _record_trouble(self, trouble: str) -> None:
-        """The first one stays: it is where a person begins to look."""
+        """Record the first trouble of the session, which is where a person begins to look."""
         self._db.execute("UPDATE session SET trouble = ? WHERE id = ? AND trouble = ''", (trouble, self._number))
 
     def _apply(self, event: Event, position: ReadPosition) -> None:
@@ -179,7 +179,7 @@ class SessionIndexer:
             self._db.execute(f"UPDATE session SET {column} = {column} + 1 WHERE id = ?", (self._number,))  # noqa: S608
 
     def _session(self, facts: Facts, position: ReadPosition) -> None:
-        """Each process of a session says the same of it; it began with the first of them."""
+        """Index an event `session`; every process writes the same one, and the session began with the earliest."""
         self._began_at = min(self._began_at, facts["at"])
         if not self._known:
             self._known = True
@@ -209,7 +209,7 @@ class SessionIndexer:
             "test_value=excluded.test_value, reference_value=excluded.reference_value, margin=excluded.margin, "
             "margin_fraction=excluded.margin_fraction, header_cost=excluded.header_cost, verdict=excluded.verdict, "
             "fingerprint=excluded.fingerprint, usable=excluded.usable, taken_from=excluded.taken_from "
-            # Of several questions about one cell the strictest stays.
+            # Of several questions about one cell, the strictest is kept.
             "WHERE coalesce(excluded.margin_fraction, 1e9) <= coalesce(past.margin_fraction, 1e9)",
             self._rows,
         )
@@ -235,7 +235,7 @@ class SessionIndexer:
 
 
 def _began_by_name(folder: Path) -> float:
-    """When a session began, by the name of its folder; else when that changed."""
+    """Return when a session began, by the name of its folder; else when the folder last changed."""
     with contextlib.suppress(ValueError, OverflowError):
         return float(calendar.timegm(time.strptime(folder.name[:16], "%Y%m%dT%H%M%SZ")))
     return folder.lstat().st_mtime

@@ -1,1 +1,1 @@
-"""The event log of a session: its lines, their checksums, types and earlier versions."""
+"""The event log of a session: its lines, their checksums, their validation and their migration."""

@@ -1,7 +1,7 @@
-"""Checksum of a line of JSON, as its last key, over the line and over all lines before it.
+"""Checksum of a line of JSON, stored as its last key, over the line and all lines before it.
 
-A flipped bit, a line that is missing, twice there, or at another place breaks it. It guards against disks and
-editors, and not against somebody who computes it anew.
+It detects flipped bits and lines that are missing, repeated or moved. It protects against faulty disks and against
+editors, not against somebody who recomputes it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _BYTES = len(_BEFORE) + _DIGITS + len(_AFTER)
 
 
 def with_checksum(plain: str, before: int = 0) -> tuple[bytes, int]:
-    """The line of a JSON object that has keys, and its checksum; `before` is that of the line before, 0 of none."""
+    """Return the line of a non-empty JSON object with its checksum; `before` is the previous line's, 0 if none."""
     body = plain.encode()[:-1]
     crc = zlib.crc32(body, before)
     return body + _BEFORE + b"%08x" % crc + _AFTER, crc
 
 
 def checksum_of(line: bytes) -> int | None:
-    """The checksum that a whole line says it has; None where it says none."""
+    """Return the checksum that a whole line states; None if it states none."""
     checksum = line[-_BYTES:]
     if not checksum.startswith(_BEFORE) or not checksum.endswith(_AFTER):
         return None
@@ -34,5 +34,5 @@ def checksum_of(line: bytes) -> int | None:
 
 
 def checksum_matches(line: bytes, before: int = 0) -> bool:
-    """Whether the checksum of a whole line is that of its bytes and of the line before it."""
+    """Return whether the checksum of a whole line matches its bytes and the line before it."""
     return len(line) > _BYTES and line[-_BYTES:] == _BEFORE + b"%08x" % zlib.crc32(line[:-_BYTES], before) + _AFTER

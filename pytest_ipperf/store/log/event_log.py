@@ -1,7 +1,7 @@
 """The event log of a session: one line of JSON for each event, and the raw samples beside them.
 
-Each line is handed to the kernel whole and at once, so that a killed session loses at most the run in flight. Each has
-the checksum of all lines up to it, and the line of a run that of its samples.
+Each line is handed to the kernel whole and at once, so that a killed session loses at most the run in flight. Each line
+has a checksum of all lines up to it, and the line of a run also that of its samples.
 A session's folder holds `NAME.jsonl` and `NAME.f64` for each writing process: `main`, or a worker of xdist.
 """
 
@@ -24,25 +24,25 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.store.log.checksum import checksum_of, with_checksum
 
 _TAIL_BYTES = 1 << 20
-"""Of an event log that is gone on with, the end that holds its last line."""
+"""Size of the end of an event log that holds its last line, for continuing the log."""
 
 
 def run_folder(root: Path, at_s: float | None = None, token: str = "") -> Path:
     """Return a folder name below `root` for a session that starts at `at_s` since the epoch; names sort by time.
 
-    Without arguments it is a new one of now; with them every process of a session finds the same.
+    Without arguments it is a new name; with them every process of a session derives the same one.
     """
     at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at_s))
     return root / "runs" / f"{at}-{token or secrets.token_hex(3)}"
 
 
 def is_being_written(folder: Path) -> bool:
-    """Whether a process has one of a session's event logs open, so that the session runs and was not broken off.
+    """Return whether a process holds one of a session's event logs open, so that the session is still running.
 
-    Empty ones are not looked at: their writer is about to lock them, and this must not be in its way.
+    Empty ones are skipped: their writer is about to lock them, and this check must not interfere.
     """
     for path in folder.glob("*.jsonl"):
-        # What cannot be opened, or is no file, is not being written; readers say what is wrong with it.
+        # A file that cannot be opened is not being written; readers report what is wrong with it.
         with contextlib.suppress(OSError):
             if not path.is_file() or not path.stat().st_size:
                 continue
@@ -63,7 +63,7 @@ def _is_free(file: BinaryIO) -> bool:
 
 
 class EventLog:
-    """Opens its files at the first event, so that a session which measures nothing leaves nothing."""
+    """Writer of one process's events; files are opened at the first event, so an empty session leaves no files."""
 
     def __init__(self, folder: Path, writer: str) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class EventLog:
         self._checksum = 0
 
     def append(self, event: str, facts: Mapping[str, Any]) -> None:
-        """Appends one event; LabError naming the folder when it cannot be written."""
+        """Append one event; LabError naming the folder if it cannot be written."""
         plain = json.dumps({"event": event, "at": time.time(), **facts}, default=_plain)
         self._open("jsonl")  # the checksum continues that of what is there already
         line, checksum = with_checksum(plain, self._checksum)
@@ -80,11 +80,11 @@ class EventLog:
         self._checksum = checksum
 
     def append_samples(self, packed: bytes) -> int:
-        """Appends raw float64 rows; returns the byte offset at which they start. LabError as for `append`."""
+        """Append raw float64 rows and return their byte offset; LabError as for `append`."""
         return self._write("f64", packed)
 
     def write_file(self, name: str, data: bytes) -> None:
-        """Writes a file of its own beside the events; LabError as for `append`."""
+        """Write a separate file beside the events; LabError as for `append`."""
         try:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ class EventLog:
             raise self._trouble(error.strerror) from error
 
     def append_file(self, name: str, data: bytes, *, head_bytes: int) -> None:
-        """Appends to a file of its own, leaving out so many first bytes where there is one already; as `write_file`."""
+        """Append to a separate file, without its first `head_bytes` if it exists already; LabError as for `append`."""
         try:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,11 +103,11 @@ class EventLog:
             raise self._trouble(error.strerror) from error
 
     def sync(self) -> None:
-        """Returns when the disk has all that was appended, so that not even a loss of power takes it back."""
+        """Return once everything appended is on the disk, so that even a power failure cannot lose it."""
         try:
             for file in self._files.values():
                 os.fsync(file.fileno())
-            for folder in (self.folder, self.folder.parent):  # which know the files by their names
+            for folder in (self.folder, self.folder.parent):  # directories hold the files' names
                 opened = os.open(folder, os.O_RDONLY)
                 try:
                     os.fsync(opened)
@@ -117,7 +117,7 @@ class EventLog:
             raise self._trouble(error.strerror) from error
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of each file of events or samples of the session but this event log's own, by name."""
+        """Return the size in bytes of each file of events or samples of the session, except this log's own, by name."""
         own = f"{self._writer}.jsonl"
         found = [*self.folder.glob("*.jsonl"), *self.folder.glob("*.f64")]
         try:
@@ -130,7 +130,7 @@ class EventLog:
             path = self.folder / f"{self._writer}.{kind}"
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                # Unbuffered: what has been written is the kernel's, and no rest is left to fail once more at the end.
+                # Unbuffered, so that written data is the kernel's and nothing remains that could fail at closing.
                 self._files[kind] = _alone(path.open("ab", buffering=0))
                 if kind == "jsonl" and self._files[kind].tell():
                     self._checksum = _last_checksum(path)
@@ -146,7 +146,7 @@ class EventLog:
         except OSError as error:
             raise self._trouble(error.strerror) from error
         if written != len(data):
-            file.truncate(offset)  # half a line would spoil the next one, for which there may be room
+            file.truncate(offset)  # a partial line would corrupt the next one, for which there may be room
             raise self._trouble(os.strerror(errno.ENOSPC))
         return offset
 
@@ -157,13 +157,13 @@ class EventLog:
         )
 
     def close(self) -> None:
-        """Closes the files."""
+        """Close the files."""
         for file in self._files.values():
             file.close()
 
 
 def _last_checksum(path: Path) -> int:
-    """Return the checksum of the last line of an event log; 0 where it has none."""
+    """Return the checksum of the last line of an event log; 0 if it has none."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
         lines = file.read().splitlines(keepends=True)
@@ -171,19 +171,19 @@ def _last_checksum(path: Path) -> int:
 
 
 def _alone(file: FileIO) -> FileIO:
-    """The file, which no other process writes as long as this one does; OSError where one does already."""
+    """Lock the file against other writers and return it; OSError if another process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()
         raise OSError(errno.EBUSY, "another process is writing it") from error
-    except OSError:  # a file system without locks; names of folders differ all the same
+    except OSError:  # a file system without locks; folder names are unique anyway
         return file
     return file
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know: our frozen values as objects, everything else as its text."""
+    """Convert a value that JSON does not know: frozen dataclasses to objects, everything else to its text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return list(value) if isinstance(value, (tuple, set, frozenset)) else str(value)

@@ -1,8 +1,8 @@
-"""Read the events of an event log line by line, check them, and migrate them to the form of today.
+"""Read the events of an event log line by line, validate them, and migrate them to the current schema.
 
-What a killed writer or a loss of power leaves behind the last line's end (half a line, zeros) is none of them. A whole
-line that is no event, or does not fit the lines before it, is damage, also where it is the last one: writers hand over
-whole lines, so nothing that ends in order or in disorder leaves one.
+What a killed writer or a power failure leaves after the last newline (a partial line, zeros) is ignored. A whole line
+that is no event, or does not continue the checksums, is damage, even at the end: writers write whole lines, so no kind
+of interruption produces one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NEEDED: Mapping[str, Mapping[str, Validator]] = {
     "left": {"sentence": valid.text},
     "end": {"status": valid.whole, "seconds": valid.not_negative},
 }  # fmt: skip
-"""The keys that an event must have; those of a record are in `records.py`."""
+"""Required keys of each event; those of a record are in `records.py`."""
 
 _OPTIONAL: Mapping[str, Mapping[str, Validator]] = {
     "session": {
@@ -84,7 +84,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Validator]] = {
     "undecided": {"kind": valid.text},
     "end": {"files": valid.named(valid.count), "missing": valid.listed(valid.text)},
 }  # fmt: skip
-"""The keys that an event may have; earlier versions did not write all of them."""
+"""Optional keys of each event; earlier versions did not write all of them."""
 
 _EVERY: Mapping[str, Validator] = {"at": valid.moment}
 _MIGRATED = frozenset({"session", "record"})
@@ -93,7 +93,7 @@ _DESIGN: Mapping[str, Validator] = {"name": valid.key}
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A line, as today's version would have written it: its `kind`, its `facts`, and the record if it holds one."""
+    """A line in the current schema: its `kind`, its `facts`, and its record if it holds one."""
 
     kind: str
     facts: Facts
@@ -102,9 +102,9 @@ class Event:
 
 @dataclass(slots=True)
 class ReadPosition:
-    """How far an event log was read: up to which byte, how many lines, the last one's checksum, and their schema.
+    """Position in an event log: bytes and lines read, the last line's checksum, and the schema.
 
-    `partial_line` says that half a line stands behind them, which its writer may be about to complete.
+    `partial_line` says that a partial line follows, which its writer may be about to complete.
     """
 
     at: int = 0
@@ -115,9 +115,9 @@ class ReadPosition:
 
 
 def read_events(path: Path, position: ReadPosition | None = None) -> Iterator[Event]:
-    """The events of an event log from a `position` on, which goes along, up to where whole lines end.
+    """Iterate over the events after `position`, which is advanced, up to the last whole line.
 
-    DamageError with file and line at what is none, UsageError naming the session where the schema is not read here.
+    Raises DamageError with file and line at an invalid line, UsageError naming the session for an unsupported schema.
     """
     position = position or ReadPosition()
     position.partial_line = False
@@ -137,22 +137,22 @@ def read_events(path: Path, position: ReadPosition | None = None) -> Iterator[Ev
 
 
 def _opened(path: Path) -> BinaryIO:
-    """A file, and nothing that would keep a reader waiting."""
+    """Open a regular file; anything else might block the reader."""
     check_is_file(path)
     return path.open("rb")
 
 
 class UnreadableError(DamageError):
-    """A file is there and cannot be read, by its rights or by what it is: that may change without a new time on it."""
+    """Raised if a file exists and cannot be read; that may change without a new modification time."""
 
 
 def unreadable(path: Path, error: OSError) -> UnreadableError:
-    """The sentence about an event log that is there and cannot be read."""
+    """Return the error of an event log that exists and cannot be read."""
     return UnreadableError(f"session {path.parent.name}: {path.name} cannot be read ({error.strerror})")
 
 
 def damaged(path: Path, line: int, why: str) -> DamageError:
-    """The sentence about a line of an event log that cannot be read."""
+    """Return the error of an invalid line of an event log."""
     return DamageError(
         f"session {path.parent.name}: {path.name}:{line} is damaged ({why}), and only what stands before that line is "
         "known; put back a copy of the file, or clear the session out"
@@ -195,7 +195,7 @@ def _schema(plain: Facts, path: Path) -> int:
 
 
 def _checked(kind: str, facts: Facts) -> Event:
-    """Check an event; unknown keys and events, which later versions may write, pass."""
+    """Validate an event; unknown keys and events, which later versions may write, pass."""
     if kind == "record":
         return Event(kind, facts, plain_record(facts))
     why = valid.wrong(facts, _NEEDED.get(kind, {}), {**_EVERY, **_OPTIONAL.get(kind, {})})

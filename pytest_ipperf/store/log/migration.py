@@ -1,6 +1,6 @@
-"""Migrate events of earlier schemas to the form of today.
+"""Migrate events of earlier schemas to the current one.
 
-A schema is read as long as nothing has to be invented for it: what it lacks has a value that says so.
+A schema is supported as long as no value must be invented for it: missing values are marked as missing.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pytest_ipperf.core.design.design import never_judges
 from pytest_ipperf.core.portable.errors import UsageError
 
 SCHEMA = 7
-"""Of the events that are written today (event `session`)."""
+"""Current schema of the events, written with event `session`."""
 
 Facts = Mapping[str, Any]
 
 
 def _from_5(event: Facts) -> Facts:
-    """Schema 5 knew neither names of sessions nor what a history is by; an unknown version is a history of its own."""
+    """Add names of sessions and keys of histories, which schema 5 lacked; an unknown version has its own history."""
     if event["event"] == "session":
         return {"saved": "", **event}
     if event["event"] == "record":
@@ -27,9 +27,9 @@ def _from_5(event: Facts) -> Facts:
 
 
 def _from_6(event: Facts) -> Facts:
-    """Schema 6 called a cell under a design that never judges measured or inconclusive, and kept its interval.
+    """Mark records of designs that never judge as unjudged, without the interval that schema 6 kept.
 
-    It had no checksums of lines or samples.
+    Schema 6 called them measured or inconclusive. It had no checksums of lines or samples.
     """
     if event["event"] != "record" or event.get("judges") is not False or event.get("verdict") == "invalid":
         return event
@@ -39,13 +39,13 @@ def _from_6(event: Facts) -> Facts:
 
 _STEPS: Mapping[int, Callable[[Facts], Facts]] = {5: _from_5, 6: _from_6}
 OLDEST = min(_STEPS)
-"""The oldest schema that is read."""
+"""Oldest supported schema."""
 WITH_END = 6
 _WITH_CHECKSUMS = 7
 
 
 def check_schema(schema: object, where: str) -> int:
-    """The schema of a session's records; UsageError where this version cannot read them."""
+    """Return the schema of a session's records; UsageError if this version cannot read it."""
     if isinstance(schema, int) and OLDEST <= schema <= SCHEMA:
         return schema
     newer = isinstance(schema, int) and schema > SCHEMA
@@ -56,17 +56,17 @@ def check_schema(schema: object, where: str) -> int:
 
 
 def tells_end(schema: int) -> bool:
-    """Whether sessions of a schema keep how they ended."""
+    """Return whether sessions of a schema log how they ended."""
     return schema >= WITH_END
 
 
 def has_checksums(schema: int) -> bool:
-    """Whether each line of a schema has a checksum; of a line that has one all the same it is looked at too."""
+    """Return whether a schema requires a checksum in each line; a line that has one anyway is verified, too."""
     return schema >= _WITH_CHECKSUMS
 
 
 def migrated(event: Facts, schema: int) -> Facts:
-    """An event as today's version would have written it."""
+    """Return an event in the current schema."""
     for step in range(schema, SCHEMA):
         event = _STEPS[step](event)
     return event

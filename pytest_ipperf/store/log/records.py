@@ -1,6 +1,6 @@
-"""Validate the records in event logs: form of today, keys and values.
+"""Validate the records in event logs in the current schema: keys and values.
 
-A file may hold what nobody wrote; what is taken from it for a record fails here, not where it is compared or drawn.
+A file may hold anything; an invalid record fails here, not where it is compared or drawn.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pytest_ipperf.store.log.checksum import KEY
 from pytest_ipperf.store.log.validators import Validator
 
 INVALID_EVENT_ERRORS = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
-"""What an event raises that is not what it should be."""
+"""Exceptions that an invalid event raises."""
 
 VERDICTS = frozenset({"within", "exceeds", "inconclusive", "invalid", "measured", "unjudged"})
-"""The verdicts of a record, of `Verdict` and of what nothing was asked of; here, as `Verdict` loads scipy."""
+"""Verdicts of a record: those of `Verdict`, and `measured` without a question; `Verdict` would load scipy."""
 
 _OF_TYPE: Mapping[str, Validator] = {
     "str": valid.text,
@@ -47,11 +47,11 @@ _OWN: Mapping[str, Validator] = {
     "epochs": lambda value: valid.count(value) and value > 0, "blocks": lambda value: valid.count(value) and value > 0,
     "confidence": valid.share, "alpha": valid.share, "verdict": valid.among(VERDICTS),
 }  # fmt: skip
-"""Fields of a record of which more is known than their type tells, or less: a bound of an interval may be infinite."""
+"""Validators of fields for which the type is too wide or too narrow: a bound of an interval may be infinite."""
 
 
 def plain_record(event: Mapping[str, Any]) -> Record:
-    """Return the record of an event of today's form; raises one of `INVALID_EVENT_ERRORS` if invalid."""
+    """Return the record of an event in the current schema; raise one of `INVALID_EVENT_ERRORS` if it is invalid."""
     plain = {name: value for name, value in event.items() if name not in ("event", "at", KEY)}
     _check_keys(plain, Record)
     for name in ("test", "reference"):
@@ -94,7 +94,7 @@ def _fields(of: type) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _filled(side: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With what the first versions did not write of an arm."""
+    """Return an arm with defaults for the keys that early versions did not write."""
     return {"instrument": None, "pace": None, "completed_values": (), "notes": (), **side}
 
 
