@@ -10,6 +10,7 @@
 #                  engines beside other tools, then make grids; hours
 # make grids       the studies' whole grids, of routers in runs of 1 s, then response times under design standard, on
 #                  real servers; about 50 minutes; what is broken off goes on with ARGS=--ipperf-resume=last
+# make docs        write the tables of docs/ that the code says anew
 # make lock        renew requirements.lock and requirements.lowest (needs uv)
 # make clean       remove .venv and everything else that was made here, but no results
 # make help        this text
@@ -20,7 +21,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 SERVERS := apache2-bin postfix proftpd-core dovecot-imapd bind9
 
-.PHONY: measure report check test lint types contracts servers evidence grids lock clean help venv network
+.PHONY: measure report check test lint types contracts servers evidence grids docs lock clean help venv network
 
 # Where a lab stands, its links have a rate: then tunnels are there for everyone, and figures are those of links.
 measure: ARGS ?= --connections=1,10
@@ -70,6 +71,9 @@ grids: venv
 	@$(PYTEST) suites/router --testbed=lab.100mbit --transport=native,isatap --design=paper --duration=1s \
 	    -p no:randomly $(ARGS) || [ $$? = 10 ]
 	@$(PYTEST) suites/response_time --design=standard --ipperf-server=real -p no:randomly $(ARGS)
+
+docs: venv
+	@$(PYTHON) -m tests.project.doc_tables
 
 LOCKED := --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 

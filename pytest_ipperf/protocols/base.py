@@ -209,6 +209,8 @@ class Protocol(ABC):
 
     name: str
     title: str
+    summary: str = ""
+    """What it measures, for the documentation; Markdown, a verb first."""
     source: str
     """RFC of the protocol, and the study whose measurement it repeats."""
     version: int = 1

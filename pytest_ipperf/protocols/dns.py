@@ -59,6 +59,7 @@ class Dns(Application):
 
     name: str = "dns"
     title: str = "DNS"
+    summary: str = "look up a name over UDP, A over IPv4 and AAAA over IPv6, timed to the `A or AAAA` of the answer"
     host: str = "host.ipperf.test"
     source: str = "RFC 1035, RFC 3596; paper 000, section 2.2"
     payload: tuple[str, ...] = ("34",)

@@ -131,6 +131,9 @@ class Ftp(Application):
 
     name: str = "ftp"
     title: str = "FTP"
+    summary: str = (
+        "log in and fetch a file over a second connection (EPSV), timed to `226` and the last byte of the file"
+    )
     host: str = "ftp.ipperf.test"
     source: str = "RFC 959, RFC 2428; paper 000, section 2.4"
     ends_with: str = "226"

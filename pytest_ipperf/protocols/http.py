@@ -208,6 +208,7 @@ class Http(Application):
 
     name: str = "http"
     title: str = "HTTP"
+    summary: str = "fetch a page by one GET, timed to `</html>`"
     host: str = "www.ipperf.test"
     source: str = "RFC 9112; paper 000, section 2.3"
     ends_with: str = "</html>"

@@ -156,6 +156,7 @@ class Imap(Application):
 
     name: str = "imap"
     title: str = "IMAP"
+    summary: str = "log in to an account of its own and fetch a message, timed to `OK FETCH completed`"
     host: str = "imap.ipperf.test"
     source: str = "RFC 9051, RFC 3501; paper 000, section 2.6"
     ends_with: str = "OK FETCH completed"

@@ -29,6 +29,7 @@ class Rtt(Flow):
 
     name: str = "rtt"
     title: str = "RTT"
+    summary: str = "measure the round-trip time of probes"
     source: str = "RFC 2681; paper 001, Fig. 6"
     engine: str = "rtt"
     metrics: tuple[str, ...] = ("rtt", "worst_rtt", "loss")

@@ -100,6 +100,7 @@ class Smtp(Application):
     version: int = 2
     hands_over: bool = True
     title: str = "SMTP"
+    summary: str = "hand over a message, timed to `250 ... queued`"
     host: str = "mail.ipperf.test"
     source: str = "RFC 5321; paper 000, section 2.5"
     ends_with: str = "250 ... queued"

@@ -49,6 +49,7 @@ class Tcp(Flow):
 
     name: str = "tcp"
     title: str = "TCP"
+    summary: str = "transfer bulk data over one or several streams"
     source: str = "RFC 9293, RFC 6349; paper 001, Figs 4 and 5"
     engine: str = "tcp"
     metrics: tuple[str, ...] = ("throughput", "transfer_time_ratio", "tcp_efficiency", "buffer_delay")

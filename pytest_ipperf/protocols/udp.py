@@ -84,6 +84,7 @@ class Udp(Flow):
 
     name: str = "udp"
     title: str = "UDP"
+    summary: str = "send datagrams at an even, offered rate"
     source: str = "RFC 768; paper 001, Figs 7 to 9"
     engine: str = "udp"
     metrics: tuple[str, ...] = (

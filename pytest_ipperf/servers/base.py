@@ -91,6 +91,8 @@ class Server(ABC):
     """Readiness probe: bytes to send after connecting (may be empty), and how the answer must begin."""
     packages: tuple[str, ...] = ()
     """Distributions of an embedded server, which are sent to hosts that lack them; `missing` asks for nothing else."""
+    needs: str = ""
+    """What it needs beside its packages, for the documentation, in Markdown; empty: nothing, and any user."""
     reserve: bool = False
     """True if it is a fallback: unless named, it serves only where no other program for its protocol can run."""
     provisioned: bool = False

@@ -90,6 +90,7 @@ class Courier(Server):
     protocol = "imap"
     embedded = False
     apt = "courier-imap"
+    needs = "root; the package installed or [unpacked](#courier-beside-dovecot)"
     # At one connection nearly all of its time is a delayed acknowledgement, and a run of 300 takes 14 s.
     reserve = True
     provisioned = True

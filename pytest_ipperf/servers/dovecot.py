@@ -82,6 +82,7 @@ class Dovecot(Server):
     protocol = "imap"
     embedded = False
     apt = "dovecot-imapd"
+    needs = "version 2.3, any user"
     provisioned = True
     probe = (b"", b"* OK ")
 

@@ -35,6 +35,7 @@ class Nameserver(Server):
     protocol = "dns"
     embedded = True
     apt = ""
+    needs = "nothing; it answers the look-ups of the other protocols too"
     # A query for the root's address, which is in no zone of ours: NXDOMAIN with the AA flag.
     probe = (struct.pack("!HHHHHHBHH", 0x4950, 0, 1, 0, 0, 0, 0, 1, 1), b"IP\x84\x03")
 

@@ -32,6 +32,7 @@ class Null(Server):
     protocol = "any"
     embedded = True
     apt = ""
+    needs = "nothing; with it the [baseline cost](client.md) is found, and it is never chosen"
     probe = (b"", b"")  # no more than a connection: with some protocols the client speaks first
 
     def missing(self) -> str:

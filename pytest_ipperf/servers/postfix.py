@@ -95,6 +95,7 @@ class Postfix(Server):
     protocol = "smtp"
     embedded = False
     apt = "postfix"
+    needs = "root"
     probe = (b"", b"220 ")
     keeps = True
 

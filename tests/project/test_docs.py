@@ -51,6 +51,7 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.store import SCHEMA, EventLog
 from pytest_ipperf.transports import TRANSPORTS
+from tests.project.doc_tables import TABLES, written
 from tests.support.sessions.project_settings import STRICT
 
 TOP = Path(__file__).parents[2]
@@ -318,7 +319,7 @@ def test_flows_their_factors_and_metrics_are_those_of_the_code():
         assert row[2:] == known
         found[metric.name] = codes(row[1])
     assert found == {
-        metric: [name for name in documented if metric in PROTOCOLS[name].metrics]
+        metric: [name for name in flows if metric in PROTOCOLS[name].metrics]
         for metric in dict.fromkeys(each for name in documented for each in PROTOCOLS[name].metrics)
     }
     samples = {codes(row[0])[0]: codes(row[1]) for row in table("docs/flows.md", "protocol", "columns")}
@@ -331,6 +332,12 @@ def test_servers_are_those_of_the_code():
         assert row[1:3] == [server.protocol, "embedded" if server.embedded else "real"]
         assert server.embedded or server.apt in codes(row[3])
     assert set(names("docs/servers.md", "server")) == set(SERVERS)
+
+
+@pytest.mark.parametrize(("name", "head"), TABLES)
+def test_tables_that_the_code_says_are_written_anew_after_a_change(name, head):
+    text = page(f"docs/{name}")
+    assert written(text, head, TABLES[name, head]()) == text, "run `make docs`"
 
 
 def test_registries_are_those_of_the_code():

@@ -21,13 +21,13 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def __init__(self, package: str, path: list[str], offers: str) -> None:
         self._package = package
-        self._offers = offers
+        self.offers = offers
         self._names = sorted(m.name for m in pkgutil.iter_modules(path) if m.name != "base")
 
     def __getitem__(self, name: str) -> Thing:
         if name not in self._names:
-            raise UsageError(f"no {self._offers} {name!r}; there are: {', '.join(self._names)}")
-        return cast("Thing", getattr(import_module(f"{self._package}.{name}"), self._offers))
+            raise UsageError(f"no {self.offers} {name!r}; there are: {', '.join(self._names)}")
+        return cast("Thing", getattr(import_module(f"{self._package}.{name}"), self.offers))
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
