@@ -109,7 +109,7 @@ class Goal:
 
 def show(goals: Sequence[Goal], digits: int = 2) -> None:
     """The table of goals."""
-    head("goal", "is to be", "is", "held")
+    head("goal", "target", "measured", "met")
     for goal in goals:
         sign = ">=" if goal.at_least else "<="
         row(goal.of, f"{sign} {goal.limit:g}", spread(goal.figures, digits), "yes" if goal.held else "**no**")

@@ -138,7 +138,7 @@ def _figures(times_us: Sequence[float]) -> Sequence[float]:
 
 def show_part(title: str, found: Figures, against: Mapping[str, Mapping[str, float]]) -> list[Goal]:
     """A row for each tool; of ours there are goals against others, as shares of their medians."""
-    head(title, "least, us", "median", "99 %", "foreign")
+    head(title, "minimum, us", "median", "99 %", "foreign")
     goals = []
     for name, trials in found.items():
         column = list(zip(*trials, strict=True))
