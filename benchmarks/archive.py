@@ -18,7 +18,6 @@ end; shown are medians, with the least and the greatest, and the ratios within a
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import random
@@ -35,6 +34,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.store import SCHEMA, Archive, EventLog, records_in
 from pytest_ipperf.store.index.index import FILE
@@ -83,8 +83,8 @@ def records(cells: int, night: int) -> Iterable[Record]:
         change = draw.gauss(1.0, 1.0)
         sides = [
             ArmSummary(
-                arm=arm, values=tuple(draw.gauss(0.004, 0.0001) for _ in range(EPOCHS * BLOCKS)), attempted=9000,
-                completed=9000, failed={},
+                arm=Arm.parse(arm), values=tuple(draw.gauss(0.004, 0.0001) for _ in range(EPOCHS * BLOCKS)),
+                attempted=9000, completed=9000, failed={},
                 phases={"dns": 0.0001, "connect": 0.0002, "first_byte": 0.003, "total": 0.004},
             )
             for arm in (ARMS[number % 4], "ipv4")
@@ -116,7 +116,7 @@ def write_night(root: Path, number: int, cells: int) -> None:
     """A real journal."""
     journal = begin(root, number)
     for record in records(cells, number):
-        journal.append("record", dataclasses.asdict(record))
+        journal.append("record", record.to_plain())
     journal.append("end", {"status": 0, "seconds": 14400.0})
     journal.close()
 

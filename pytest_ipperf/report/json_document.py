@@ -46,7 +46,7 @@ def session_document(summary: SessionSummary) -> dict[str, Any]:
             "began_at": summary.began_at,
             "seconds": summary.seconds,
             "question": summary.question,
-            "records": [dataclasses.asdict(record) for record in summary.records],
+            "records": [record.to_plain() for record in summary.records],
             "troubles": [dataclasses.asdict(trouble) for trouble in summary.troubles],
             "hosts": [dataclasses.asdict(host) for host in summary.hosts],
             "notes": summary.notes,
@@ -165,7 +165,7 @@ def _figures(record: Record | None) -> dict[str, Any] | None:
 
 def _side(side: ArmSummary) -> dict[str, Any]:
     return {
-        "arm": side.arm,
+        "arm": str(side.arm),
         "mean": side.mean,
         "runs": len(side.values),
         "attempted": side.attempted,

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.factor import Value
 from pytest_ipperf.report.flow.sweeps import Sweep
 
@@ -23,11 +24,11 @@ Style = tuple[str, str, str]
 """Colour, marker and line of a curve."""
 INK, PAPER = "#111111", "#ffffff"
 """Of all that is no curve; told apart, so that a page can replace them."""
-STYLES: Mapping[str, Style] = {
-    "ipv4": ("#2f6fd0", "o", "-"),
-    "ipv6": ("#c2560c", "s", "--"),
-    "ipv6-isatap": ("#1b8a5a", "^", "-."),
-    "ipv6-tunnel": ("#8b4fc0", "D", ":"),
+STYLES: Mapping[Arm, Style] = {
+    Arm(4, "native"): ("#2f6fd0", "o", "-"),
+    Arm(6, "native"): ("#c2560c", "s", "--"),
+    Arm(6, "isatap"): ("#1b8a5a", "^", "-."),
+    Arm(6, "tunnel"): ("#8b4fc0", "D", ":"),
 }
 """By arm colour, marker and line; each alone tells them apart, so that they can be read in grey."""
 OTHER: Style = ("#6b6b6b", "x", "-")

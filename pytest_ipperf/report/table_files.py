@@ -77,7 +77,7 @@ def _question(record: Record) -> dict[str, Any]:
 
 def _side(side: ArmSummary) -> dict[str, Any]:
     return {
-        "arm": side.arm,
+        "arm": str(side.arm),
         "runs": len(side.values),
         "mean_s": side.mean,
         "sd_of_runs_s": columns.spread(side),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.nightly.report import NightReport
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
@@ -100,30 +101,30 @@ def _unmeasured(known: Completeness) -> Iterator[Trouble]:
         yield Trouble(nodeid=nodeid, kind=UNMEASURED, sentence=known.why_missing)
 
 
-class Samples(Mapping[tuple[str, str], Sequence[float]]):
+class Samples(Mapping[tuple[str, Arm], Sequence[float]]):
     """Times of all runs that count, by workload and arm, read on access, as there may be millions.
 
     Samples of a reused workload are read from the earlier session.
     """
 
     def __init__(self, measured: Iterable[tuple[str, StoredWorkload]]) -> None:
-        self._found: dict[tuple[str, str], StoredWorkload] = {}
+        self._found: dict[tuple[str, Arm], StoredWorkload] = {}
         for name, workload in measured:
             for run in workload.runs if workload.whole else ():
                 if set(_TIMES) & set(run["columns"]):
-                    self._found[name, run["arm"]] = workload
+                    self._found[name, Arm.parse(run["arm"])] = workload
 
-    def __getitem__(self, place: tuple[str, str]) -> Sequence[float]:
-        workload, found = self._found[place], array("d")
+    def __getitem__(self, place: tuple[str, Arm]) -> Sequence[float]:
+        workload, arm, found = self._found[place], str(place[1]), array("d")
         for run, samples in zip(workload.runs, workload.samples(), strict=True):
-            if run["arm"] == place[1] and not run["warmup"]:
+            if run["arm"] == arm and not run["warmup"]:
                 columns = run["columns"]
                 column = next(columns.index(name) for name in _TIMES if name in columns)
                 found.extend(samples[column :: len(columns)])
                 found.extend([math.inf] * sum(run["failed"].values()))
         return found
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
+    def __iter__(self) -> Iterator[tuple[str, Arm]]:
         return iter(self._found)
 
     def __len__(self) -> int:

@@ -126,7 +126,7 @@ def _session(
         if measuring is not main:
             measuring.close()
     for each in records:
-        main.append("record", dataclasses.asdict(each))
+        main.append("record", each.to_plain())
     main.append("undecided", {"nodeid": f"{SUITE}::test_y", "sentence": "the budget was spent"})
     main.append("end", {"status": status, "seconds": 61.5, "files": main.sizes()})
     main.close()

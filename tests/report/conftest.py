@@ -52,7 +52,9 @@ FIGURES = {"tcp": TCP, "udp": UDP, "rtt": {"rtt": 0.0012, "worst_rtt": 0.0031, "
 def side(arm, values, protocol="tcp", metric="throughput", **change):
     values = tuple(values)
     figures = FIGURES[protocol] | {metric: statistics.fmean(values)}
-    arm_summary = ArmSummary(arm=arm, values=values, attempted=60, completed=60, failed={}, phases={}, figures=figures)
+    arm_summary = ArmSummary(
+        arm=Arm.parse(arm), values=values, attempted=60, completed=60, failed={}, phases={}, figures=figures
+    )
     return dataclasses.replace(arm_summary, **change)
 
 
@@ -170,7 +172,8 @@ def told_through(arm):
 def _served(arm, values):
     phases = {"dns": 0.0004, "connect": 0.0007, "first_byte": 0.0011, "total": statistics.fmean(values)}
     return ArmSummary(
-        arm=arm, values=tuple(values), completed_values=tuple(values), attempted=9000, completed=9000, failed={},
+        arm=Arm.parse(arm), values=tuple(values), completed_values=tuple(values), attempted=9000,
+        completed=9000, failed={},
         phases=phases,
     )  # fmt: skip
 
@@ -180,7 +183,7 @@ def _judged(record, values, reference):
     located = [statistics.median(pairs[at : at + record.blocks]) for at in range(0, len(pairs), record.blocks)]
     effect = Effect(
         metric=METRIC, change=t_interval(located, 0.95), n_epochs=record.epochs, n_blocks=len(pairs),
-        sd_epoch=statistics.stdev(located), sd_block=None, test=Arm.parse(record.test.arm), reference=Arm.parse("ipv4"),
+        sd_epoch=statistics.stdev(located), sd_block=None, test=record.test.arm, reference=Arm.parse("ipv4"),
         test_value=record.test.mean, reference_value=record.reference.mean,
     )  # fmt: skip
     shown = effect.shown
@@ -208,7 +211,7 @@ def samples_of(records, failures=()):
     """Times of single connections for every arm; those cells in `failures` lose one in fifty."""
     found = {}
     for expected in records:
-        workload = expected.cell.removesuffix(f"-{expected.test.arm}")
+        workload = expected.workload
         for side_ in (expected.test, expected.reference):
             draw = random.Random(f"{workload} {side_.arm}")
             times = [draw.lognormvariate(math.log(side_.mean), 0.25) for _ in range(600)]

@@ -60,7 +60,7 @@ def record(number: int = 1, ratio: float = 1.0, *, epochs: int = 10, spread: flo
 def _side(arm: str, runs: Iterable[Run], metric: str) -> ArmSummary:
     values = tuple(value for run in runs if str(run.arm) == arm and (value := run.values[metric]) is not None)
     return ArmSummary(
-        arm=arm, values=values, attempted=300 * len(values), completed=300 * len(values), failed={},
+        arm=Arm.parse(arm), values=values, attempted=300 * len(values), completed=300 * len(values), failed={},
         phases={"dns": 0.0001, "connect": 0.0002, "first_byte": 0.003, "total": 0.004},
     )  # fmt: skip
 
@@ -112,7 +112,7 @@ def keep(
     event_log.append("workload", {"workload": "lab-http-c1-10k", "seed": 7, "order": []})
     event_log.append("epoch", {"workload": "lab-http-c1-10k", "epoch": 0, "server": "apache 2.4", "fingerprint": hosts})
     for each in records:
-        event_log.append("record", dataclasses.asdict(each))
+        event_log.append("record", each.to_plain())
     for kind, nodeid in (troubles or {}).items():
         answer = {"nodeid": nodeid, "sentence": f"{kind} indeed"}
         event_log.append("undecided" if kind == "inconclusive" else "trouble", answer | {"kind": kind})

@@ -311,8 +311,8 @@ def test_the_index_hides_no_damage_that_came_after_it(root, there, how):
         {"cell": 7},
         {"fingerprint": "\ud800"},
         {"taken_from": {}},
-        {"test": {**dataclasses.asdict(record(1).test), "values": [math.nan]}},
-        {"reference": {**dataclasses.asdict(record(1).test), "attempted": "x"}},
+        {"test": {**record(1).to_plain()["test"], "values": [math.nan]}},
+        {"reference": {**record(1).to_plain()["test"], "attempted": "x"}},
     ],
     ids=lambda wrong: f"{next(iter(wrong))}-{str(next(iter(wrong.values())))[:3]!a}",
 )
@@ -321,7 +321,7 @@ def test_a_record_with_values_that_no_record_has_is_damage_of_its_line(root, the
     path = folder / "main.jsonl"
     number = path.read_bytes().count(b"\n") + 1
     event_log = EventLog(folder, "main")
-    event_log.append("record", dataclasses.asdict(record(1)) | wrong)
+    event_log.append("record", record(1).to_plain() | wrong)
     event_log.close()
     for _ in range(2):
         archive = Archive(root)
@@ -471,7 +471,7 @@ from tests.store.kept import facts, record
 number, most = int(sys.argv[2]), int(sys.argv[3])
 journal = EventLog(Path(sys.argv[1]) / "runs" / sys.argv[4], "main")
 journal.append("session", facts(number))
-plain = dataclasses.asdict(record(1))
+plain = record(1).to_plain()
 for each in range(most):
     journal.append("record", {**plain, "cell": f"lab-{each}"})
     journal.append("trouble", {"nodeid": f"x[{each}]", "kind": "failed", "sentence": "so"})
@@ -565,7 +565,7 @@ keep(root, 0, [record(1)])
 before = reported()
 journal = EventLog(root / "runs" / name_of(1), "main")
 journal.append("session", facts(1))
-plain, written = dataclasses.asdict(record(1)), 0
+plain, written = record(1).to_plain(), 0
 try:
     while True:
         journal.append("record", {**plain, "cell": f"lab-{written}"})

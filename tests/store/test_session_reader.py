@@ -149,7 +149,7 @@ def test_every_event_is_checked_for_the_types_of_what_it_has(whole, tmp_path, ki
     path = folder / "main.jsonl"
     more: dict[str, dict[str, Any]] = {
         "end": {"status": 0, "seconds": 1.0}, "note": {"text": "so"},
-        "trouble": {"nodeid": "x", "kind": "failed", "sentence": "so"}, "record": dataclasses.asdict(record(1)),
+        "trouble": {"nodeid": "x", "kind": "failed", "sentence": "so"}, "record": record(1).to_plain(),
     }  # fmt: skip
     events = [*events_of(path), *({"event": each, "at": 1.0, **facts} for each, facts in more.items())]
     events[0]["schema"] = SCHEMA if checksums else 6

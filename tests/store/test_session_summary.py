@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.nightly.session_summary import HostSummary, Trouble
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.completeness import SessionState
@@ -70,8 +71,8 @@ def test_samples_are_those_of_runs_that_count_and_failures_are_infinite(tmp_path
     folder = keep(tmp_path, 0, [record(1)])
     write_samples(folder)
     samples = read_session_summary(folder).samples
-    assert list(samples) == [("lab-http-c1-10k", "ipv6")]
-    assert list(samples["lab-http-c1-10k", "ipv6"]) == [0.1, 0.2, 1.1, 1.2, math.inf]
+    assert list(samples) == [("lab-http-c1-10k", Arm(6, "native"))]
+    assert list(samples["lab-http-c1-10k", Arm(6, "native")]) == [0.1, 0.2, 1.1, 1.2, math.inf]
 
 
 def test_samples_that_are_not_whole_are_none(tmp_path):
@@ -91,7 +92,7 @@ def test_samples_that_were_taken_over_lie_where_they_were_measured(tmp_path):
     event_log.append("note", {"text": "so"})
     event_log.close()
     summary = read_session_summary(folder)
-    assert len(summary.samples["lab-http-c1-10k", "ipv6"]) == 5
+    assert len(summary.samples["lab-http-c1-10k", Arm(6, "native")]) == 5
     assert (summary.notes, summary.seconds, summary.status) == (("so",), None, None)
     (earlier / "gw0.jsonl").unlink()
     (earlier / "main.jsonl").unlink()

@@ -84,6 +84,11 @@ def levels_text(levels: Sequence[Level]) -> str:
     return "-".join(level.text for level in levels if level.text)
 
 
+def workload_text(testbed: str, talk: str, connections: int, load: str, levels: str) -> str:
+    """Return a workload's text, of what `talk_text`, `load_text` and `levels_text` return: `lab-smtp-c10-10k`."""
+    return f"{testbed}-{talk}-c{connections}-{load}" + (f"-{levels}" if levels else "")
+
+
 def _rate_text(rate_per_s: float) -> str:
     """All digits that it has, so that rates share a text only when they are the same."""
     return str(rate_per_s).removesuffix(".0")
@@ -108,8 +113,7 @@ class Workload:
 
     def __str__(self) -> str:
         talk, load = talk_text(self.protocol, self.client), load_text(self.payload_bytes, self.rate_per_s, self.workers)
-        own = levels_text(self.levels)
-        return f"{self.testbed}-{talk}-c{self.connections}-{load}" + (f"-{own}" if own else "")
+        return workload_text(self.testbed, talk, self.connections, load, levels_text(self.levels))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.nightly.report import NightReport
 from pytest_ipperf.core.records.completeness import WHOLE, Completeness
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
@@ -61,7 +62,7 @@ class SessionSummary:
     records: tuple[Record, ...]
     troubles: tuple[Trouble, ...] = ()
     hosts: tuple[HostSummary, ...] = ()
-    samples: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
+    samples: Mapping[tuple[str, Arm], Sequence[float]] = field(default_factory=dict)
     histories: Mapping[HistoryKey, Sequence[HistoryEntry]] = field(default_factory=dict)
     night: NightReport | None = None
     saved: str = ""

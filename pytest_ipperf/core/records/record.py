@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.core.design.cell import Arm, Cell, levels_text
+from pytest_ipperf.core.design.cell import Arm, Cell, levels_text, load_text, talk_text, workload_text
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.measurement.client_load import ClientLoad, client_load
 from pytest_ipperf.core.measurement.link_rate import LinkRate
@@ -41,7 +41,7 @@ class ArmSummary:
     counted, each in its base unit; `notes` are the engines' sentences about what limits the figures.
     """
 
-    arm: str
+    arm: Arm
     values: tuple[float, ...]
     attempted: int
     completed: int
@@ -86,7 +86,7 @@ def summarise(
     values = tuple(value for run in own if (value := run.values[metric]) is not None)
     client_facts = [run.client for run in own if run.client is not None]
     summary = ArmSummary(
-        arm=str(arm),
+        arm=arm,
         values=values,
         attempted=sum(run.attempted for run in own),
         completed=sum(run.completed for run in own),
@@ -236,9 +236,26 @@ class Record:
             usable=self.usable,
         )
 
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The names of the backends that carried its tunnels; empty where there are none."""
+        return tuple(filter(None, self.backend.split(", ")))
+
+    @property
+    def workload(self) -> str:
+        """The text of the cell's workload, under which event logs keep its runs."""
+        talk, load = talk_text(self.protocol, self.client), load_text(self.payload_bytes, self.rate_per_s, self.workers)
+        return workload_text(self.testbed, talk, self.connections, load, self.levels_text)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the record as event logs and documents hold it: arms by their texts, all else as it is."""
+        plain = dataclasses.asdict(self)
+        plain["test"]["arm"], plain["reference"]["arm"] = str(self.test.arm), str(self.reference.arm)
+        return plain
+
     def to_json(self) -> str:
         """One line of JSON."""
-        return json.dumps(dataclasses.asdict(self))
+        return json.dumps(self.to_plain())
 
     @classmethod
     def from_json(cls, text: str) -> Record:
@@ -247,7 +264,7 @@ class Record:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Record:
-        """The inverse of `dataclasses.asdict`, also after its way through JSON."""
+        """The inverse of `to_plain`, also after its way through JSON; UsageError where a side's arm is no arm."""
         sides = {name: _side(plain[name]) for name in ("test", "reference")}
         lists = {name: tuple(plain.get(name, ())) for name in ("reasons", "client_hosts")}
         return cls(**{**plain, **sides, **lists})
@@ -276,7 +293,7 @@ def _side(plain: Mapping[str, Any]) -> ArmSummary:
     parts = {"instrument": ClientLoad, "pace": LinkRate}
     made = {name: part(**plain[name]) for name, part in parts.items() if plain[name]}
     lists = {name: tuple(plain[name]) for name in ("values", "completed_values", "notes")}
-    return ArmSummary(**{**plain, **lists, **made})
+    return ArmSummary(**{**plain, **lists, **made, "arm": Arm.parse(plain["arm"])})
 
 
 def _log(percent: float) -> float:

@@ -50,7 +50,7 @@ class EnvironmentFiles:
 def environment_of(session: Session, records: Iterable[Record]) -> dict[str, str]:
     """Return what every figure of the session depends on, by name."""
     all_records, settings = list(records), session.settings
-    backends = (name for record in all_records for name in record.backend.split(", ") if name)
+    backends = (name for record in all_records for name in record.backends)
     tunnels = [BACKENDS[name].title if name in BACKENDS else "the hosts' own devices" for name in sorted({*backends})]
     facts = {
         "Testbed": _once(record.testbed for record in all_records) or ", ".join(each.name for each in session.testbeds),

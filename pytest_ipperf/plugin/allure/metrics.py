@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -33,7 +32,7 @@ def _figures(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
     metric = METRICS[record.metric].metric
     what = f"{PROTOCOLS[record.protocol].title}: {metric.title}"
     if record.estimate is not None:
-        title = f"{what}, change against {Arm.parse(record.reference.arm).title}"
+        title = f"{what}, change against {record.reference.arm.title}"
         yield "change", _figure(record.estimate, record.change_unit, title)
     times, unit = (1e2, "%") if metric.scale == "difference" else _UNITS.get(metric.unit, (1.0, metric.unit))
     yield "mean", _figure(times * record.test.mean, unit, f"{what}, mean of the runs")

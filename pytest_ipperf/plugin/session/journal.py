@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +115,7 @@ class SessionWriter:
 
     def pytest_ipperf_measured(self, record: Record) -> None:
         """An answer, with its question."""
-        if self._append("record", dataclasses.asdict(record), record.nodeid):
+        if self._append("record", record.to_plain(), record.nodeid):
             self._measured.add(record.cell)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

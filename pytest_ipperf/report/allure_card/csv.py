@@ -32,11 +32,12 @@ def values_csv(record: Record) -> str:
 
 
 def _side(side: ArmSummary, metric: str, unit: str) -> list[tuple[str | int | float, ...]]:
-    runs = [(metric, side.arm, number, value, unit) for number, value in enumerate(side.values, start=1)]
+    arm = str(side.arm)
+    runs = [(metric, arm, number, value, unit) for number, value in enumerate(side.values, start=1)]
     return [
         *runs,
-        (f"mean {metric}", side.arm, "", side.mean, unit),
-        ("attempted", side.arm, "", side.attempted, ""),
-        ("completed", side.arm, "", side.completed, ""),
-        *((f"failed: {kind}", side.arm, "", count, "") for kind, count in side.failed.items()),
+        (f"mean {metric}", arm, "", side.mean, unit),
+        ("attempted", arm, "", side.attempted, ""),
+        ("completed", arm, "", side.completed, ""),
+        *((f"failed: {kind}", arm, "", count, "") for kind, count in side.failed.items()),
     ]

@@ -9,7 +9,6 @@ import base64
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.report.flow.notes import notes as flow_notes
@@ -64,7 +63,7 @@ def _notes(record: Record) -> list[str]:
 
 def _html_table(record: Record, table: Table) -> Iterator[str]:
     """Both arms side by side, where a table of many cells has them one below the other."""
-    reference, test = Arm.parse(record.reference.arm).title, Arm.parse(record.test.arm).title
+    reference, test = record.reference.arm.title, record.test.arm.title
     first, second = _arm_cells(table.rows, reference), _arm_cells(table.rows, test)
     heads = "".join(
         f'<th scope="col" style="{_FIGURE}">{escape(head)}</th>' for head in (f"{reference}, reference", test)

@@ -9,7 +9,6 @@ import io
 import math
 from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.record import ArmSummary, Record
@@ -97,7 +96,7 @@ def _draw_side(axes: Axes, side: ArmSummary, blocks: int, unit: Unit, *, aside: 
     if known:
         axes.axhline(side.mean / unit.size, color=colour, linestyle=line, linewidth=1.2)
     # For the legend alone: both together, as no one thing in the plot has them.
-    title = Arm.parse(side.arm).title
+    title = side.arm.title
     axes.plot([], [], linestyle=line if known else "none", linewidth=1.2, label=title, **dots)
 
 
@@ -119,7 +118,7 @@ def _draw_change(axes: Axes, record: Record) -> None:
         axes.set_xlim(ends[0] - room, ends[1] + room)
     axes.set_ylim(-1, 1)
     axes.set_yticks([])
-    reference = Arm.parse(record.reference.arm).title
+    reference = record.reference.arm.title
     beyond = "" if limit is None else f"\nhatched: beyond the margin of {percent_text(limit)} {record.change_unit}"
     axes.set_xlabel(f"change against {reference}, {record.change_unit}{beyond}")
     change = f"{percent_text(estimate)} {record.change_unit} [{percent_text(low)}, {percent_text(high)}]"

@@ -44,7 +44,7 @@ def _side(record: Record, side: ArmSummary, means: Sequence[str]) -> dict[str, A
     """`mean_...` are means over the arm's runs: of all metrics, and of what the engines counted."""
     figures: Mapping[str, float] = side.figures
     return {
-        "arm": side.arm,
+        "arm": str(side.arm),
         "backend": record.backend,
         "epochs": record.epochs,
         "runs": len(side.values),

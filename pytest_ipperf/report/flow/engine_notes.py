@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.dimensions import Dimension, dimensions, point
@@ -34,7 +33,7 @@ def engine_notes(records: Sequence[Record]) -> list[str]:
         for side in (record.reference, record.test):
             for note in side.notes:
                 kind = kinds.setdefault(_FIGURE.sub("#", note), _Kind(note))
-                kind.arms[Arm.parse(side.arm).title] = None
+                kind.arms[side.arm.title] = None
                 kind.levels.setdefault(PROTOCOLS[record.protocol].title, {})[level] = None
     return [f"{each.first[:1].upper()}{each.first[1:]} ({_places(each)})." for each in kinds.values()]
 

@@ -100,7 +100,7 @@ def _table(sweep: Sweep, *, shown_above: bool) -> Table:
     scale = f" in {unit.name}" if unit.name else ""
     answers: dict[str, dict[int, Record]] = defaultdict(dict)
     for record in sweep.records:
-        answers[Arm.parse(record.test.arm).title][sweep.column(record)] = record
+        answers[record.test.arm.title][sweep.column(record)] = record
     return Table(
         title=f"{PROTOCOLS[first.protocol].title}: {metric.title}{scale}, by {sweep.dimension.title}",
         about=(
@@ -122,10 +122,10 @@ def _rows(sweep: Sweep, unit: Unit, *, shown_above: bool) -> list[Row]:
     if uneven:
         rows.append(layout.row("  epochs", longest, columns, lambda record: str(record.epochs)))
     rows += [] if shown_above else engine_rows(first.protocol, first.metric, reference, columns)
-    for arm in sorted({Arm.parse(record.test.arm) for record in sweep.records}, key=arm_rank):
-        found = {sweep.column(record): record for record in sweep.records if record.test.arm == str(arm)}
+    for arm in sorted({record.test.arm for record in sweep.records}, key=arm_rank):
+        found = {sweep.column(record): record for record in sweep.records if record.test.arm == arm}
         tested = {at: record.test for at, record in found.items()}
-        rows += _value_rows(str(arm), tested, columns, unit, first.design)
+        rows += _value_rows(arm, tested, columns, unit, first.design)
         rows += _answers(found, columns, uneven=uneven)
         rows += [] if shown_above else engine_rows(first.protocol, first.metric, tested, columns)
     return rows
@@ -147,9 +147,9 @@ def change_of_means(record: Record) -> str:
     return f"{percent_text(100 * (test - reference))} {record.change_unit}"
 
 
-def _value_rows(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], unit: Unit, design: str) -> list[Row]:
+def _value_rows(arm: Arm, sides: dict[int, ArmSummary], columns: Sequence[int], unit: Unit, design: str) -> list[Row]:
     """The mean of an arm's runs, and what RFC 8219 has of them under its design."""
-    mean = layout.row(Arm.parse(arm).title, sides, columns, lambda side: f"{unit.text(side.mean)}{limit_text(side)}")
+    mean = layout.row(arm.title, sides, columns, lambda side: f"{unit.text(side.mean)}{limit_text(side)}")
     if design != RFC8219:
         return [mean]
 

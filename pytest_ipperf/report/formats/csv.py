@@ -126,7 +126,7 @@ def _question(record: Record, levels: Iterable[str]) -> dict[str, Any]:
 
 def _side(record: Record, side: ArmSummary) -> dict[str, Any]:
     return {
-        "arm": side.arm,
+        "arm": str(side.arm),
         "unit": METRICS[record.metric].metric.unit,
         "runs": len(side.values),
         "mean": side.mean,

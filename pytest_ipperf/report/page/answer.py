@@ -49,10 +49,10 @@ _KINDS = {
 
 def question(records: Sequence[Record]) -> str:
     """What was asked in one sentence: `Is IPv6 as good as IPv4 for HTTP and SMTP?`."""
-    arms = sorted({Arm.parse(record.test.arm) for record in records if not record.twin}, key=arm_rank)
+    arms = sorted({record.test.arm for record in records if not record.twin}, key=arm_rank)
     if not arms:
         return "How far does the reference differ from itself?" if records else "Nothing was judged"
-    references = listed(dict.fromkeys(Arm.parse(record.reference.arm).title for record in records))
+    references = listed(dict.fromkeys(record.reference.arm.title for record in records))
     protocols = listed(dict.fromkeys(PROTOCOLS[record.protocol].title for record in records))
     return f"Is {_arms(arms)} as good as {references} for {protocols}?"
 
@@ -69,7 +69,7 @@ def answers(records: Iterable[Record]) -> list[Markup]:
     """A part for each arm with its sentences; what exceeds its margin comes first."""
     by_arm: dict[Arm, list[Record]] = defaultdict(list)
     for record in answered(records):
-        by_arm[Arm.parse(record.test.arm)].append(record)
+        by_arm[record.test.arm].append(record)
     return [_of_arm(arm, by_arm[arm]) for arm in sorted(by_arm, key=lambda arm: (arm.twin, arm_rank(arm)))]
 
 

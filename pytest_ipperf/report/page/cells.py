@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.nightly.report import CellReport, NightReport
 from pytest_ipperf.core.records.history_entry import HistoryKey
@@ -69,7 +68,7 @@ def _rows(entry: _CellEntry, *, judged: bool) -> Iterator[Markup]:
     """
     about, change, margin, picture = entry.key.metric.replace("_", " "), "", "", ""
     if entry.record:
-        about = f"{subject(entry.record)}, {Arm.parse(entry.record.test.arm).title}{entry.data}"
+        about = f"{subject(entry.record)}, {entry.record.test.arm.title}{entry.data}"
         change = change_text(entry.record) or change_of_means(entry.record)
         margin, picture = _margin(entry.record), _picture(entry.record)
     name = element("th", element("code", entry.key.cell), element("small", about), scope="row", role="rowheader")

@@ -18,7 +18,7 @@ from pytest_ipperf.report.page.answer import answers, counted, question, trouble
 from pytest_ipperf.report.page.badges import BROKEN, shape
 from pytest_ipperf.report.page.cells import cells
 from pytest_ipperf.report.page.figures.figure import Figure
-from pytest_ipperf.report.page.figures.spread import spread_figure, workload_of
+from pytest_ipperf.report.page.figures.spread import spread_figure
 from pytest_ipperf.report.page.figures.sweeps import level_figure, level_sweeps
 from pytest_ipperf.report.page.figures.trend import trend_figure, trend_of
 from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, joined
@@ -148,8 +148,8 @@ def _levels(records: Sequence[Record], files: str) -> Markup:
 def _spreads(summary: SessionSummary, records: Sequence[Record]) -> Markup:
     """Of more workloads than are drawn those that a reader wants to see, in the order of the others."""
     kept = {workload for workload, _ in summary.samples}
-    by_workload = {workload_of(record): record for record in records if workload_of(record) in kept}
-    chosen = {workload_of(record): None for record in worst_first(records) if workload_of(record) in kept}
+    by_workload = {record.workload: record for record in records if record.workload in kept}
+    chosen = {record.workload: None for record in worst_first(records) if record.workload in kept}
     drawn = set(list(chosen)[:_SPREADS])
     shown = [record for workload, record in by_workload.items() if workload in drawn]
     found = [

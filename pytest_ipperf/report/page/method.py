@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
@@ -15,7 +15,6 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.report.flow.tables import answered
-from pytest_ipperf.report.page.figures.spread import workload_of
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined
 from pytest_ipperf.report.page.words import day_text, listed, margin_text
 from pytest_ipperf.report.tables.network_notes import testbed_text
@@ -54,7 +53,7 @@ def _of_records(records: Sequence[Record]) -> Facts:
     rules = dict.fromkeys(" ".join(verdict_notes(record)) for record in records)
     return [
         ("Design", designs),
-        ("Compared with", listed(dict.fromkeys(Arm.parse(record.reference.arm).title for record in records))),
+        ("Compared with", listed(dict.fromkeys(record.reference.arm.title for record in records))),
         ("Change", "; ".join(dict.fromkeys(_change(record) for record in records))),
         ("Numbers", listed(dict.fromkeys(_numbers(record) for record in records))),
         *([("Margins", "; ".join(judged))] if judged else []),
@@ -107,7 +106,7 @@ def _failures(records: Sequence[Record]) -> Facts:
     # The reference was measured for as long as any arm beside it.
     longest = sorted(records, key=lambda record: record.epochs)
     tests = {(record.cell, record.server, record.design): record.test for record in longest}
-    references = {(workload_of(record), record.server, record.design): record.reference for record in longest}
+    references = {(record.workload, record.server, record.design): record.reference for record in longest}
     sides = (*tests.values(), *references.values())
     failed, attempted = sum(sum(side.failed.values()) for side in sides), sum(side.attempted for side in sides)
     deadlines = listed(dict.fromkeys(seconds_text(record.deadline_s) for record in records))

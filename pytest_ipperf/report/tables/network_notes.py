@@ -21,7 +21,7 @@ def testbed_text(records: Iterable[Record]) -> str:
     all_records = list(records)
     links = Links(rate_bit_s=all_records[0].rate_bit_s, loss=all_records[0].loss, delay_s=all_records[0].delay_s)
     do = f" {'at' if links.rate_bit_s else 'with'} {links}" if links != Links() else ""
-    names = sorted({name for each in all_records for name in each.backend.split(", ") if name})
+    names = sorted({name for each in all_records for name in each.backends})
     by = ", ".join(BACKENDS[name].title if name in BACKENDS else "the hosts' own devices" for name in names)
     return f"testbed {all_records[0].testbed}{do}" + (f", tunnels by {by}" if by else "")
 

@@ -58,13 +58,13 @@ def table(records: Sequence[Record]) -> Table:
     columns = sorted({record.connections for record in records})
     # The reference was measured for as long as any arm beside it.
     longest = {record.connections: record for record in sorted(records, key=lambda record: record.epochs)}
-    arms = sorted({Arm.parse(record.test.arm) for record in records}, key=arm_rank)
+    arms = sorted({record.test.arm for record in records}, key=arm_rank)
     uneven = is_uneven(records)
     rows: list[Row] = [("", [f"{count}" for count in columns])]
-    rows += _reference_rows(Arm.parse(first.reference.arm), longest, columns, uneven=uneven)
+    rows += _reference_rows(first.reference.arm, longest, columns, uneven=uneven)
     answers: dict[str, dict[int, Record]] = {}
     for arm in arms:
-        found = {record.connections: record for record in records if record.test.arm == str(arm)}
+        found = {record.connections: record for record in records if record.test.arm == arm}
         rows += _arm_rows(arm, found, columns, uneven=uneven)
         answers[arm.title] = {columns.index(count): record for count, record in found.items()}
     protocol, metric = application(first.protocol), METRICS[first.metric].metric

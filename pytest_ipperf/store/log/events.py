@@ -39,7 +39,7 @@ _NEEDED: Mapping[str, Mapping[str, Validator]] = {
     "workload": {**_WORKLOAD, "order": valid.listed(_ORDER)},
     "epoch": {**_WORKLOAD, "epoch": valid.count, "server": valid.text, "fingerprint": valid.named(_FACTS)},
     "run": {
-        **_WORKLOAD, **_SAMPLES, "arm": valid.text, "warmup": valid.flag, "columns": valid.listed(valid.text),
+        **_WORKLOAD, **_SAMPLES, "arm": valid.arm, "warmup": valid.flag, "columns": valid.listed(valid.text),
         "failed": valid.named(valid.count),
     },
     "floor": {**_WORKLOAD, "arm": valid.text, "value": valid.maybe(valid.finite)},

@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_ipperf.core.measurement.client_load import ClientLoad
 from pytest_ipperf.core.measurement.link_rate import LinkRate
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.checksum import KEY
@@ -59,7 +60,11 @@ def plain_record(event: Mapping[str, Any]) -> Record:
         for part, of in (("instrument", ClientLoad), ("pace", LinkRate)):
             if plain[name].get(part) is not None:
                 _check_keys(plain[name][part], of)
-    record = Record.from_plain({**plain, **{name: _filled(plain[name]) for name in ("test", "reference")}})
+    sides = {name: _filled(plain[name]) for name in ("test", "reference")}
+    try:
+        record = Record.from_plain({**plain, **sides})
+    except UsageError as error:
+        raise ValueError(str(error)) from None
     _check(record, _RECORD)
     for side in (record.test, record.reference):
         _check(side, _SIDE)

@@ -9,6 +9,9 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.errors import UsageError
+
 Validator = Callable[[Any], bool]
 
 _MOST = 1 << 62
@@ -30,6 +33,15 @@ def text(value: object) -> bool:
 def key(value: object) -> bool:
     """Accept a text that UTF-8 can encode, so that a database and a file name can hold it."""
     return isinstance(value, str) and (value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value))
+
+
+def arm(value: object) -> bool:
+    """Whether it is the text of an arm, such as `ipv6-tunnel`."""
+    try:
+        Arm.parse(value)  # type: ignore[arg-type] # what is no text raises
+    except (TypeError, UsageError):
+        return False
+    return True
 
 
 def flag(value: object) -> bool:

@@ -14,6 +14,7 @@ import statistics
 
 from pytest_ipperf.cli.night.decide import decide_night
 from pytest_ipperf.cli.night.write import write_verdict
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.nightly.gate import MIN_NIGHTS, decide, flagged
 from pytest_ipperf.core.nightly.report import RED, GateDecision, GateStatus
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
@@ -26,7 +27,7 @@ CELLS, NIGHTS = 200, 24
 EPOCHS = 10
 WORSE_FROM = 22
 MARGIN = 0.1
-SIDE = ArmSummary(arm="ipv6", values=(0.01,), attempted=1, completed=1, failed={}, phases={})
+SIDE = ArmSummary(arm=Arm(6, "native"), values=(0.01,), attempted=1, completed=1, failed={}, phases={})
 BEGAN_AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC).timestamp()
 
 
@@ -60,7 +61,7 @@ def keep(root, name, records, began_at, saved):
     facts = {"schema": SCHEMA, "seed": 1, "design": {"name": "nightly"}, "saved": saved, "pytest_ipperf": "0"}
     journal.append("session", {**facts, "arguments": [], "at": began_at})
     for record in records:
-        journal.append("record", dataclasses.asdict(record))
+        journal.append("record", record.to_plain())
     journal.append("end", {"status": 0, "seconds": 60.0})
     journal.close()
     return journal.folder

@@ -31,6 +31,7 @@ TODAY = dt.date(2026, 11, 22)
 # The first that holds is the answer.
 ORDER = (GateStatus.UNSTABLE, GateStatus.RED, GateStatus.SHRUNK, GateStatus.NOTHING_DECIDED, GateStatus.GREEN)
 V4, V6 = Arm(4, "native"), Arm(6, "native")
+TWIN = Arm(4, "native", twin=True)
 TIME, RATE, LOSS = "response_time", "throughput", "loss"
 # Ten epochs whose mean is 0 and whose spread is 1.
 EPOCHS = [each / statistics.stdev([-1, 1] * 5) for each in (-1, 1) * 5]
@@ -41,7 +42,7 @@ def metric_of(name):
 
 
 def side(arm, values=(0.01,)):
-    return ArmSummary(arm=str(arm), values=tuple(values), attempted=1, completed=1, failed={}, phases={})
+    return ArmSummary(arm=arm, values=tuple(values), attempted=1, completed=1, failed={}, phases={})
 
 
 def record(cell, percent, *, sd=0.02, margin="10%", metric=TIME, version="1", nodeid="", **more: Any) -> Record:
@@ -68,9 +69,8 @@ def record(cell, percent, *, sd=0.02, margin="10%", metric=TIME, version="1", no
 
 def twin(number, ratio):
     values = [0.01 * ratio * (1 + 0.01 * each) for each in EPOCHS for _ in range(3)]
-    return replace(record(f"lab-smtp-c{number}-1k-ipv4-twin", 0), twin=True, test=side("t", values), reference=side(
-        V4, [0.01] * 30
-    ))  # fmt: skip
+    return replace(record(f"lab-smtp-c{number}-1k-ipv4-twin", 0), twin=True, test=side(TWIN, values),
+                   reference=side(V4, [0.01] * 30))  # fmt: skip
 
 
 def past(number, change, *, key=None, sound=True, fingerprint="f"):

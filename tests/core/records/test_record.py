@@ -32,7 +32,7 @@ def run(arm: Arm, epoch: int, value: float, *, warmup: bool = False, failed: int
 
 
 def record(**change) -> Record:
-    side = ArmSummary(arm="ipv6", values=(0.01, 0.011), attempted=6, completed=6, failed={}, phases={"dns": 0.001})
+    side = ArmSummary(arm=SIX, values=(0.01, 0.011), attempted=6, completed=6, failed={}, phases={"dns": 0.001})
     facts: dict[str, Any] = {
         "cell": "lab-smtp-c10-1k-ipv6", "testbed": "lab", "protocol": "smtp", "connections": 10, "payload_bytes": 1024,
         "ipver": 6, "transport": "native", "twin": False, "client": "lean", "server": "postfix 3.7.11",

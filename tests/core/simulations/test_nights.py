@@ -154,7 +154,7 @@ class Model:
 
 
 def side(values: Sequence[float] = (0.01,)) -> ArmSummary:
-    return ArmSummary(arm="", values=tuple(values), attempted=1, completed=1, failed={}, phases={})
+    return ArmSummary(arm=Arm(6, "native"), values=tuple(values), attempted=1, completed=1, failed={}, phases={})
 
 
 SIDE = side()

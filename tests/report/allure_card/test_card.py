@@ -229,10 +229,10 @@ def test_the_file_of_values_has_every_run_and_the_answer(made):
     shown = made.study(epochs=6)[0]
     rows = list(csv.DictReader(io.StringIO(values_csv(shown))))
     for side in (shown.reference, shown.test):
-        runs = [row for row in rows if row["arm"] == side.arm and row["what"] == "throughput"]
+        runs = [row for row in rows if row["arm"] == str(side.arm) and row["what"] == "throughput"]
         assert [float(row["value"]) for row in runs] == list(side.values)
         assert [row["run"] for row in runs] == [str(number) for number in range(1, 13)]
         assert {row["unit"] for row in runs} == {"bit/s"}
-    answer = {row["what"]: row["value"] for row in rows if row["arm"] == shown.test.arm}
+    answer = {row["what"]: row["value"] for row in rows if row["arm"] == str(shown.test.arm)}
     assert float(answer["change"]) == shown.estimate
     assert (answer["margin"], answer["verdict"]) == ("10.0", "within")

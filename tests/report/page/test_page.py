@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.nightly.report import RANK, GateDecision, GateStatus
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.records.history_entry import HistoryKey
@@ -148,7 +149,7 @@ def test_whatever_the_order_of_the_tests_the_page_is_the_same_by_level(factory, 
           for name in ("http", "smtp") for count in (1, 10, 100)),
         *made.study()[:4],
     ]  # fmt: skip
-    samples = {(f"lab.100mbit-http-c{count}-1k", "ipv6"): [0.1, 0.2] for count in (1, 10, 100)}
+    samples = {(f"lab.100mbit-http-c{count}-1k", Arm(6, "native")): [0.1, 0.2] for count in (1, 10, 100)}
     pages = [page(summary_of(each, samples=samples)) for each in (records, records[::-1], records[1::2] + records[::2])]
     assert pages[0] == pages[1] == pages[2]
     shown = Reader(pages[0])
@@ -494,7 +495,7 @@ def everywhere(factory, night, text):
                 testbed=text, role=text, name=f"{text}.", addresses=(text,), facts={text: text, "deep": {text: [text]}}
             ),
         ),
-        samples={(f"{text}-1", "ipv6"): [0.1, 0.2], (f"{text}-1", "ipv4"): [0.1, 0.3]},
+        samples={(records[0].workload, side.arm): [0.1, 0.2] for side in (records[0].test, records[0].reference)},
         histories={each.key: factory.past_of(factory.application("smtp", 10, "ipv6", 1.0), 12) for each in records},
         night=dataclasses.replace(
             night.night, headline=f"red: {text}", troubles={text: text}, warnings=(text,),

@@ -5,6 +5,7 @@ import textwrap
 
 import pytest
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import ClientLoad
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.records.record import ArmSummary, Record
@@ -13,7 +14,7 @@ from pytest_ipperf.report.terminal.application_tables import tables
 
 def side(arm: str, *values: float, failed: int = 0) -> ArmSummary:
     return ArmSummary(
-        arm=arm, values=values, attempted=60, completed=60 - failed, phases={},
+        arm=Arm.parse(arm), values=values, attempted=60, completed=60 - failed, phases={},
         failed={"connect refused": failed} if failed else {},
     )  # fmt: skip
 

@@ -112,7 +112,7 @@ def test_only_what_a_journal_has_gained_is_read(tmp_path, monkeypatch):
     event_log = EventLog(tmp_path / "runs" / name_of(0), "main")
     event_log.append("session", facts(0))
     for number in range(5):
-        event_log.append("record", dataclasses.asdict(record(1, cell=f"lab-{number}")))
+        event_log.append("record", record(1, cell=f"lab-{number}").to_plain())
         index = Index(tmp_path)
         assert index.query("SELECT count(*) FROM past") == [(number + 1,)]
         index.close()
@@ -125,7 +125,7 @@ def test_workers_of_one_session_are_read_together(tmp_path):
         event_log = EventLog(tmp_path / "runs" / name_of(0), writer)
         event_log.append("session", facts(0))
         for cell in cells:
-            event_log.append("record", dataclasses.asdict(record(1, cell=cell)))
+            event_log.append("record", record(1, cell=cell).to_plain())
         event_log.append("undecided", {"nodeid": writer, "sentence": "so"})
         event_log.close()
     archive = Archive(tmp_path)

@@ -58,7 +58,7 @@ class Curve:
     @property
     def style(self) -> Style:
         """How it is drawn."""
-        return STYLES.get(str(self.arm), OTHER)
+        return STYLES.get(self.arm, OTHER)
 
     @property
     def judged(self) -> list[tuple[int, Record]]:
@@ -71,10 +71,10 @@ def curves_of(sweep: Sweep) -> list[Curve]:
     """One for each arm, the reference first."""
     by_arm: dict[Arm, dict[int, Record]] = {}
     for record in sweep.records:
-        by_arm.setdefault(Arm.parse(record.test.arm), {})[sweep.column(record)] = record
+        by_arm.setdefault(record.test.arm, {})[sweep.column(record)] = record
     longest = references(sweep.records, sweep)
     reference = Curve(
-        arm=Arm.parse(sweep.records[0].reference.arm),
+        arm=sweep.records[0].reference.arm,
         points=tuple(_point(at, longest[at].reference, longest[at]) for at in sorted(longest)),
     )
     others = [

@@ -51,18 +51,13 @@ class Sorted:
         return ([x[0], *x], [0.0, *y]) if x else ([], [])
 
 
-def workload_of(record: Record) -> str:
-    """What a record's samples are kept by."""
-    return record.cell.removesuffix(f"-{record.test.arm}")
-
-
 def spread_figure(
-    record: Record, samples: Mapping[tuple[str, str], Sequence[float]], among: Sequence[Record], number_: int
+    record: Record, samples: Mapping[tuple[str, Arm], Sequence[float]], among: Sequence[Record], number_: int
 ) -> Figure | None:
     """The figure of a record's workload, all arms in it; None where no samples are kept."""
-    workload = workload_of(record)
-    arms = sorted((Arm.parse(arm) for name, arm in samples if name == workload), key=arm_rank)
-    found = {arm: _sorted(samples[workload, str(arm)]) for arm in arms}
+    workload = record.workload
+    arms = sorted((arm for name, arm in samples if name == workload), key=arm_rank)
+    found = {arm: _sorted(samples[workload, arm]) for arm in arms}
     found = {arm: each for arm, each in found.items() if each.attempted}
     if not any(each.seconds for each in found.values()):
         return None
@@ -76,7 +71,7 @@ def spread_figure(
         name=f"spread{number_}",
         title=f"{PROTOCOLS[record.protocol].title}{f', {level}' if level else ''}: distribution of {what}",
         svg=_svg(found, workload, f"{what.removesuffix('s')}, {unit.name}", unit),
-        keys={arm.title: STYLES.get(str(arm), OTHER) for arm in found},
+        keys={arm.title: STYLES.get(arm, OTHER) for arm in found},
         caption=f"Share of all connections or probes that were done within a time, all runs of {workload} together. "
         f"The fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond the axis{wide}.{ends}",
         head=(
@@ -123,7 +118,7 @@ def _svg(found: Mapping[Arm, Sorted], workload: str, label: str, unit: Unit) -> 
         figure.subplots_adjust(left=0.105, right=0.985, top=0.975, bottom=0.155)
         axes = figure.subplots()
         for at, (arm, each) in enumerate(found.items()):
-            colour, marker, dashes = STYLES.get(str(arm), OTHER)
+            colour, marker, dashes = STYLES.get(arm, OTHER)
             x, y = each.curve(unit)
             every = max(1, len(x) // 6)
             axes.plot(

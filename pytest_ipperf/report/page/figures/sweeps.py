@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.portable.units import bytes_text
@@ -98,7 +98,7 @@ def _caption(sweep: Sweep, curves: Sequence[Curve]) -> str:
     runs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     over = "the epochs' means" if first.epochs > 1 else "the runs of one epoch"
     bars = "without intervals" if not first.judges else f"with 95 % t intervals over {over}"
-    reference = Arm.parse(first.reference.arm).title
+    reference = first.reference.arm.title
     judged = any(curve.judged for curve in curves)
     own = margins_differ([curve for curve in curves if curve.judged])
     limits = "dotted, with hollow markers: the margin of each arm" if own else "dotted: the margin"

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.records.history_entry import HistoryEntry
 from pytest_ipperf.core.records.record import Record
@@ -79,9 +78,9 @@ def trend_of(record: Record, past: Sequence[HistoryEntry]) -> Trend | None:
 def trend_figure(found: Trend, among: Sequence[Record], number: int) -> Figure:
     """Return the figure of a trend; its level is named as far as it differs among these records."""
     record, points = found.record, found.points
-    arm = Arm.parse(record.test.arm)
-    colour, marker, _ = STYLES.get(str(arm), OTHER)
-    keys: dict[str, Style] = {f"{arm.title} against {Arm.parse(record.reference.arm).title}": (colour, marker, "-")}
+    arm = record.test.arm
+    colour, marker, _ = STYLES.get(arm, OTHER)
+    keys: dict[str, Style] = {f"{arm.title} against {record.reference.arm.title}": (colour, marker, "-")}
     return Figure(
         name=f"trend{number}",
         title=f"{subject(record)}{at_levels([record], among)}, {arm.title}: change over {len(points)} sessions",

@@ -43,7 +43,7 @@ def averages(records: Sequence[Record]) -> StudyTable:
     figures: list[dict[str, Any]] = []
     marks = DoubtMarks(name)
     for arm, sides in _sides(records).items():
-        rows += [(Arm.parse(arm).title, []), *_mean_rows(sides, columns, whole=nothing_failed(records))]
+        rows += [(arm.title, []), *_mean_rows(sides, columns, whole=nothing_failed(records))]
         rows += _printed_means(protocol, arm, columns, marks)
         rows += rows_of_arm(sides, columns)
         figures += [_mean_figures(name, records, arm, count, sides[count]) for count in columns if count in sides]
@@ -82,7 +82,7 @@ def _interval(side: ArmSummary) -> Interval | None:
         return None
 
 
-def _printed_means(protocol: str, arm: str, columns: Sequence[int], marks: DoubtMarks) -> list[Row]:
+def _printed_means(protocol: str, arm: Arm, columns: Sequence[int], marks: DoubtMarks) -> list[Row]:
     found = {count: MEANS[protocol, arm, count] for count in columns if (protocol, arm, count) in MEANS}
     if not found:
         return []
@@ -97,7 +97,7 @@ def _printed_means(protocol: str, arm: str, columns: Sequence[int], marks: Doubt
     ]
 
 
-def _mean_figures(table: str, records: Sequence[Record], arm: str, count: int, side: ArmSummary) -> dict[str, Any]:
+def _mean_figures(table: str, records: Sequence[Record], arm: Arm, count: int, side: ArmSummary) -> dict[str, Any]:
     interval, printed = _interval(side), MEANS.get((records[0].protocol, arm, count))
     return {
         **place(table, records, arm, count),
@@ -111,7 +111,7 @@ def _mean_figures(table: str, records: Sequence[Record], arm: str, count: int, s
     }
 
 
-def _sides(records: Sequence[Record]) -> dict[str, dict[int, ArmSummary]]:
+def _sides(records: Sequence[Record]) -> dict[Arm, dict[int, ArmSummary]]:
     """All arms with the reference first."""
     sides = {records[0].reference.arm: {record.connections: record.reference for record in records}}
     for arm, found in by_arm(records).items():

@@ -77,13 +77,13 @@ def _difference_rows(
     title = PROTOCOLS[first.protocol].title
     if several:
         title = f"{title}, {bytes_text(first.payload_bytes)}, {first.server}"
-    reference = Arm.parse(first.reference.arm)
+    reference = first.reference.arm
     own = {record.connections: record.reference for record in records}
     rows: list[Row] = [(f"{title}: {reference.title}", []), *failure_rows(own, columns)]
     for arm, found in by_arm(records).items():
         made = {count: each for count, record in found.items() if (each := formula(record)) is not None}
         known = {count: printed for count, record in found.items() if (printed := printed_increase(record)) is not None}
-        rows.append((f"{title}: {Arm.parse(arm).title} - {reference.title}", []))
+        rows.append((f"{title}: {arm.title} - {reference.title}", []))
         rows.append(row(f"{FORMULA} interval (90 %)", made, columns, _difference_text))
         if known:
             texts = {count: f"{each.low_ms:+.2f} to {each.high_ms:+.2f}" for count, each in known.items()}
@@ -96,7 +96,7 @@ def _difference_text(made: StudyIncrease) -> str:
     return f"{signed(1000 * made.increase.low)} to {signed(1000 * made.increase.high)}"
 
 
-def _difference_figures(record: Record, arm: str) -> dict[str, Any]:
+def _difference_figures(record: Record, arm: Arm) -> dict[str, Any]:
     made, printed = formula(record), printed_increase(record)
     return {
         **place(DIFFERENCES, [record], arm, record.connections),

@@ -34,13 +34,13 @@ def increases(records: Sequence[Record]) -> StudyTable:
     """The table of one protocol."""
     protocol, columns = records[0].protocol, columns_of(records)
     name, known = name_of(protocol, 1, "increases")
-    reference = Arm.parse(records[0].reference.arm)
+    reference = records[0].reference.arm
     rows: list[Row] = [("", [str(count) for count in columns])]
     rows += [(reference.title, []), *failure_rows({each.connections: each.reference for each in records}, columns)]
     figures: list[dict[str, Any]] = []
     marks = DoubtMarks(name)
     for arm, found in by_arm(records).items():
-        rows += [(f"{Arm.parse(arm).title} against {reference.title}", []), *_increase_rows(found, columns)]
+        rows += [(f"{arm.title} against {reference.title}", []), *_increase_rows(found, columns)]
         rows += _printed_rows(found, columns, marks)
         rows += failure_rows({count: record.test for count, record in found.items()}, columns)
         figures += [_increase_figures(name, found[count], arm) for count in columns if count in found]
@@ -86,7 +86,7 @@ def _printed_rows(found: Mapping[int, Record], columns: Sequence[int], marks: Do
     ]
 
 
-def _increase_figures(table: str, record: Record, arm: str) -> dict[str, Any]:
+def _increase_figures(table: str, record: Record, arm: Arm) -> dict[str, Any]:
     made, printed = formula(record), printed_increase(record)
     return {
         **place(table, [record], arm, record.connections),

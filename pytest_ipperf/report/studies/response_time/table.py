@@ -69,10 +69,10 @@ def columns_of(records: Iterable[Record]) -> list[int]:
     return sorted({record.connections for record in records})
 
 
-def by_arm(records: Iterable[Record]) -> dict[str, dict[int, Record]]:
+def by_arm(records: Iterable[Record]) -> dict[Arm, dict[int, Record]]:
     """The cells by arm and connections; what is native comes before what is tunnelled, as in the study."""
-    found: dict[str, dict[int, Record]] = defaultdict(dict)
-    for record in sorted(records, key=lambda each: (each.ipver, TRANSPORTS[each.transport].rank, each.test.arm)):
+    found: dict[Arm, dict[int, Record]] = defaultdict(dict)
+    for record in sorted(records, key=lambda each: (each.ipver, TRANSPORTS[each.transport].rank, str(each.test.arm))):
         found[record.test.arm][record.connections] = record
     return found
 
@@ -107,7 +107,7 @@ def missing(records: Sequence[Record], *, known: bool) -> list[str]:
         return ["This table is not in the study."]
     protocol, arms = records[0].protocol, {records[0].reference.arm, *(record.test.arm for record in records)}
     places = [place for place in MEANS if place[0] == protocol]
-    lacking = [Arm.parse(arm).title for arm in dict.fromkeys(arm for _, arm, _ in places) if arm not in arms]
+    lacking = [arm.title for arm in dict.fromkeys(arm for _, arm, _ in places) if arm not in arms]
     levels = [str(level) for level in dict.fromkeys(level for *_, level in places) if level not in columns_of(records)]
     parts = [f"arm {', '.join(lacking)}"] * bool(lacking) + [f"{', '.join(levels)} connections"] * bool(levels)
     return [f"Of the study's table not measured: {'; '.join(parts)}."] if parts else []
@@ -120,13 +120,13 @@ class DoubtMarks:
         self.doubts: list[str] = []
         self._table = table
 
-    def row(self, what: str, arm: str, columns: Sequence[int], texts: Mapping[int, str], protocol: str = "") -> Row:
+    def row(self, what: str, arm: Arm, columns: Sequence[int], texts: Mapping[int, str], protocol: str = "") -> Row:
         """A row of printed figures; `protocol` where the table has several."""
         table = f"{self._table} {protocol}".rstrip()
         cells = [self._marked((table, arm, count, what), texts[count]) if count in texts else NONE for count in columns]
         return f"{FIGURE} {what}", cells
 
-    def _marked(self, place: tuple[str, str, int, str], text: str) -> str:
+    def _marked(self, place: tuple[str, Arm, int, str], text: str) -> str:
         doubt = DOUBTS.get(place)
         if doubt is None:
             return text
@@ -170,7 +170,7 @@ def interval_ms(name: str, interval: Interval | None) -> dict[str, float | None]
     }
 
 
-def place(table: str, records: Sequence[Record], arm: str, connections: int) -> dict[str, Any]:
+def place(table: str, records: Sequence[Record], arm: Arm, connections: int) -> dict[str, Any]:
     """Where a row of figures belongs."""
     first = records[0]
     origin = next((each.taken_from for each in records if each.connections == connections), "")
@@ -179,7 +179,7 @@ def place(table: str, records: Sequence[Record], arm: str, connections: int) -> 
         "backend": next((each.backend for each in records if each.test.arm == arm), ""),
         "protocol": first.protocol, "server": first.server,
         "client": first.client, "rate_per_s": first.rate_per_s, "workers": first.workers,
-        "payload_bytes": first.payload_bytes, "arm": arm, "connections": connections, "taken_from": origin,
+        "payload_bytes": first.payload_bytes, "arm": str(arm), "connections": connections, "taken_from": origin,
     }  # fmt: skip
 
 

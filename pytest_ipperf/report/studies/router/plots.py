@@ -74,7 +74,7 @@ def _drawn(found: FigureCurves, summary: Summary) -> DrawnFigure:
 def _fill(axes: Axes, found: FigureCurves) -> None:
     at = places(found.sweep.values, sizes=found.sweep.dimension.unit == "bytes")
     for (arm, points), shift in zip(found.points.items(), shifts(at, len(found.points)), strict=True):
-        colour, marker, line = STYLES.get(str(arm), OTHER)
+        colour, marker, line = STYLES.get(arm, OTHER)
         axes.errorbar(
             [at[point.at] + shift for point in points],
             [point.mean / found.unit.size for point in points],

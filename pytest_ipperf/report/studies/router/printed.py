@@ -9,24 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-REFERENCE = "ipv4"
-"""The arm that the study compared the others with."""
+from pytest_ipperf.core.design.cell import Arm
 
-RATIOS: Mapping[tuple[str, str], float] = {
-    ("tcp_throughput", "ipv6"): 0.985,
-    ("tcp_throughput", "ipv6-isatap"): 0.962,
-    ("rtt", "ipv6"): 1.04,
-    ("rtt", "ipv6-isatap"): 1.09,
-    ("udp_throughput", "ipv6"): 0.946,
-    ("udp_throughput", "ipv6-isatap"): 0.925,
-    ("jitter", "ipv6"): 1.13,
-    ("jitter", "ipv6-isatap"): 1.18,
-    ("loss", "ipv6"): 1.225,
-    ("loss", "ipv6-isatap"): 1.45,
+REFERENCE, _IPV6, _ISATAP = Arm(4, "native"), Arm(6, "native"), Arm(6, "isatap")
+"""The arm that the study compared the others with; the others are IPv6 and ISATAP."""
+
+RATIOS: Mapping[tuple[str, Arm], float] = {
+    ("tcp_throughput", _IPV6): 0.985,
+    ("tcp_throughput", _ISATAP): 0.962,
+    ("rtt", _IPV6): 1.04,
+    ("rtt", _ISATAP): 1.09,
+    ("udp_throughput", _IPV6): 0.946,
+    ("udp_throughput", _ISATAP): 0.925,
+    ("jitter", _IPV6): 1.13,
+    ("jitter", _ISATAP): 1.18,
+    ("loss", _IPV6): 1.225,
+    ("loss", _ISATAP): 1.45,
 }
 """Of Table V, by column and arm."""
 
 
-def printed(experiment: str, arm: str) -> float | None:
+def printed(experiment: str, arm: Arm) -> float | None:
     """What the study printed there, if it did."""
     return 1.0 if arm == REFERENCE else RATIOS.get((experiment, arm))

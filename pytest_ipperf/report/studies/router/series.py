@@ -59,7 +59,7 @@ def _curves(summary: Summary, plot: StudyFigure, experiment: Experiment) -> Figu
         summary.arms[0]: {at: record.reference for at, record in references(sweep.records, sweep).items()}
     }
     for record in sweep.records:
-        sides.setdefault(Arm.parse(record.test.arm), {})[sweep.column(record)] = record.test
+        sides.setdefault(record.test.arm, {})[sweep.column(record)] = record.test
     all_sides = [side for of_arm in sides.values() for side in of_arm.values()]
     counts = sorted({len(side.values) for side in all_sides})
     return FigureCurves(

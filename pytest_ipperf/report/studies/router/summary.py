@@ -42,7 +42,7 @@ class ArmRatio:
     @property
     def is_reference(self) -> bool:
         """Whether it is IPv4 itself."""
-        return str(self.arm) == REFERENCE
+        return self.arm == REFERENCE
 
     @property
     def graded(self) -> Graded | None:
@@ -57,7 +57,7 @@ class ArmRatio:
     @property
     def paper(self) -> float | None:
         """The study's own ratio."""
-        return printed(self.experiment.name, str(self.arm))
+        return printed(self.experiment.name, self.arm)
 
     @property
     def paper_grade(self) -> Grade | None:
@@ -83,7 +83,7 @@ class Summary:
     def cells(self, experiment: Experiment, arm: Arm | None = None) -> list[Record]:
         """The records of an experiment, and of one arm."""
         own = [record for record in self.records if experiment.holds(record)]
-        return [record for record in own if arm is None or record.test.arm == str(arm)]
+        return [record for record in own if arm is None or record.test.arm == arm]
 
 
 def summaries(records: Sequence[Record]) -> list[Summary]:
@@ -98,14 +98,13 @@ def summaries(records: Sequence[Record]) -> list[Summary]:
 
 def _summary(records: Sequence[Record]) -> Summary:
     held = tuple(each for each in EXPERIMENTS if any(each.holds(record) for record in records))
-    reference = Arm.parse(REFERENCE)
-    arms = (reference, *sorted({Arm.parse(record.test.arm) for record in records}, key=_rank))
+    arms = (REFERENCE, *sorted({record.test.arm for record in records}, key=_rank))
     bare = _bare(records)
-    ratios = {(each.name, reference): ArmRatio(experiment=each, arm=reference, bare=bare) for each in held}
+    ratios = {(each.name, REFERENCE): ArmRatio(experiment=each, arm=REFERENCE, bare=bare) for each in held}
     notes: dict[str, None] = {}
     for experiment in held:
         for arm in arms[1:]:
-            cells = [record for record in records if experiment.holds(record) and record.test.arm == str(arm)]
+            cells = [record for record in records if experiment.holds(record) and record.test.arm == arm]
             kept, said = _comparable(experiment, cells)
             notes.update(dict.fromkeys(said))
             ratios[experiment.name, arm] = dataclasses.replace(_arm_ratio(experiment, arm, kept), bare=bare)
@@ -118,7 +117,7 @@ def _bare(records: Sequence[Record]) -> bool:
 
 def _rank(arm: Arm) -> tuple[bool, tuple[int, int, bool]]:
     """The study's own arms come before others."""
-    return str(arm) not in {of for _, of in RATIOS}, arm_rank(arm)
+    return arm not in {of for _, of in RATIOS}, arm_rank(arm)
 
 
 def _arm_ratio(experiment: Experiment, arm: Arm, cells: Sequence[Record]) -> ArmRatio:
@@ -139,7 +138,7 @@ def _comparable(experiment: Experiment, cells: Sequence[Record]) -> tuple[list[R
     left = [record for record in cells if record not in kept]
     if not left:
         return kept, []
-    arm = Arm.parse(cells[0].test.arm).title
+    arm = cells[0].test.arm.title
     shares = {_level(record): _own_share(record) for record in left}
     own = f" of {arm}" if any(shares.values()) else ""
     at = ", ".join(f"{level}{share}" for level, share in shares.items())

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_interval, t_quantile
@@ -115,7 +116,7 @@ def test_logarithmic_axes_are_told(factory, made):
     captions = [level_figure(level_sweeps(each)[0], 0).caption for each in (near, far)]
     assert ["The axis of the means is logarithmic." in each for each in captions] == [False, True]
     assert ["The levels stand by their logarithm." in each for each in captions] == [False, True]
-    record, name = near[0], ("lab.100mbit-smtp-c4-1k", "ipv6")
+    record, name = near[0], ("lab.100mbit-smtp-c4-1k", Arm(6, "native"))
     for times, wide in (([0.1, 0.2], False), ([0.001, 1.0], True)):
         figure = spread_figure(record, {name: times}, [record], 0)
         assert figure is not None
@@ -169,7 +170,10 @@ def test_a_curve_rises_and_ends_at_the_share_that_was_done(times, failed):
 def test_all_arms_of_a_workload_are_in_its_figure_and_failures_count_as_never(factory):
     record = factory.application("smtp", 10, "ipv6", 1.0)
     times = [0.001 * at for at in range(1, 91)]
-    samples = {("lab.100mbit-smtp-c10-1k", "ipv4"): times, ("lab.100mbit-smtp-c10-1k", "ipv6"): times + [math.inf] * 10}
+    samples = {
+        ("lab.100mbit-smtp-c10-1k", Arm(4, "native")): times,
+        ("lab.100mbit-smtp-c10-1k", Arm(6, "native")): times + [math.inf] * 10,
+    }
     figure = spread_figure(record, samples, [record], 0)
     assert figure is not None
     assert list(figure.keys) == ["IPv4", "IPv6"]
@@ -183,7 +187,7 @@ def test_all_arms_of_a_workload_are_in_its_figure_and_failures_count_as_never(fa
 @pytest.mark.parametrize("kept", [[], [math.inf, math.inf]])
 def test_what_keeps_no_times_has_no_figure(factory, kept):
     record = factory.application("smtp", 10, "ipv6", 1.0)
-    assert spread_figure(record, {("lab.100mbit-smtp-c10-1k", "ipv6"): kept}, [record], 0) is None
+    assert spread_figure(record, {("lab.100mbit-smtp-c10-1k", Arm(6, "native")): kept}, [record], 0) is None
 
 
 # --- over nights ------------------------------------------------------------------------------------------------------

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.report.studies.response_time import study_notes, study_tables
 from pytest_ipperf.report.studies.response_time.formulas import study_increase, study_mean_interval
-from pytest_ipperf.report.studies.response_time.printed import DOUBTS, INCREASES, MEANS, TABLES
+from pytest_ipperf.report.studies.response_time.printed import DOUBTS, INCREASES, MEANS, REFERENCE, TABLES
 from pytest_ipperf.report.table_files import write_tables
 
 MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
@@ -25,7 +26,8 @@ def ten_values(printed):
 def side(arm, values, *, completed_values=None, failed=None, attempted=100):
     lost = sum((failed or {}).values())
     return ArmSummary(
-        arm=arm, values=tuple(values), attempted=attempted, completed=attempted - lost, failed=failed or {}, phases={},
+        arm=Arm.parse(str(arm)), values=tuple(values), attempted=attempted,
+        completed=attempted - lost, failed=failed or {}, phases={},
         completed_values=tuple(values if completed_values is None else completed_values),
     )  # fmt: skip
 
@@ -33,7 +35,7 @@ def side(arm, values, *, completed_values=None, failed=None, attempted=100):
 def record(protocol, connections, test, reference, **change):
     shown = Record(
         cell=f"lab-{protocol}-c{connections}-1k-{test.arm}", testbed="lab", protocol=protocol, connections=connections,
-        payload_bytes=1024, ipver=6, transport=test.arm.partition("-")[2] or "native", twin=False, client="lean",
+        payload_bytes=1024, ipver=6, transport=test.arm.transport, twin=False, client="lean",
         server="real 1.0",
         metric="response_time", design="paper", judges=False, seed=1, look=1, looks=1, epochs=1, blocks=10,
         deadline_s=10.0, test=test, reference=reference, estimate=None, low=None, high=None, confidence=0.95,
@@ -50,9 +52,10 @@ def as_the_study(places=tuple(INCREASES)):
             protocol,
             count,
             side(arm, ten_values(MEANS[protocol, arm, count])),
-            side("ipv4", ten_values(MEANS[protocol, "ipv4", count])),
+            side(REFERENCE, ten_values(MEANS[protocol, REFERENCE, count])),
         )
-        for protocol, arm, count in places
+        for protocol, name, count in places
+        for arm in [Arm.parse(str(name))]
     ]
 
 
@@ -75,7 +78,7 @@ def doubtful(table_name, arm, count):
 @pytest.mark.parametrize(("protocol", "arm", "count"), INCREASES, ids=str)
 def test_what_is_printed_agrees_with_itself_by_the_studys_formula(protocol, arm, count):
     """Which finds a digit that was copied wrong, and is why others are in doubt. Means are printed to 0.05 ms."""
-    reference, test = MEANS[protocol, "ipv4", count], MEANS[protocol, arm, count]
+    reference, test = MEANS[protocol, REFERENCE, count], MEANS[protocol, arm, count]
     averages, increases = (doubtful(name, arm, count) for name in TABLES[protocol])
     if "interval" in averages:
         return
@@ -225,7 +228,7 @@ def test_notes_say_whose_formula_it_is_and_what_it_covers():
     text = " ".join(study_notes(as_the_study()))
     assert "mean: of 10 runs of one burst each, the warm-up left out; a failed connection counts as 10 s." in text
     assert "truly covers 91.8 % for a mean of 10 runs and 90 % for a difference" in text
-    assert study_mean_interval(ten_values(MEANS["ftp", "ipv4", 10])).confidence == pytest.approx(0.918, abs=5e-4)
+    assert study_mean_interval(ten_values(MEANS["ftp", REFERENCE, 10])).confidence == pytest.approx(0.918, abs=5e-4)
 
 
 # --- the files --------------------------------------------------------------------------------------------------------

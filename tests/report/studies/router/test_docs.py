@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead
 from pytest_ipperf.core.portable.units import parse_bytes, parse_rate
 from pytest_ipperf.protocols import PROTOCOLS
@@ -41,7 +42,7 @@ def grids():
 def test_the_studys_figures_are_those_that_stand_beside_ours():
     for arm, *cells in rows("| | TCP throughput | RTT"):
         for experiment, cell in zip(EXPERIMENTS, cells, strict=True):
-            ratio = printed(experiment.name, ARMS[arm])
+            ratio = printed(experiment.name, Arm.parse(ARMS[arm]))
             assert ratio is not None
             assert cell in {ratio_text(ratio, experiment), ratio_text(ratio, experiment, 1)}
 

@@ -46,8 +46,8 @@ def found_in(summary, experiment, arm):
 def test_the_printed_ratios_are_those_of_table_v_and_have_the_grades_that_its_text_gives_them():
     assert {each.name for each in EXPERIMENTS} == {name for name, _ in RATIOS}
     words = {
-        place: grade(ratio, next(each for each in EXPERIMENTS if each.name == place[0]).measured.direction).name
-        for place, ratio in RATIOS.items()
+        (name, str(arm)): grade(ratio, next(each for each in EXPERIMENTS if each.name == name).measured.direction).name
+        for (name, arm), ratio in RATIOS.items()
     }
     # "IPV6 has produced very good packet loss values, and ISATAP has produced good packet loss values".
     assert {place: word for place, word in words.items() if word != "excellent"} == {
