@@ -31,6 +31,8 @@ from pathlib import Path
 import execnet
 
 from benchmarks.rounds import head, interleaved, measured, paired, row, spread
+from pytest_ipperf.agent.rpc.messages import ServeRequest
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy.install import install_packages
 from pytest_ipperf.lab.inventory.model import Host
@@ -66,10 +68,10 @@ Host far
     ControlPath none
 """
 ECHO = "while True: channel.send(channel.receive())"
-SERVED = {
-    "addresses": ["127.0.0.1"], "ports": (20000, 29999), "connections": 1, "protocol": "http", "payload_bytes": 1000,
-    "state": {}, "data": "", "zone": {},
-}  # fmt: skip
+SERVED = ServeRequest(
+    addresses=["127.0.0.1"], ports=(20000, 29999), connections=1, protocol="http", payload_bytes=1000,
+    state=ServerState(), data="", zone={},
+)  # fmt: skip
 # Without the packages of a virtual environment.
 OURS = str(Path(sys.executable).resolve())
 BLOCK = 50
@@ -149,7 +151,7 @@ def serving(host: Host, *, keeps: bool = True) -> float:
 
         def serve() -> None:
             install_packages(agent, SERVERS["aiohttp"].packages)
-            agent.call("serve", "aiohttp", SERVED)
+            agent.serve("aiohttp", SERVED)
 
         return timed(serve)
 
@@ -199,7 +201,7 @@ def call_times(there: Far, python: str, rounds: int) -> dict[str, list[float]]:
         channel.receive()
 
     with AgentClient(there.host(python)) as agent:
-        calls = {"call": lambda: agent.call("hello"), "echo of bare execnet": echo}
+        calls: dict[str, Callable[[], object]] = {"call": agent.hello, "echo of bare execnet": echo}
         for call in calls.values():
             call()
         for name in interleaved(list(calls), rounds, "calls"):

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm
@@ -220,7 +220,8 @@ class _Course:
             self.observer.note(verified)
         arms = [arm for arm in self.plan.arms if self._measures(arm)]
         paths = {arm: live.prove(arm, service, workload) for arm in arms}
-        hosts = live.fingerprint(self.conditions.reference)
+        fingerprints = live.fingerprint(self.conditions.reference)
+        hosts = {role: asdict(each) for role, each in fingerprints.items()}
         for role, said in self.meters.descriptions().items():
             hosts[role]["snmp"] = said
         self.hosts = self.hosts or hosts

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from pytest_ipperf.agent.facts.base import FactsRequest
 
 _UNSYNCHRONISED, _ERROR = 0x0040, 5  # sys/timex.h: STA_UNSYNC, TIME_ERROR
 _STATUS_AT = 5 * ctypes.sizeof(ctypes.c_long)  # modes (padded), offset, freq, maxerror, esterror, status
 _TIMEX_BYTES = 512  # more than any kernel's structure
 
 
-def facts(request: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: FactsRequest) -> dict[str, object]:
     """Return whether the wall clock is `synchronised` (None: unknown), and the `source` of all clocks."""
     del request
     source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")

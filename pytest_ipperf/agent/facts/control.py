@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
-from typing import Any
 
+from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.paths.clock_exchange import clock_of_host
 from pytest_ipperf.agent.sockets.control_connection import parse_ends, ssh_connection
 
 
-def facts(request: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: FactsRequest) -> dict[str, object]:
     """Return the `ends` of the controller's connection, theirs first, if sshd names them; and the host's identity."""
     del request
     ends = parse_ends(ssh_connection(os.environ))

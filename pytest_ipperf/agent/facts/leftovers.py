@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.host_state.dirty_marks import all_marks, still_holds
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.host_state.private_dir import abandoned_folders
 from pytest_ipperf.agent.host_state.state_dir import user_dirs
 
 
-def facts(request: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: FactsRequest) -> dict[str, object]:
     """Return the lease's `holder`, dirty `marks`, abandoned private `folders` and `undo_logs` of rollback helpers.
 
     A note of a mark is its text (`said`) and whether it still `holds`: None if only a person can judge.

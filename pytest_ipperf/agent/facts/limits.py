@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping
-from typing import Any
 
+from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.load.limits import ephemeral_ports
 
 
-def facts(request: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: FactsRequest) -> dict[str, object]:
     """Return `descriptors`, 0 without a limit, and `ephemeral`, the first and the last ephemeral port."""
     del request
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

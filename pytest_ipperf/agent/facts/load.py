@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+
+from pytest_ipperf.agent.facts.base import FactsRequest
 
 _WATCHED_S = 0.5
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def facts(request: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: FactsRequest) -> dict[str, object]:
     """Watch half a second; return the `idle` share of all processors, and the `busiest` process with its share of one.
 
     `cpus` are the online processors, `allowed` the usable ones, `load` the average of the last minute, `governors` the

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+
+from pytest_ipperf.agent.facts.base import FactsRequest
 
 _TABLES = ("tcp", "tcp6", "udp", "udp6")
 _TIME_WAIT = "06"
 
 
-def facts(request: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: FactsRequest) -> dict[str, object]:
     """Return as `taken` the ports within `ports` that sockets of this network namespace use."""
-    low, high = request["ports"]
+    low, high = request.ports
     return {"taken": sorted({port for port in _taken() if low <= port <= high})}
 
 

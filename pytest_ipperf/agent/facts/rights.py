@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+
+from pytest_ipperf.agent.facts.base import FactsRequest
 
 _ADMIN, _RAW = 12, 13  # linux/capability.h
 
 
-def facts(request: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: FactsRequest) -> dict[str, object]:
     """Return the `user`, and whether it is `root`, may open `raw` sockets and may change the network (`admin`)."""
     del request
     user, capabilities = str(os.geteuid()), 0

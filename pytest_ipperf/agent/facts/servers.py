@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import program
 
@@ -14,7 +12,7 @@ def unusable() -> dict[str, str]:
     return {name: SERVERS[name].missing() for name in SERVERS}
 
 
-def facts(request: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: FactsRequest) -> dict[str, object]:
     """Return why each server is `missing` (empty if usable), whether `setpriv` exists, and the paths of `programs`."""
-    wanted = {name: program(name) or "" for name in request["programs"]}
+    wanted = {name: program(name) or "" for name in request.programs}
     return {"missing": unusable(), "setpriv": bool(program("setpriv")), "programs": wanted}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
-from typing import Any
 
+from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.paths.routes import route
 from pytest_ipperf.agent.sockets.ports import is_local
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 
 
-def facts(request: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: FactsRequest) -> dict[str, object]:
     """Return why each of `backends` `cannot` carry packets, and what is wrong with `existing` devices and addresses."""
     return {
-        "cannot": {name: BACKENDS[name].missing() for name in request["backends"]},
-        "existing": {device: _wrong(device, address) for device, address in request["existing"]},
+        "cannot": {name: BACKENDS[name].missing() for name in request.backends},
+        "existing": {device: _wrong(device, address) for device, address in request.existing},
     }
 
 

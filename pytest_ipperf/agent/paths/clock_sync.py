@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from pytest_ipperf.agent.paths.clock_exchange import clock_of_host, estimate, exchange
 from pytest_ipperf.core.portable.errors import LabError
@@ -29,6 +29,15 @@ ClockSample = tuple[int, float, float]
 """Instant of the local clock in ns, by how many seconds the other clock was ahead, and the largest error of that."""
 
 
+@dataclass(frozen=True, slots=True)
+class ClockState:
+    """Sample of a host's clocks: the identity of CLOCK_MONOTONIC, the lead of the wall clock, the time asleep."""
+
+    whose: dict[str, str]
+    real_s: float
+    slept_s: float
+
+
 def clock_ahead_ns(clock: int) -> int:
     """Return by how many ns that clock is ahead of CLOCK_MONOTONIC, to less than a microsecond on a healthy host."""
     found = []
@@ -38,10 +47,10 @@ def clock_ahead_ns(clock: int) -> int:
     return min(found)[1]
 
 
-def sample_clocks() -> dict[str, Any]:
-    """Sample this host's clocks: the identity of its CLOCK_MONOTONIC, the lead of the wall clock, the time asleep."""
+def sample_clocks() -> ClockState:
+    """Sample this host's clocks."""
     real_ns, slept_ns = clock_ahead_ns(time.CLOCK_REALTIME), clock_ahead_ns(time.CLOCK_BOOTTIME)
-    return {"whose": clock_of_host(), "real_s": real_ns * 1e-9, "slept_s": slept_ns * 1e-9}
+    return ClockState(clock_of_host(), real_ns * 1e-9, slept_ns * 1e-9)
 
 
 def check_not_set(host: str, before_ns: int, after_ns: int) -> None:

@@ -1,7 +1,8 @@
 """RPC server of an agent: handle the controller's calls one by one, and clean up when the channel closes.
 
-A reply is `("ok", plain data)` or `("error", kind, sentence)`; kind tells the controller whether the testbed is in
-trouble or the instrument itself broke. Before its reply a long call sends keep-alives.
+A call is `(name, arguments)`, its arguments decoded by the annotations of the handler. A reply is `("ok", result)`,
+encoded so too, or `("error", kind, sentence)`; kind tells the controller whether the testbed is in trouble or the
+instrument itself broke. Before its reply a long call sends keep-alives.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from typing import Any, cast
+import typing
+from typing import Any
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder, remove_stale
 from pytest_ipperf.agent.host_state.teardown import teardown
 from pytest_ipperf.agent.packages.installed import Packages
 from pytest_ipperf.agent.paths.packet_counters import RunCounters
 from pytest_ipperf.agent.rpc.channel import HEARTBEAT, Channel
+from pytest_ipperf.agent.rpc.codec import Decoder, encoder
 from pytest_ipperf.agent.rpc.handlers import HANDLERS
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext
-from pytest_ipperf.core.portable.errors import IpperfError
+from pytest_ipperf.core.portable.errors import AgentError, IpperfError
 
 
 class Agent:
@@ -38,12 +40,25 @@ class Agent:
         self._handlers = {
             name: getattr(group, name) for group in groups for name in vars(type(group)) if name[0] != "_"
         }
+        self._decoder = Decoder()
+        self._hints: dict[str, dict[str, Any]] = {}
 
-    def handler(self, name: str) -> Callable[..., Any]:
-        """Return the handler of an RPC method."""
-        if name not in self._handlers:
-            raise AttributeError(f"no method {name!r}")
-        return cast("Callable[..., Any]", self._handlers[name])
+    def call(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        """Decode the arguments of a call, call the handler, and return its result as plain data."""
+        if name not in self._hints:
+            if name not in self._handlers:
+                raise AttributeError(f"no method {name!r}")
+            self._hints[name] = typing.get_type_hints(self._handlers[name])
+        *parameters, result = self._hints[name].items()
+        if len(arguments) > len(parameters):
+            raise AgentError(f"call {name!r} has {len(arguments)} arguments, expected at most {len(parameters)}")
+        decode, message = self._decoder.decode, f"call {name!r}"
+        given = [
+            decode(of, plain, f"{message}: {parameter}")
+            for (parameter, of), plain in zip(parameters, arguments, strict=False)
+        ]
+        found, encode = self._handlers[name](*given), encoder(result[1])
+        return encode(found) if encode else found
 
 
 def serve(gateway_channel: Any, code_fd: int) -> None:
@@ -70,7 +85,7 @@ def serve(gateway_channel: Any, code_fd: int) -> None:
         shutdown.callback(teardown, stack)
         agent = Agent(stack, code_fd, channel)
         gateway_channel.setcallback(receive, endmarker=None)
-        gateway_channel.send(("ok", agent.handler("hello")()))
+        gateway_channel.send(("ok", agent.call("hello", ())))
         try:
             while (call := calls.get()) is not None:
                 with channel.handling_call():
@@ -84,7 +99,7 @@ def serve(gateway_channel: Any, code_fd: int) -> None:
 
 def _reply(agent: Agent, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
-        return "ok", agent.handler(name)(*arguments)
+        return "ok", agent.call(name, arguments)
     except IpperfError as error:
         return "error", type(error).__name__, str(error)
     except Exception as error:  # noqa: BLE001 - whatever broke here has to be reported there, with its place

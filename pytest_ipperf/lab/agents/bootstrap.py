@@ -8,14 +8,18 @@ that compiles it otherwise than ours keeps what came of that too, or each of its
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from pytest_ipperf.agent.packages import bytecode
 from pytest_ipperf.agent.packages import cache as agents_cache
+from pytest_ipperf.agent.rpc.codec import Decoder
+from pytest_ipperf.agent.rpc.messages import Hello
+from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.agents.code_archive import code_archive, digests
 
+_DECODER = Decoder(printable)
 BYTES_PER_S = 50_000
 """Of the slowest line that all is meant for."""
 BOOT = """
@@ -52,7 +56,7 @@ serve(channel, fd)
 
 def start_agent(
     channel: Any, patience_s: float, sending: Callable[[float], None] = lambda _: None, *, keeps: bool = False
-) -> Mapping[str, Any]:
+) -> Hello:
     """Sends the code, unless the host keeps what it was sent and has it; what its agent says first: who it is.
 
     `sending` is called with the seconds that it may take on a slow line beside the patience.
@@ -65,7 +69,7 @@ def start_agent(
         sending(sending_s)
         channel.send(code)
         said = channel.receive(patience_s + sending_s)
-    return cast("Mapping[str, Any]", said[1])
+    return _DECODER.decode(Hello, said[1], "greeting of an agent")
 
 
 @cache

@@ -22,12 +22,15 @@ from execnet.gateway_io import create_io
 from pytest_ipperf.agent.kernel.processes import Process, survivors, tree
 from pytest_ipperf.agent.load.silence import PROGRESS
 from pytest_ipperf.agent.rpc.channel import HEARTBEAT as HEARTBEAT_MESSAGE
+from pytest_ipperf.agent.rpc.messages import Hello
 from pytest_ipperf.core.portable.errors import AgentError, LabError
-from pytest_ipperf.core.printable import printable, printable_values
+from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.access.base import SUDO, RemoteAccessMethod
 from pytest_ipperf.lab.agents.bootstrap import BOOT, start_agent
 from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT, WATCHDOG_TIMEOUT_S
+from pytest_ipperf.lab.agents.methods import AgentMethods
+from pytest_ipperf.lab.agents.rpc_method import PATIENCE_S, Connection, Terms
 from pytest_ipperf.lab.inventory.model import Host
 
 _START_S = 20.0
@@ -36,7 +39,6 @@ _START_S = 20.0
 # processes as processors that has been seen to take 20 s.
 _START_HERE_S = 60.0
 _POLL_S = 0.25
-_KEPT_RAW = frozenset({"logs"})  # into the journal, which writes them as JSON
 _STOP_S = 5.0  # an agent ends its servers first, politely
 # One that is left alone removes what it has made, perhaps thousands of mailboxes, before it goes; ssh has its time too.
 _GRACE_S, _REAP_S = 60.0, 90.0
@@ -63,7 +65,7 @@ except OSError:
 """
 
 
-class AgentClient:
+class AgentClient(AgentMethods):
     """RPC client of one agent; open from construction to `close`, use as a context manager.
 
     A host on another machine `keeps` what it is sent, unless that is not wished.
@@ -76,12 +78,13 @@ class AgentClient:
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
         self._lost = self._called = ""
-        self._hello: Mapping[str, Any] = {}
+        self._hello: Hello | None = None
+        self.terms = Terms(self)
         try:
             self._channel, hello = self._started(self._entry)
             if ACCESS_METHODS[host.way].far:
                 self._hello = hello
-                self.call("arm_watchdog", WATCHDOG_TIMEOUT_S)
+                self.arm_watchdog(WATCHDOG_TIMEOUT_S)
                 HEARTBEAT.add(self._send_heartbeat)
         except BaseException:
             self.close()
@@ -93,11 +96,11 @@ class AgentClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _started(self, entry: Sequence[str]) -> tuple[Any, Mapping[str, Any]]:
+    def _started(self, entry: Sequence[str]) -> tuple[Any, Hello]:
         """The channel to the agent, and who that is."""
         way, settings = ACCESS_METHODS[self.host.way], self.host.settings
         patience_s = _START_S if way.far else _START_HERE_S
-        opened: list[tuple[Any, Mapping[str, Any]] | BaseException] = []
+        opened: list[tuple[Any, Hello] | BaseException] = []
         sending: list[float] = []
 
         def open_gateway() -> None:
@@ -149,18 +152,11 @@ class AgentClient:
         """Whether it takes no calls any more: it has ended, or one was never answered."""
         return self.ended or bool(self._lost)
 
-    def call(self, name: str, *arguments: Any, patience_s: float = 30.0, beside: Sequence[AgentClient] = ()) -> Any:
-        """Call a handler of the agent and return its result; give up when an agent of `beside` is gone.
+    def request(self, name: str, arguments: tuple[Any, ...], patience_s: float = PATIENCE_S) -> None:
+        """Send the request of one call, whose `result` is read before the next; AgentError where the agent is gone.
 
-        `patience_s` holds until the result or the next keep-alive, which a long call sends on its way. Raises the
-        LabError that the agent reports, or an AgentError when one died or stayed silent; after that there are no
-        further calls, as their results would be mistaken for each other.
+        RPC methods send plain data by it; see `AgentMethods`.
         """
-        self.request(name, *arguments, patience_s=patience_s)
-        return self.result(patience_s, beside)
-
-    def request(self, name: str, *arguments: Any, patience_s: float = 30.0) -> None:
-        """Send the request of one call, whose `result` is read before the next; AgentError where the agent is gone."""
         if self._lost:
             raise AgentError(f"host {self.host.name}: {self._lost}")
         self._called, self._lost = name, f"the agent was left with call {name!r}"
@@ -194,8 +190,8 @@ class AgentClient:
         finally:
             giving_up.cancel()
 
-    def result(self, patience_s: float = 30.0, beside: Sequence[AgentClient] = ()) -> Any:
-        """Wait for the result of the call that was requested, as `call` does."""
+    def result(self, patience_s: float = PATIENCE_S, beside: Sequence[Connection] = ()) -> object:
+        """Wait for the result of the call that was requested; AgentError when an agent of `beside` is gone."""
         try:
             reply = self._reply(patience_s, beside)
         except self._channel.TimeoutError:
@@ -204,7 +200,7 @@ class AgentClient:
             raise self._died() from error
         self._lost = ""
         if reply[0] == "ok":
-            return reply[1] if self._called in _KEPT_RAW else printable_values(reply[1])
+            return reply[1]
         _, kind, sentence = reply
         raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {printable(sentence)}")
 
@@ -216,7 +212,7 @@ class AgentClient:
         self._lost = f"the agent died during call {self._called!r}; {_DIED}"
         return AgentError(f"host {self.host.name}: {self._lost}")
 
-    def _reply(self, patience_s: float, beside: Sequence[AgentClient]) -> Any:
+    def _reply(self, patience_s: float, beside: Sequence[Connection]) -> Any:
         # Patience is counted in polls and not by a clock: who stops pytest for a while (Ctrl-Z) stops the polls too,
         # and what the agent has said meanwhile is still to be read.
         left = patience_s
@@ -264,8 +260,10 @@ class AgentClient:
     def _reap(self) -> None:
         """Make sure that a remote agent is gone which did not answer; out of reach its watchdog ends it."""
         way = ACCESS_METHODS[self.host.way]
-        if isinstance(way, RemoteAccessMethod):
-            _run(way.asking(self.host.settings, self._entry, _REAP.format(**self._hello, grace_s=_GRACE_S)))
+        if isinstance(way, RemoteAccessMethod) and self._hello:
+            hello = self._hello
+            script = _REAP.format(pid=hello.pid, started_ticks=hello.started_ticks, grace_s=_GRACE_S)
+            _run(way.asking(self.host.settings, self._entry, script))
 
 
 def _bytes(value: Any) -> int:

@@ -30,7 +30,7 @@ def exchange_stamps(agent: AgentClient, most: int = _EXCHANGES) -> list[Exchange
     end_ns = time.monotonic_ns() + int(_MOST_S * 1e9)
     while len(found) < most and (len(found) < _FEWEST or time.monotonic_ns() < end_ns):
         sent_ns = time.monotonic_ns()
-        came_ns, answered_ns = agent.call("stamp")
+        came_ns, answered_ns = agent.stamp()
         found.append((sent_ns, came_ns, answered_ns, time.monotonic_ns()))
     return found
 
@@ -51,7 +51,7 @@ class HostClock:
     def __init__(self, agent: AgentClient) -> None:
         self._host = agent.host.name
         self._link = agent
-        self._first = (sample_clocks(), agent.call("clock"))
+        self._first = (sample_clocks(), agent.clock())
         self.round_trip_s = 0.0
         self.samples: list[ClockSample] = []
         self.sample()
@@ -60,7 +60,7 @@ class HostClock:
     def is_local(self) -> bool:
         """Whether it is the very same clock."""
         here, there = self._first
-        return bool(here["whose"] == there["whose"])
+        return here.whose == there.whose
 
     def sample(self) -> None:
         """Add a sample from some exchanges one after another; `round_trip_s` is the slowest of these."""
@@ -91,10 +91,11 @@ class HostClock:
 
     def troubles(self) -> Iterator[str]:
         """What has become of the clocks since the first look, as sentences."""
-        now = (sample_clocks(), self._link.call("clock"))
+        now = (sample_clocks(), self._link.clock())
         for whose, before, after in zip(("this machine", f"host {self._host}"), self._first, now, strict=True):
             for name, what in _STEPS.items():
-                if abs(after[name] - before[name]) > _STEP_S:
-                    yield f"the clock of {whose} {what.format(after[name] - before[name])} during a run"
+                moved_s = getattr(after, name) - getattr(before, name)
+                if abs(moved_s) > _STEP_S:
+                    yield f"the clock of {whose} {what.format(moved_s)} during a run"
         if self._beyond_s > _STEP_S:
             yield f"the clock of host {self._host} moved by {self._beyond_s:.3f} s against this machine's during a run"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.access import ACCESS_METHODS
+from pytest_ipperf.lab.agents.rpc_method import PATIENCE_S
 from pytest_ipperf.lab.inventory.model import Testbed
 
 if TYPE_CHECKING:  # execnet comes with it
@@ -54,8 +55,7 @@ def acquire_remote(agent: AgentClient, owner: str, wait_s: float, log: Callable[
     """Has a host's agent hold it for as long as it lives; says whom it waits for."""
 
     def acquire(wait_s: float) -> str:
-        holder: str = agent.call("lease", owner, wait_s, patience_s=wait_s + 30)
-        return holder
+        return agent.within(wait_s + PATIENCE_S).lease(owner, wait_s)
 
     _acquire(acquire, f"host {agent.host.name}", wait_s, partial(_log_once, owner, log))
 

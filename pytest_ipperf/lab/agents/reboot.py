@@ -48,14 +48,14 @@ def reboot_hosts(
 def _ended(agent: AgentClient, down_s: float) -> str:
     """Gives the command and waits until no agent answers any more; the host's boot until then."""
     end = time.monotonic() + down_s
-    before: str = agent.call("boot_id")
+    before = agent.boot_id()
     # A host that goes without a word, as by a switch, leaves the line as it was: it has to be asked.
     try:
-        agent.call("reboot", shlex.split(agent.host.reboot))
+        agent.reboot(shlex.split(agent.host.reboot))
         while time.monotonic() < end:
-            agent.call("boot_id", patience_s=_SILENT_S)
+            agent.within(_SILENT_S).boot_id()
             time.sleep(_POLL_S)
-        agent.call("stay")
+        agent.stay()
     except AgentError:
         if agent.lost:
             return before
@@ -83,9 +83,9 @@ def _why_not_back(host: Host, before: str) -> str:
     """Why a host is not back; empty where an agent starts there in another boot and with all of its addresses."""
     try:
         with AgentClient(host) as agent:
-            if agent.call("boot_id") == before:
+            if agent.boot_id() == before:
                 return "it answers, and was not started anew"
-            lacking = agent.call("lacking", list(host.addresses))
+            lacking = agent.lacking(list(host.addresses))
     except AgentError as error:
         return str(error).removeprefix(f"host {host.name}: ")
     return f"it is back without its address {lacking[0]}" if lacking else ""

@@ -29,7 +29,7 @@ def shut_down(agents: Collection[AgentClient]) -> list[str]:
 
 def _said(agent: AgentClient) -> list[str]:
     try:
-        return [f"host {agent.host.name}: {sentence}" for sentence in agent.call("shut_down", patience_s=_LEAVE_S)]
+        return [f"host {agent.host.name}: {sentence}" for sentence in agent.within(_LEAVE_S).shut_down()]
     except LabError:
         return []
 

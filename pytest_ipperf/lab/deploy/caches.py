@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.host_state.private_dir import remove_stale
 from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.core.portable.errors import IpperfError
@@ -58,14 +59,15 @@ def _caches(host: Host) -> bool:
 def _purge_host(host: Host) -> Purged:
     try:
         with AgentClient(host, keeps=False) as agent:
-            holder = agent.call("collect_facts", ["leftovers"], {})["leftovers"].get("holder", "")
-            report = agent.call("clean")
+            holder = str(agent.collect_facts(["leftovers"], FactsRequest())["leftovers"].get("holder", ""))
+            report = agent.clean()
     except IpperfError as error:
         return Purged(host.name, trouble=str(error))
-    if report["note"]:
-        return Purged(host.name, trouble=f"host {host.name}: {report['note']}")
-    parts = [_counted(report["entries"], "entry of the cache", report["bytes"])] if report["entries"] else []
-    parts += [_counted(report["folders"], "private folder")] if report["folders"] else []
+    cache = report.cache
+    if cache.note:
+        return Purged(host.name, trouble=f"host {host.name}: {cache.note}")
+    parts = [_counted(cache.entries, "entry of the cache", cache.bytes)] if cache.entries else []
+    parts += [_counted(report.folders, "private folder")] if report.folders else []
     return Purged(host.name, _listed(parts), holder=holder)
 
 

@@ -6,6 +6,7 @@ pure Python fallback is sent, and the results say so. A host that caches archive
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import zipfile
@@ -46,7 +47,7 @@ class PackageArchive:
 def install_client(agent: AgentClient, protocol: Application) -> str:
     """Prepare a host for the library client of a protocol, and return the client's packages for the results."""
     check_library(protocol)
-    return install_packages(agent, protocol.packages) or f"asyncio of Python {agent.call('hello')['python']}"
+    return install_packages(agent, protocol.packages) or f"asyncio of Python {agent.hello().python}"
 
 
 def install_packages(agent: AgentClient, packages: Sequence[str]) -> str:
@@ -58,18 +59,18 @@ def install_packages(agent: AgentClient, packages: Sequence[str]) -> str:
     wanted = {(each := Requirement(text)).name: each.specifier for text in packages}
     if not wanted:
         return ""
-    report = agent.call("packages", list(wanted))
-    if not all(_satisfies(report["versions"][name], specifier) for name, specifier in wanted.items()):
+    report = agent.packages(list(wanted))
+    if not all(_satisfies(report.versions[name], specifier) for name, specifier in wanted.items()):
         try:
-            sent = package_archive(tuple(packages), Python.from_report(report["python"]))
+            sent = package_archive(tuple(packages), Python.from_report(dataclasses.asdict(report.python)))
         except LabError as error:
             raise LabError(f"host {agent.host.name}: {error}") from None
-        if not (agent.keeps and agent.call("unpack_kept", sent.digest, list(sent.stripped))):
-            method = "unpack_and_keep" if agent.keeps else "unpack"
-            patience_s = _PATIENCE_S + len(sent.data) / BYTES_PER_S
-            agent.call(method, sent.digest, sent.data, list(sent.stripped), patience_s=patience_s)
-        report = agent.call("packages", list(wanted))
-    return ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+        if not (agent.keeps and agent.unpack_kept(sent.digest, list(sent.stripped))):
+            patient = agent.within(_PATIENCE_S + len(sent.data) / BYTES_PER_S)
+            unpack = patient.unpack_and_keep if agent.keeps else patient.unpack
+            unpack(sent.digest, sent.data, list(sent.stripped))
+        report = agent.packages(list(wanted))
+    return ", ".join(f"{name} {version}" for name, version in report.versions.items())
 
 
 def check_library(protocol: Application) -> None:

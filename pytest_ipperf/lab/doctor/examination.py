@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 from pytest_ipperf.agent.facts import FACTS
+from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.paths.clock_exchange import estimate
 from pytest_ipperf.agent.paths.clock_sync import sample_clocks
 from pytest_ipperf.core.portable.errors import LabError
@@ -125,23 +126,23 @@ def _start_agent(observed: HostObservation, entries: Mapping[str, Sequence[str]]
     return agent
 
 
-def _request(testbed: Testbed, observed: HostObservation) -> dict[str, Any]:
+def _request(testbed: Testbed, observed: HostObservation) -> FactsRequest:
     """Return the parameters of the facts of a host."""
     host = observed.host
     tunnelled = any(path.ends for path in testbed.paths.values())
-    return {
-        "addresses": [address for address in (host.ipv4, host.ipv6) if address],
-        "peers": [
+    return FactsRequest(
+        addresses=[address for address in (host.ipv4, host.ipv6) if address],
+        peers=[
             (host.address(ipver), other.address(ipver))
             for other in _peers(testbed, observed)
             for ipver in (4, 6)
             if host.address(ipver) and other.address(ipver)
         ],
-        "ports": host.ports,
-        "programs": programs(host.reboot),
-        "backends": candidates(testbed, "") if tunnelled else [],
-        "existing": list(host.tunnels.values()),
-    }
+        ports=host.ports,
+        programs=list(programs(host.reboot)),
+        backends=list(candidates(testbed, "")) if tunnelled else [],
+        existing=list(host.tunnels.values()),
+    )
 
 
 def _peers(testbed: Testbed, observed: HostObservation) -> list[Host]:
@@ -153,27 +154,27 @@ def _peers(testbed: Testbed, observed: HostObservation) -> list[Host]:
     return others or [observed.host]
 
 
-def _observe_host(agent: AgentClient, observed: HostObservation, asked: Mapping[str, Any], *, clear: bool) -> None:
+def _observe_host(agent: AgentClient, observed: HostObservation, request: FactsRequest, *, clear: bool) -> None:
     """Collect all facts of one host except its load."""
     names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not observed.node)]
     with _recording_trouble(observed):
         _measure_clock(agent, observed)
-        if not observed.node and not agent.call("collect_facts", ["leftovers"], asked)["leftovers"].get("holder"):
-            observed.repairs = agent.call("repair", clear)
-        _facts(agent, observed, names, asked)
+        if not observed.node and not agent.collect_facts(["leftovers"], request)["leftovers"].get("holder"):
+            observed.repairs = agent.repair(clear)
+        _facts(agent, observed, names, request)
         if ACCESS_METHODS[agent.host.way].far:
-            observed.facts["cache"] = agent.call("cache")
+            observed.facts["cache"] = dataclasses.asdict(agent.cache())
 
 
-def _observe_load(agent: AgentClient, observed: HostObservation, asked: Mapping[str, Any]) -> None:
+def _observe_load(agent: AgentClient, observed: HostObservation, request: FactsRequest) -> None:
     """Collect the load of a host, unless the host has failed already."""
     if not observed.node and not observed.trouble:
         with _recording_trouble(observed):
-            _facts(agent, observed, [_LAST], asked)
+            _facts(agent, observed, [_LAST], request)
 
 
-def _facts(agent: AgentClient, observed: HostObservation, names: Sequence[str], asked: Mapping[str, Any]) -> None:
-    observed.facts.update(agent.call("collect_facts", list(names), dict(asked), patience_s=_PATIENCE_S))
+def _facts(agent: AgentClient, observed: HostObservation, names: Sequence[str], request: FactsRequest) -> None:
+    observed.facts.update(agent.within(_PATIENCE_S).collect_facts(list(names), request))
 
 
 @contextlib.contextmanager
@@ -190,11 +191,11 @@ def _measure_clock(agent: AgentClient, observed: HostObservation) -> None:
     exchanges = exchange_stamps(agent, _STAMPS)
     observed.call_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
     ahead_s, error_s = estimate(exchanges)
-    here, there = sample_clocks(), agent.call("clock")
-    if there["whose"] == here["whose"]:
+    here, there = sample_clocks(), agent.clock()
+    if there.whose == here.whose:
         observed.skew_s = (0.0, 0.0)
     else:
-        observed.skew_s = ahead_s + there["real_s"] - here["real_s"], error_s
+        observed.skew_s = ahead_s + there.real_s - here.real_s, error_s
 
 
 def _ask_snmp(observed: HostObservation, source: Source) -> None:
@@ -215,7 +216,7 @@ def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], observed: Mappin
         if each.node or each.trouble:
             continue
         with _recording_trouble(each):
-            if holder := agents[name].call("lease", owner, 0.0):
+            if holder := agents[name].lease(owner, 0.0):
                 each.facts["leftovers"] = {**each.facts.get("leftovers", {}), "holder": holder}
 
 

@@ -42,9 +42,9 @@ def probe_reachability(
         if own in observed[host].fact("addresses").get("lacking", ()):
             return replace(way, trouble=f"{own} is not an address of host {host}")
     try:
-        port = agents[way.there].call("reachability_listen", address, there.ports)
-        probed = agents[way.here].call("reachability_probe", source, address, port)
-        agents[way.there].call("reachability_close")
+        port = agents[way.there].reachability_listen(address, there.ports)
+        probed = agents[way.here].reachability_probe(source, address, port)
+        agents[way.there].reachability_close()
         fits = {}
         if way.here != way.there and not probed["udp"]:
             fits = fits_back(

@@ -55,8 +55,8 @@ def build_testbed(
                 _pin(agent, wished=testbed.is_lab or testbed.name in BUILTIN)
         for agent in agents.values():
             if testbed.is_lab:
-                agent.call("without_rollback")
-            elif mark := agent.call("dirty_reason"):
+                agent.without_rollback()
+            elif mark := agent.dirty_reason():
                 raise LabError(f"host {agent.host.name}: {mark}; {remedy(testbed.name)}")
         made = stack.enter_context(set_up_tunnels(testbed, agents, transports, backend))
         if testbed.links != Links():  # what they do, they do to packets
@@ -71,7 +71,7 @@ def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
     mine = devices(testbed)
     for role in testbed.clients:
         (device,) = mine[role]
-        agents[role].call("watch", device)
+        agents[role].watch(device)
 
 
 def _start_agents(
@@ -105,13 +105,13 @@ def _unmerge(testbed: Testbed, agents: Mapping[str, AgentClient], made: Tunnels)
     mine = devices(testbed)
     for role, agent in agents.items():
         ends = (testbed.paths[each].ends.get(role) for each in made.backends)
-        agent.call("unmerged", mine[role], [end.device for end in ends if end])
+        agent.unmerged(list(mine[role]), [end.device for end in ends if end])
 
 
 def _pin(agent: AgentClient, *, wished: bool) -> None:
     """Binds a host's work to its processors; what is only `wished` may be impossible, as on a machine with one."""
     wanted = sorted(agent.host.cpus)
-    held = agent.call("pin", wanted)
+    held = agent.pin(wanted)
     if not wished and held != wanted:
         asked, may = ", ".join(map(str, wanted)), ", ".join(map(str, held))
         raise LabError(f"host {agent.host.name}: cpus = {asked} in hosts.ini cannot be had; it may use {may}")

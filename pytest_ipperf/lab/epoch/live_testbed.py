@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from pytest_ipperf.agent.load.spec import LoadSpec
+from pytest_ipperf.agent.rpc.messages import Fingerprint
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import (
@@ -118,7 +119,7 @@ class LiveTestbed:
         key = f"ipv{arm.ipver}"
         for role in self._testbed.clients:
             host = self._agents[role].host
-            if missing := self._agents[role].call("lacking", [host.address(arm.ipver)]):
+            if missing := self._agents[role].lacking([host.address(arm.ipver)]):
                 given = f"host {host.name}: it does not have {missing[0]}, its {key} in hosts.ini"
                 return f"{given}; name one that it has on the measured link there, or give it this one"
         return ""
@@ -186,7 +187,7 @@ class LiveTestbed:
         spec = start_far_end(spec, self._server)
         settled = drained(self._testbed, self._agents) and self._settled
         found = run_flow(spec, self._client, self._server)
-        after = self._server.call("quiet", 0.0)
+        after = self._server.quiet(0.0)
         facts = with_ideal(self._testbed, arm, workload, found.facts)
         near = {name: value for name, value in found.near.items() if name != "samples"}
         proof = {
@@ -226,13 +227,11 @@ class LiveTestbed:
         if packets:
             devices = native_devices(self._testbed, self._agents)
             capturing = {
-                role: agent
-                for role, agent in self._agents.items()
-                if agent.call("capture_begin", devices[role], packets)
+                role: agent for role, agent in self._agents.items() if agent.capture_begin(devices[role], packets)
             }
         yield captured
         for role, agent in capturing.items():
-            captured[role] = agent.call("capture_end")
+            captured[role] = agent.capture_end()
 
     def _run(
         self, arm: Arm, service: ServerEndpoint, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
@@ -245,9 +244,9 @@ class LiveTestbed:
         # By its index a connection's message is known at the server, where those of an earlier run may arrive late.
         first = spec.ident if counted else spec.first_index
         report = self._load(dataclasses.replace(spec, pattern=pattern, first_index=first), arm)
-        after = self._server.call("quiet", _SETTLE_S)
+        after = self._server.quiet(_SETTLE_S)
         doubtful = not report["rows"] or report["attempted"] < bursts * workload.connections  # it ended early
-        for sentence in after["dead"] or (self._server.call("unresponsive") if doubtful else ()):
+        for sentence in after["dead"] or (self._server.unresponsive() if doubtful else ()):
             raise LabError(f"host {self._server.host.name}: {sentence}")
         differences: list[str] = []
         if counted:
@@ -300,7 +299,7 @@ class LiveTestbed:
 
     def _forwarded(self) -> dict[str, Any]:
         """The packets of protocol 41 at the router, if there is one."""
-        return {ROUTER: self._agents[ROUTER].call("quiet", 0.0)["protocol41"]} if ROUTER in self._agents else {}
+        return {ROUTER: self._agents[ROUTER].quiet(0.0)["protocol41"]} if ROUTER in self._agents else {}
 
     def verify(self, arm: Arm, service: ServerEndpoint, workload: Workload, deadline_s: float) -> str:
         """Logs in to the server's accounts and fetches what they hold, once a session; how that went.
@@ -325,13 +324,13 @@ class LiveTestbed:
         spec = self._spec(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
         report = self._load(dataclasses.replace(spec, first_index=made.first), arm)
         if report["failed"]:
-            for sentence in self._server.call("quiet", 0.0)["dead"] or self._server.call("unresponsive"):
+            for sentence in self._server.quiet(0.0)["dead"] or self._server.unresponsive():
                 raise LabError(f"host {self._server.host.name}: {sentence}")
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(report["failed"], _KINDS).items())
             told_of = f"host {self._server.host.name}: {service}"
             raise LabError(f"{told_of} does not hold all of its {self._servers.state.users} accounts ({kinds})")
         # The sessions go by the reference's IP version, would still send in another arm's run, and take room.
-        self._settled = not self._server.call("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
+        self._settled = not self._server.within(2 * _VERIFIED_S).quiet(_VERIFIED_S)["busy"]
 
     def _spec(
         self, arm: Arm, service: ServerEndpoint, workload: Workload, *, bursts: int, deadline_s: float
@@ -350,15 +349,14 @@ class LiveTestbed:
     def logs(self) -> dict[str, str]:
         """By server: the end of its log; none where the agent is gone that could tell."""
         try:
-            said: dict[str, str] = self._server.call("logs")
+            return self._server.logs()
         except AgentError:
             return {}
-        return said
 
-    def fingerprint(self, arm: Arm) -> dict[str, Any]:
+    def fingerprint(self, arm: Arm) -> dict[str, Fingerprint]:
         """The hosts' fingerprints by role, with the devices that the arm uses."""
         devices = native_devices(self._testbed, self._agents, arm.ipver)
-        return {role: agent.call("fingerprint", devices[role]) for role, agent in self._agents.items()}
+        return {role: agent.fingerprint(devices[role]) for role, agent in self._agents.items()}
 
 
 def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:

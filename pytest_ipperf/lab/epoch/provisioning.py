@@ -7,7 +7,7 @@ ends.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Self
+from typing import Self
 
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import AgentError
@@ -18,8 +18,7 @@ from pytest_ipperf.lab.agents.shutdown import leftovers_error, shut_down
 from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.servers import SERVERS
 
-PROVISION_S = 300.0
-"""Time-out of the call `provision`: gigabytes of files on a slow disk."""
+_PROVISION_S = 300.0  # gigabytes of files on a slow disk
 
 _User = tuple[str, bool]
 """A machine, and whether its root keeps it: two hosts may be one machine, one of them by sudo."""
@@ -51,9 +50,8 @@ class Provisioning:
         key, agent = _key(host, server, workload, state), self._link(host)
         self._testbeds[workload.testbed] = None
         if key not in self._folders:
-            arguments = provision_arguments(server, workload, state)
             try:
-                self._folders[key] = agent.call("provision", *arguments, patience_s=PROVISION_S)
+                self._folders[key] = provision(agent, server, workload, state)
             except AgentError:
                 if agent.lost:
                     self._lose(key[0])
@@ -95,9 +93,9 @@ class Provisioning:
         self._verified = {key for key in self._verified if key[0] != user}
 
 
-def provision_arguments(server: str, workload: Workload, state: ServerState) -> tuple[Any, ...]:
-    """The arguments of the call `provision`."""
-    return server, workload.protocol, workload.payload_bytes, dataclasses.asdict(state)
+def provision(agent: AgentClient, server: str, workload: Workload, state: ServerState) -> str:
+    """Have an agent write what a server is to hold; return the folder."""
+    return agent.within(_PROVISION_S).provision(server, workload.protocol, workload.payload_bytes, state)
 
 
 def _user(host: Host) -> _User:

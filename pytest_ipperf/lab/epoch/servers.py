@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from pytest_ipperf.agent.rpc.messages import Served, ServeRequest
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy.install import install_packages
 from pytest_ipperf.lab.epoch.account_check import AT_ONCE
-from pytest_ipperf.lab.epoch.provisioning import PROVISION_S, Provisioning, provision_arguments
+from pytest_ipperf.lab.epoch.provisioning import Provisioning, provision
 from pytest_ipperf.lab.epoch.server_choice import choose_resolver, choose_server, naming_protocol
 from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
@@ -44,7 +44,7 @@ class EpochServers:
 
     def serve(self, workload: Workload, wanted: str) -> ServerEndpoint:
         """Starts the server of the workload's protocol, as `choose_server` has it, and the name server."""
-        unusable: dict[str, str] = self._server.call("unusable")
+        unusable = self._server.unusable()
         if flow(workload.protocol):  # which needs no server but the agent; paths are proven by way of the name server
             naming = dataclasses.replace(workload, protocol=naming_protocol(), payload_bytes=_LOOK_UP_BYTES)
             resolver = self._service(choose_resolver(wanted, unusable, self._server.host), naming)
@@ -83,30 +83,27 @@ class EpochServers:
     def _service(self, name: str, workload: Workload, resolver_port: int = 0, resolver: str = "") -> ServerEndpoint:
         """Starts a server; without the port of a name server it is one itself."""
         served = self._served(name, workload)
-        port = served["port"]
-        service = ServerEndpoint(name, served["version"], SERVERS[name].embedded, port, resolver_port or port, resolver)
+        port = served.port
+        service = ServerEndpoint(name, served.version, SERVERS[name].embedded, port, resolver_port or port, resolver)
         return service if resolver_port else dataclasses.replace(service, resolver=str(service))
 
-    def _served(self, name: str, workload: Workload) -> dict[str, Any]:
-        spec = {
-            "addresses": self._addresses,
-            "ports": self._server.host.ports,
+    def _served(self, name: str, workload: Workload) -> Served:
+        request = ServeRequest(
+            addresses=self._addresses,
+            ports=self._server.host.ports,
             # Enough for those who verify, too.
-            "connections": max(workload.connections, min(self.state.users, AT_ONCE)),
-            "protocol": workload.protocol,
-            "payload_bytes": workload.payload_bytes,
-            "zone": {PROTOCOLS[workload.protocol].host: self._addresses},
-            "state": dataclasses.asdict(self.state),
-            "data": self._provisioned(name, workload),
-        }
-        served: dict[str, Any] = self._server.call("serve", name, spec)
-        return served
+            connections=max(workload.connections, min(self.state.users, AT_ONCE)),
+            protocol=workload.protocol,
+            payload_bytes=workload.payload_bytes,
+            zone={PROTOCOLS[workload.protocol].host: self._addresses},
+            state=self.state,
+            data=self._provisioned(name, workload),
+        )
+        return self._server.serve(name, request)
 
     def _provisioned(self, name: str, workload: Workload) -> str:
         if self.provisioning is not None:
             return self.provisioning.folder(self._server.host, name, workload, self.state)
         if not SERVERS[name].provisioned:
             return ""
-        arguments = provision_arguments(name, workload, self.state)
-        folder: str = self._server.call("provision", *arguments, patience_s=PROVISION_S)
-        return folder
+        return provision(self._server, name, workload, self.state)

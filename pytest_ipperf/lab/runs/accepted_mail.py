@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_ipperf.agent.servers.accepted_mail import Acceptance, ExpectedMail, QueuedMail
+from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.runs.result import ServerEndpoint
@@ -38,7 +37,7 @@ def check_keeps(protocol: str, service: ServerEndpoint) -> None:
 def reserve_space(server: AgentClient, service: ServerEndpoint, messages: int) -> None:
     """Prepare the server for a run of so many messages; LabError where its host has no room for them."""
     patience_s = _CHECK_S + _FILE_S * messages
-    server.call("reserve_space", dataclasses.asdict(ExpectedMail(service.name, messages)), patience_s=patience_s)
+    server.within(patience_s).reserve_space(ExpectedMail(service.name, messages))
 
 
 def accepted(
@@ -51,7 +50,7 @@ def accepted(
     """
     handed = QueuedMail(service.name, protocol, report["indices"])
     patience_s = _CHECK_S + _FILE_S * report["attempted"]
-    found = Acceptance(**server.call("check_accepted", dataclasses.asdict(handed), patience_s=patience_s))
+    found = server.within(patience_s).check_accepted(handed)
     failed = set(array("Q", found.failed))
     counts = {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}
     if not failed:

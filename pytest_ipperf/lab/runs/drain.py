@@ -42,10 +42,10 @@ def weaker_proof(testbed: Testbed, *, settled: bool) -> tuple[str, ...]:
 
 def _closed(clients: Iterable[AgentClient]) -> bool:
     """Return whether clients have the last packets of all their connections; servers were waited for before."""
-    return all(client.call("connections_over", _CLOSED_S) for client in clients)
+    return all(client.connections_over(_CLOSED_S) for client in clients)
 
 
 def _counted(agents: Iterable[AgentClient]) -> int:
     """Return how many packets in tunnels, or that should be in one, hosts have met since the last call."""
-    counted = [agent.call("quiet", 0.0) for agent in agents]
+    counted = [agent.quiet(0.0) for agent in agents]
     return sum(sum(counts.values()) for each in counted for counts in (each["protocol41"], each["bare_ipv6"]) if counts)

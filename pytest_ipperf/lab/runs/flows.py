@@ -129,16 +129,16 @@ def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: o
 
 def start_far_end(spec: FlowSpec, server: AgentClient) -> FlowSpec:
     """The spec with what its near end has to know, once the far end listens; LabError where that cannot be."""
-    return dataclasses.replace(spec, far=server.call("flow_listen", dataclasses.asdict(spec), patience_s=_BESIDE_S))
+    return dataclasses.replace(spec, far=server.within(_BESIDE_S).flow_listen(dataclasses.asdict(spec)))
 
 
 def run_flow(spec: FlowSpec, client: AgentClient, server: AgentClient) -> FlowResult:
     """Runs the flow, for which the far end listens. LabError when an end is in trouble or dies."""
     patience_s = spec.warmup_s + spec.run_s + spec.deadline_s + _BESIDE_S
-    near = client.call("flow_run", dataclasses.asdict(spec), patience_s=patience_s, beside=[server])
+    near = client.within(patience_s, [server]).flow_run(dataclasses.asdict(spec))
     report = {field.name: near[field.name] for field in dataclasses.fields(FlowReport)}
     # The samples of the near end need not travel on.
-    far = server.call("flow_finish", {**report, "samples": b""}, patience_s=spec.deadline_s + _BESIDE_S)
+    far = server.within(spec.deadline_s + _BESIDE_S).flow_finish({**report, "samples": b""})
     return FlowResult(near=near, far=far)
 
 

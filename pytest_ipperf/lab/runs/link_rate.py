@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 import statistics
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, length
+from pytest_ipperf.agent.rpc.messages import PacketTrain
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead, header_cost
 from pytest_ipperf.core.measurement.link_rate import TrainRates, above_rate, below_rate
@@ -70,21 +72,22 @@ def _train_rate(
     share = len({sender, receiver} & set(path.carriers)) / 2
     wire_bytes = mtu + FRAME_BYTES + round(share * TRANSPORTS[arm.transport].overhead_bytes)
     datagrams, backlog = length(rate_bit_s, wire_bytes)
-    train = {
-        "source": address[sender],
-        "address": address[receiver],
-        "port": agents[receiver].call("train_listen", address[receiver], datagrams),
-        "packet_bytes": mtu,
-        "datagrams": datagrams,
-        "backlog": backlog,
-    }
+    train = PacketTrain(
+        source=address[sender],
+        address=address[receiver],
+        port=agents[receiver].train_listen(address[receiver], datagrams),
+        ident=0,
+        packet_bytes=mtu,
+        datagrams=datagrams,
+        backlog=backlog,
+    )
     seen: list[float] = []
     for _ in range(_TRIES):
         ident = secrets.randbits(32)
-        agents[sender].call("train_send", {**train, "ident": ident})
-        found = agents[receiver].call("train_rate", ident, datagrams, wire_bytes)
+        agents[sender].train_send(dataclasses.replace(train, ident=ident))
+        found = agents[receiver].train_rate(ident, datagrams, wire_bytes)
         if found is not None and not below_rate(rate_bit_s, found) and not above_rate(rate_bit_s, found):
-            return float(found)
+            return found
         seen += [] if found is None else [found]
     return statistics.median(seen) if seen else None
 

@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_ipperf.agent.load.arrivals import longest_s
 from pytest_ipperf.agent.load.results import BurstResult, RunTotals, merged
@@ -25,6 +25,9 @@ from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.clocks import HostClock
 from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT
+from pytest_ipperf.lab.agents.rpc_method import PendingReply
+
+R = TypeVar("R")
 
 # What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
 _BURST_S = 10.0
@@ -51,10 +54,7 @@ def run_load(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], s
     """
     (role, spec), *more = specs.items()
     if not more:
-        report: dict[str, Any] = agents[role].call(
-            "load", dataclasses.asdict(spec), patience_s=_patience_s(spec), beside=[server]
-        )
-        return report
+        return agents[role].within(_patience_s(spec), [server]).load(dataclasses.asdict(spec))
     return SynchronisedRun(specs, {each: agents[each] for each in specs}, server).run()
 
 
@@ -97,16 +97,19 @@ class SynchronisedRun:
         except LabError:
             for agent in self.agents.values():
                 with contextlib.suppress(LabError):  # of one that is lost the first error tells
-                    agent.call("load_abort")
+                    agent.load_abort()
             raise
 
     def _run(self) -> dict[str, Any]:
         self.clocks = {role: HostClock(agent) for role, agent in self.agents.items()}
-        self._all("load_open", {role: (dataclasses.asdict(spec),) for role, spec in self.specs.items()})
+        opened = {
+            role: self.agents[role].load_open.request(dataclasses.asdict(spec)) for role, spec in self.specs.items()
+        }
+        self._all(opened)
         self._make()
         for clock in self.clocks.values():
             clock.sample()
-        return self._merged(self._all("load_close"))
+        return self._merged(self._all({role: agent.load_close.request() for role, agent in self.agents.items()}))
 
     def _make(self) -> None:
         """All bursts, or as many as it takes to see that nothing completes any more."""
@@ -143,13 +146,14 @@ class SynchronisedRun:
         self, roles: Sequence[str], number: int, count: int, every_s: float
     ) -> dict[str, list[tuple[bool, float]]]:
         """What these hosts tell of so many bursts, which begin on all of them at the same instants."""
-        self._all("load_ready", dict.fromkeys(roles, (number,)))
+        self._all({role: self.agents[role].load_ready.request(number) for role in roles})
         soon_ns = int(self._soon_s() * 1e9)  # which may look at clocks before, and that takes its time
         here_ns = time.monotonic_ns() + soon_ns
         instants = [here_ns + int(at * every_s * 1e9) for at in range(count)]
         there = {role: [self.clocks[role].to_remote(at_ns) for at_ns in instants] for role in roles}
         patience_s = max(map(_patience_s, self.specs.values())) + _SERIES_S
-        answers = self._all("load_start", {role: (number, there[role]) for role in roles}, patience_s)
+        started = {role: self.agents[role].load_start.request(number, there[role]) for role in roles}
+        answers = self._all(started, patience_s)
         for role, each in answers.items():
             for at in range(len(each)):
                 self.instants[number + at][role] = there[role][at]
@@ -160,18 +164,14 @@ class SynchronisedRun:
     def _spec(self) -> LoadSpec:
         return next(iter(self.specs.values()))
 
-    def _all(
-        self, name: str, arguments: Mapping[str, tuple[Any, ...]] | None = None, patience_s: float = _ASIDE_S
-    ) -> dict[str, Any]:
-        """Calls a method on several hosts side by side; of those in trouble, the first one's is raised."""
-        given = arguments or dict.fromkeys(self.agents, ())
-        for role, each in given.items():
-            self.agents[role].request(name, *each)
-        answers, trouble = {}, None
-        for role in given:
+    def _all(self, pending: Mapping[str, PendingReply[R]], patience_s: float = _ASIDE_S) -> dict[str, R]:
+        """Wait for the replies of several hosts to requests sent side by side; raise the first LabError of any."""
+        answers: dict[str, R] = {}
+        trouble: LabError | None = None
+        for role, reply in pending.items():
             others = [agent for each, agent in self.agents.items() if each != role]
             try:
-                answers[role] = self.agents[role].result(patience_s, [self.server, *others])
+                answers[role] = reply.result(patience_s, [self.server, *others])
             except AgentError:
                 raise
             except LabError as error:  # the others' answers are read all the same, or would be taken for later ones

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pytest_ipperf.agent.paths.routes import fit_sizes
+from pytest_ipperf.agent.rpc.messages import Route
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.path_proof import ExpectedPath, encapsulation_violations, proof_violations
 from pytest_ipperf.lab.agents.client import AgentClient
@@ -64,16 +67,15 @@ def path_facts(
 ) -> dict[str, Any]:
     """The facts of an arm's path, as `path_violations` takes them; only its `routes` where there is none."""
     path = testbed.path(arm)
-    there = agents[CLIENT].call("route", path.server, path.client)
-    if "mtu" not in there:
-        return {"routes": {CLIENT: there}, "fits": {}}
-    routes, onward, back = {CLIENT: there}, {}, {}
+    there = agents[CLIENT].route(path.server, path.client)
+    routes, onward, back = {CLIENT: _recorded(there)}, {}, {}
+    if there.error:
+        return {"routes": routes, "fits": {}}
     if path.client:
-        routes[SERVER] = agents[SERVER].call("route", path.client, path.server)
+        routes[SERVER] = _recorded(agents[SERVER].route(path.client, path.server))
     if path.client and ROUTER in agents and (testbed.is_lab or ROUTER in path.carriers):
         routes[ROUTER], onward[ROUTER] = _forwarding_routes(path, agents[ROUTER])
-    probe = {"mtu": there["mtu"], "ipver": arm.ipver, "resolver": path.server, "port": resolver_port, "name": name}
-    fits = agents[CLIENT].call("fits", probe)
+    fits = agents[CLIENT].fits(path.server, resolver_port, name, fit_sizes(there.mtu, arm.ipver))
     if path.client and next(iter(fits.values())) == "yes":
         back = fits_back(
             agents[SERVER], agents[CLIENT], source=path.server, address=path.client, ports=testbed.server.ports,
@@ -87,8 +89,15 @@ def _forwarding_routes(path: NetworkPath, agent: AgentClient) -> tuple[dict[str,
     near, far = path.client, path.server
     if path.carriers and path.carriers[-1] != ROUTER:  # which forwards IPv4 and knows of no tunnel
         near, far = path.ends[CLIENT].local, path.ends[SERVER].local
-    nearer, farther = (agent.call("route", address).get("device", "") for address in (near, far))
-    return agent.call("route", near, far, farther), agent.call("route", far, near, nearer)
+    nearer, farther = (agent.route(address).device for address in (near, far))
+    return _recorded(agent.route(near, far, farther)), _recorded(agent.route(far, near, nearer))
+
+
+def _recorded(route: Route) -> dict[str, Any]:
+    """Return a route as records have it: `error` where there is none, else all but that."""
+    fields = dataclasses.asdict(route)
+    error = fields.pop("error")
+    return {"error": error} if error else fields
 
 
 def fits_back(
@@ -105,16 +114,16 @@ def fits_back(
 
     Who takes them asks for them, at a port of `ports` here, so that firewalls agree.
     """
-    largest, port = min(sizes), here.call("reverse_pmtu_listen", source, ports)
-    there.call("reverse_pmtu_open", address, source, port)
+    largest, port = min(sizes), here.reverse_pmtu_listen(source, ports)
+    there.reverse_pmtu_open(address, source, port)
     sent = [size for size in sizes if ":" in source or size <= _MOST_BYTES]
     refused, taken = set(sizes) - set(sent), set[int]()
     for _ in range(tries):
-        there.call("reverse_pmtu_request")
-        refused |= set(here.call("reverse_pmtu_send", sent))
+        there.reverse_pmtu_request()
+        refused |= set(here.reverse_pmtu_send(sent))
         if largest in refused:
             break
-        taken |= set(there.call("reverse_pmtu_received", largest))
+        taken |= set(there.reverse_pmtu_received(largest))
         if largest in taken:
             break
     return {size: "yes" if size in taken else "too big" if size in refused else "no answer" for size in sizes}
@@ -125,7 +134,7 @@ def _rates(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, dic
     if not testbed.is_lab or not testbed.links.rate_bit_s:
         return {}
     mine = [port for pair in veth_pairs(testbed) for port in pair]
-    return {role: agents[role].call("rates", [port.device for port in mine if port.role == role]) for role in agents}
+    return {role: agents[role].rates([port.device for port in mine if port.role == role]) for role in agents}
 
 
 def native_devices(testbed: Testbed, agents: Mapping[str, AgentClient], ipver: int = 4) -> dict[str, str]:
@@ -134,5 +143,5 @@ def native_devices(testbed: Testbed, agents: Mapping[str, AgentClient], ipver: i
     for role, agent in agents.items():
         other = testbed.server if role in testbed.clients else testbed.client
         address = other.address(ipver) or other.address(10 - ipver)
-        found[role] = agent.call("route", address).get("device", "") if address else ""
+        found[role] = agent.route(address).device if address else ""
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -76,9 +75,9 @@ def _set_up(testbed: Testbed, transport: str, path: NetworkPath, agents: Mapping
 def _set_up_host(agent: AgentClient, backend: str, leg: HostRoutes | None, end: TunnelEndpoint | None) -> None:
     """Set up the routes and the tunnel endpoint of one host."""
     if leg:
-        agent.call("add_routes", dataclasses.asdict(leg))
+        agent.add_routes(leg)
     if end:
-        agent.call("create_tunnel", backend, dataclasses.asdict(end))
+        agent.create_tunnel(backend, end)
 
 
 def _hosts_backend(
@@ -87,7 +86,7 @@ def _hosts_backend(
     """Return the backend that works on all tunnel endpoints, and why there is none; one of the two is empty."""
     reasons = []
     for name in candidates(testbed, wanted):
-        asked = ((agents[role].host.name, agents[role].call("cannot_carry", name)) for role in path.ends)
+        asked = ((agents[role].host.name, agents[role].cannot_carry(name)) for role in path.ends)
         why = next((f"host {host}: {said}" for host, said in asked if said), "") or too_slow(testbed, name)
         if not why:
             return name, ""
@@ -100,7 +99,7 @@ def _restore(testbed: Testbed, agents: Mapping[str, AgentClient], earlier: objec
     left = []
     for agent in agents.values():
         try:
-            sentences = agent.call("restore")
+            sentences = agent.restore()
         except AgentError:  # the agent died, so its rollback helper undoes the changes
             continue
         left += [f"host {agent.host.name}: {sentence}" for sentence in sentences]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import platform
 import re
@@ -18,16 +19,22 @@ import pytest
 
 from pytest_ipperf.agent.kernel.processes import survivors, tree
 from pytest_ipperf.agent.load.silence import PROGRESS
+from pytest_ipperf.agent.rpc.codec import encoded
 from pytest_ipperf.agent.rpc.handlers import HANDLERS
+from pytest_ipperf.agent.rpc.messages import ServeRequest
 from pytest_ipperf.agent.servers.containment import containment
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.bootstrap import BOOT, start_agent
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 
-SERVED = {
-    "protocol": "smtp", "addresses": ["127.0.0.1", "::1"], "ports": (20000, 29999), "connections": 10,
-    "payload_bytes": 1000, "zone": {"mail.ipperf.test": ["127.0.0.1", "::1"]}, "state": {}, "data": "",
-}  # fmt: skip
+SERVED = encoded(
+    ServeRequest,
+    ServeRequest(
+        protocol="smtp", addresses=["127.0.0.1", "::1"], ports=(20000, 29999), connections=10, payload_bytes=1000,
+        zone={"mail.ipperf.test": ["127.0.0.1", "::1"]}, state=ServerState(), data="",
+    ),
+)  # fmt: skip
 
 
 class Agent:
@@ -38,7 +45,7 @@ class Agent:
         way = ACCESS_METHODS["local"].spec(BUILTIN["loopback"].client.settings, entry)
         gateway = self.group.makegateway(f"popen//python={way['python']}")
         self.channel = gateway.remote_exec(BOOT)
-        self.hello = start_agent(self.channel, 20)
+        self.hello = dataclasses.asdict(start_agent(self.channel, 20))
         line: Any = gateway._io
         self.line = line
         self.pid = line.popen.pid
@@ -138,10 +145,7 @@ def test_it_serves_measures_and_tells_what_goes_on(agent):
     _, served = agent.call("serve", "nameserver", SERVED)
     assert 20000 <= served["port"] <= 29999
     assert platform.python_version() in served["version"]
-    _, fits = agent.call(
-        "fits",
-        {"mtu": 65536, "ipver": 6, "resolver": "::1", "port": served["port"], "name": "mail.ipperf.test"},
-    )
+    _, fits = agent.call("fits", "::1", served["port"], "mail.ipperf.test", (65536, 65537))
     assert fits == {65536: "yes", 65537: "too big"}
     _, route = agent.call("route", "::1")
     assert route["device"] == "lo"

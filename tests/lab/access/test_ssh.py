@@ -26,6 +26,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.kernel.processes import process_of, tree
+from pytest_ipperf.agent.rpc.messages import CacheState, ServeRequest
 from pytest_ipperf.agent.sockets.ports import free_port, in_use
 from pytest_ipperf.cli import main
 from pytest_ipperf.core.design.cell import Arm, Workload
@@ -143,11 +144,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-SERVED = {
-    "addresses": ["127.0.0.1"], "ports": (20000, 29999), "connections": 10, "protocol": "smtp", "payload_bytes": 1000,
-    "state": {}, "data": "",
-    "zone": {"mail.ipperf.test": ["127.0.0.1"]},
-}  # fmt: skip
+SERVED = ServeRequest(
+    protocol="smtp", addresses=["127.0.0.1"], ports=(20000, 29999), connections=10, payload_bytes=1000,
+    state=ServerState(), data="", zone={"mail.ipperf.test": ["127.0.0.1"]},
+)  # fmt: skip
 
 
 def pid_of(agent):
@@ -187,10 +187,10 @@ def refused(testbed):
 
 def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder, processes):
     with AgentClient(sshd.host(folder).server) as agent:
-        agent_pid = agent.call("hello")["pid"]
-        served = agent.call("serve", "nameserver", SERVED)
-        assert 20000 <= served["port"] <= 29999
-        assert agent.call("quiet", 0.0)["dead"] == []
+        agent_pid = agent.hello().pid
+        served = agent.serve("nameserver", SERVED)
+        assert 20000 <= served.port <= 29999
+        assert agent.quiet(0.0)["dead"] == []
         assert {agent_pid, pid_of(agent)} <= {*processes.below(sshd.pid, itself=False), *processes.below(pid_of(agent))}
     assert processes.left() == []
 
@@ -198,11 +198,11 @@ def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder,
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_when_the_client_of_ssh_is_killed(sshd, folder, processes, number):
     with AgentClient(sshd.host(folder).server) as agent:
-        agent.call("serve", "nameserver", SERVED)
+        agent.serve("nameserver", SERVED)
         assert len(processes.below(sshd.pid, itself=False)) > 3
         os.kill(pid_of(agent), number)
         with pytest.raises(AgentError) as caught:
-            agent.call("hello")
+            agent.hello()
         assert str(caught.value).startswith("host far: the agent died during call 'hello'; its host went down, ")
         assert processes.left() == []
 
@@ -215,7 +215,7 @@ from pathlib import Path
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.agents.client import AgentClient
 agent = AgentClient(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
-agent.call("serve", "nameserver", {SERVED!r})
+agent.serve("nameserver", {SERVED!r})
 print(flush=True)
 time.sleep(100)
 """
@@ -232,13 +232,13 @@ def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monke
     """Nobody else could: its line has ended, which it does not hear, and the host would stay leased."""
     monkeypatch.setattr(client_module, "_STOP_S", 2.0)
     with AgentClient(sshd.host(folder).server) as agent:
-        agent.call("serve", "nameserver", SERVED)
+        agent.serve("nameserver", SERVED)
         assert len(processes.below(sshd.pid, itself=False)) > 3
-        agent_pid = agent.call("hello")["pid"]
+        agent_pid = agent.hello().pid
         private = folder_of(agent_pid)
         os.kill(agent_pid, signal.SIGSTOP)
         with pytest.raises(AgentError, match=r"^host far: the agent sent no keep-alive for 0\.3 s during call 'h"):
-            agent.call("hello", patience_s=0.3)
+            agent.within(0.3).hello()
     assert processes.left() == []
     assert not private.exists()
 
@@ -248,16 +248,16 @@ def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, 
     monkeypatch.setattr(client_module, "_STOP_S", 2.0)
     monkeypatch.setattr(client_module, "_REAP_S", 20.0)
     with AgentClient(sshd.host(folder).server) as agent:
-        agent.call("serve", "nameserver", SERVED)
+        agent.serve("nameserver", SERVED)
         names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in processes.below(sshd.pid, itself=False)}
         leading = [pid for pid, name in names.items() if name.startswith("sshd")]
         assert leading
-        private = folder_of(agent.call("hello")["pid"])
+        private = folder_of(agent.hello().pid)
         for pid in leading:
             os.kill(pid, signal.SIGSTOP)
         try:
             with pytest.raises(AgentError, match="sent no keep-alive"):
-                agent.call("hello", patience_s=0.3)
+                agent.within(0.3).hello()
             agent.close()
             assert [pid for pid in processes.below(sshd.pid, itself=False) if pid not in leading and alive(pid)] == []
             assert not private.exists()
@@ -271,8 +271,8 @@ def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, pro
     """As when the controller's machine loses its power: nothing comes any more, not even the end of the line."""
     monkeypatch.setattr(client_module, "WATCHDOG_TIMEOUT_S", 2.0)
     with AgentClient(sshd.host(folder).server) as agent:
-        agent.call("serve", "nameserver", SERVED)
-        (agent_pid,) = (pid for pid in processes.below(sshd.pid, itself=False) if pid == agent.call("hello")["pid"])
+        agent.serve("nameserver", SERVED)
+        (agent_pid,) = (pid for pid in processes.below(sshd.pid, itself=False) if pid == agent.hello().pid)
         os.kill(pid_of(agent), signal.SIGSTOP)
         end = time.monotonic() + 20
         while Path(f"/proc/{agent_pid}").exists() and time.monotonic() < end:
@@ -280,7 +280,7 @@ def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, pro
         assert not Path(f"/proc/{agent_pid}").exists()
         os.kill(pid_of(agent), signal.SIGCONT)
         with pytest.raises(AgentError, match=r"^host far: the agent died during call 'hello'; its host went down, "):
-            agent.call("hello")
+            agent.hello()
     assert processes.left() == []
 
 
@@ -288,13 +288,13 @@ def test_nothing_passes_on_the_line_while_something_is_measured(sshd, folder, mo
     """Of 60 bursts that last longer than a keep-alive is due, by the kernel's own counts of the connection."""
     monkeypatch.setattr(HEARTBEAT, "_every_s", 0.01)
     with AgentClient(sshd.host(folder).server) as agent, HEARTBEAT.pause():
-        served = agent.call("serve", "null", {**SERVED, "zone": {}})
+        served = agent.serve("null", dataclasses.replace(SERVED, zone={}))
         spec = {
             "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 10, "bursts": 60, "ipver": 4,
-            "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": served["port"], "source": "127.0.0.1",
+            "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": served.port, "source": "127.0.0.1",
             "deadline_s": 5.0, "ident": 0,
         }  # fmt: skip
-        reported = agent.call("load", spec)
+        reported = agent.load(spec)
         assert (reported["attempted"], reported["failed"], reported["control"]) == (600, {}, 0)
 
 
@@ -430,11 +430,11 @@ def test_code_is_sent_once(sshd, folder, kept, sent):
     host = sshd.host(folder).server
     for _ in range(3):
         with AgentClient(host) as agent:
-            reported = agent.call("cache")
+            reported = agent.cache()
     assert len(sent) == 1
     (entry,) = kept.iterdir()
     assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
-    assert reported == {"folder": str(kept), "entries": 1, "bytes": sent[0], "note": ""}
+    assert reported == CacheState(folder=str(kept), note="", entries=1, bytes=sent[0])
     assert kept.stat().st_mode & 0o777 == 0o700
 
 
@@ -445,7 +445,7 @@ def test_a_python_of_another_kind_keeps_what_it_made_of_the_code(sshd, folder, k
     host = sshd.host(folder, python=others[0]).server
     for _ in range(2):
         with AgentClient(host) as agent:
-            assert agent.call("hello")["python"] != platform.python_version()
+            assert agent.hello().python != platform.python_version()
     assert len(sent) == 1
     (entry,) = kept.iterdir()
     assert entry.name.startswith(hashlib.sha256(code_archive(b"")).hexdigest())
@@ -460,7 +460,7 @@ def test_code_that_was_changed_on_the_host_is_not_run(sshd, folder, kept, sent):
     (entry,) = kept.iterdir()
     entry.write_bytes(code_archive(b""))  # which would run
     with AgentClient(host) as agent:
-        assert agent.call("hello")
+        assert agent.hello().pid
     assert len(sent) == 2
     assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
 
@@ -471,7 +471,7 @@ def test_a_cache_to_which_others_may_write_is_not_used_and_that_is_told(sshd, fo
     kept.chmod(0o777)
     for _ in range(2):
         with AgentClient(host) as agent:
-            note = agent.call("cache")["note"]
+            note = agent.cache().note
     assert note == f"the cache {kept} is not used: others may write to it; remove it"
     assert (len(sent), list(kept.iterdir())) == (2, [])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import socket
@@ -11,8 +12,11 @@ import time
 
 import pytest
 
+from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.kernel.processes import tree
+from pytest_ipperf.agent.rpc.messages import ServeRequest
 from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.access import ACCESS_METHODS, base
 from pytest_ipperf.lab.agents import client as client_module
 from pytest_ipperf.lab.agents.client import AgentClient
@@ -22,11 +26,10 @@ from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
 HOST = BUILTIN["loopback"].server
 DIED = "; its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
 SILENT = "; its host hangs or is overloaded, the link is broken, or it was stopped"
-SERVED = {
-    "protocol": "smtp", "addresses": ["127.0.0.1"], "ports": (20000, 29999), "connections": 10, "payload_bytes": 1000,
-    "state": {}, "data": "",
-    "zone": {"mail.ipperf.test": ["127.0.0.1"]},
-}  # fmt: skip
+SERVED = ServeRequest(
+    protocol="smtp", addresses=["127.0.0.1"], ports=(20000, 29999), connections=10, payload_bytes=1000,
+    state=ServerState(), data="", zone={"mail.ipperf.test": ["127.0.0.1"]},
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +71,7 @@ def long_call(agent, port, patience_s=30.0, *, bursts=1, deadline_s=30.0):
         "resolver": "127.0.0.1", "resolver_port": port, "name": "mail.ipperf.test", "port": 9, "source": "127.0.0.1",
         "deadline_s": deadline_s, "ident": 0,
     }  # fmt: skip
-    return agent.call("load", spec, patience_s=patience_s)
+    return agent.within(patience_s).load(spec)
 
 
 @pytest.fixture
@@ -93,16 +96,16 @@ def refused(*arguments):
 
 def test_an_order_is_answered(agent_on):
     agent = agent_on()
-    hello = agent.call("hello")
-    assert hello["pid"] == pid_of(agent)
-    assert hello["host"] == socket.gethostname()
-    assert agent.call("hello") == hello
+    hello = agent.hello()
+    assert hello.pid == pid_of(agent)
+    assert hello.host == socket.gethostname()
+    assert agent.hello() == hello
 
 
 def test_nothing_is_left_after_close(agent_on, tmp_path):
     before = children()
     with agent_on() as agent:
-        agent.call("serve", "nameserver", SERVED)
+        agent.serve("nameserver", SERVED)
         assert list(tmp_path.iterdir()) != []
         assert len(tree(pid_of(agent))) > 1
     assert children() <= before
@@ -113,7 +116,7 @@ def test_nothing_is_left_after_close(agent_on, tmp_path):
 def test_many_links_stand_at_once_and_leave_no_child(agent_on):
     before = children()
     agents = [agent_on() for _ in range(3)]
-    assert len({agent.call("hello")["pid"] for agent in agents}) == 3
+    assert len({agent.hello().pid for agent in agents}) == 3
     for agent in agents:
         agent.close()
     assert children() <= before
@@ -122,10 +125,10 @@ def test_many_links_stand_at_once_and_leave_no_child(agent_on):
 def test_trouble_there_arrives_as_a_lab_error_with_the_hosts_name(agent_on):
     agent = agent_on()
     with pytest.raises(LabError) as caught:
-        agent.call("serve", "nameserver", {**SERVED, "addresses": ["192.0.2.1"]})
+        agent.serve("nameserver", dataclasses.replace(SERVED, addresses=["192.0.2.1"]))
     assert type(caught.value) is LabError
     assert str(caught.value).startswith("host server: a server cannot listen on address 192.0.2.1: ")
-    assert agent.call("hello")
+    assert agent.hello().pid
 
 
 def test_a_fault_of_the_instrument_arrives_as_an_agent_error_with_its_place(agent_on):
@@ -133,8 +136,8 @@ def test_a_fault_of_the_instrument_arrives_as_an_agent_error_with_its_place(agen
     with pytest.raises(
         AgentError, match=r"^host server: AttributeError: .*no_such_handler.* \(.*agent/rpc/server.py, line \d+\)$"
     ):
-        agent.call("no_such_handler")
-    assert agent.call("hello")
+        _ = agent.request("no_such_handler", ()), agent.result()
+    assert agent.hello().pid
 
 
 def test_an_agent_killed_in_the_midst_of_an_order_is_told_at_once(agent_on, silent):
@@ -154,17 +157,17 @@ def test_an_agent_killed_in_the_midst_of_an_order_is_told_at_once(agent_on, sile
     assert time.monotonic() - begun < 10
     assert str(caught.value) == f"host server: the agent died during call 'load'{DIED}"
     with pytest.raises(AgentError, match=r"^host server: the agent died during call 'load'"):
-        agent.call("hello")
+        agent.hello()
 
 
 def test_an_agent_that_is_stopped_is_told_when_patience_ends_and_does_not_stay(agent_on, monkeypatch):
     monkeypatch.setattr(client_module, "_STOP_S", 0.5)
     before = children()
     agent = agent_on()
-    agent.call("serve", "nameserver", SERVED)
+    agent.serve("nameserver", SERVED)
     os.kill(pid_of(agent), signal.SIGSTOP)
     with pytest.raises(AgentError) as caught:
-        agent.call("hello", patience_s=0.3)
+        agent.within(0.3).hello()
     assert str(caught.value) == f"host server: the agent sent no keep-alive for 0.3 s during call 'hello'{SILENT}"
     agent.close()
     assert children() <= before
@@ -176,7 +179,7 @@ def test_an_agent_that_takes_no_more_is_told_when_patience_ends(agent_on, monkey
     agent = agent_on()
     os.kill(pid_of(agent), signal.SIGSTOP)
     with pytest.raises(AgentError) as caught:
-        agent.call("unpack", "0" * 64, bytes(3_000_000), [], patience_s=0.3)
+        agent.within(0.3).unpack("0" * 64, bytes(3_000_000), [])
     assert str(caught.value) == f"host server: the agent sent no keep-alive for 0.3 s during call 'unpack'{SILENT}"
     assert agent.lost
 
@@ -186,7 +189,7 @@ def test_after_a_late_answer_no_order_can_be_mistaken_for_another(agent_on, sile
     with pytest.raises(AgentError, match=r"no keep-alive for 0\.2 s during call 'load'"):
         long_call(agent, silent.getsockname()[1], patience_s=0.2)
     with pytest.raises(AgentError) as caught:
-        agent.call("hello")
+        agent.hello()
     assert str(caught.value) == f"host server: the agent sent no keep-alive for 0.2 s during call 'load'{SILENT}"
 
 
@@ -211,7 +214,7 @@ from pytest_ipperf.lab.agents.client import AgentClient
 with AgentClient(BUILTIN["loopback"].server) as agent:
     print(flush=True)
     for _ in range(3000):
-        agent.call("hello", patience_s=0.5)
+        agent.within(0.5).hello()
 """
 
 
@@ -255,16 +258,20 @@ def test_what_an_agent_says_is_told_without_what_a_terminal_would_obey(agent_on,
     agent = agent_on()
     monkeypatch.setattr(agent, "_reply", lambda *_: ("error", "LabError", "its log ends: \x1b[2Jbye\r"))
     with pytest.raises(LabError) as caught:
-        agent.call("hello")
+        agent.hello()
     assert str(caught.value) == f"host {HOST.name}: its log ends: ?[2Jbye?"
 
 
 def test_what_an_agent_answers_is_told_without_what_a_terminal_would_obey_but_for_logs(agent_on, monkeypatch):
     agent = agent_on(HOST)
-    reported = {"holder": "me\x1b[2J", "marks": [("a\r\tb\n", 1, b"\x1b")], "\x07": None}
+    reported = {"leftovers": {"holder": "me\x1b[2J", "marks": [("a\r\tb\n", 1, b"\x1b")], "\x07": None}}
     monkeypatch.setattr(agent, "_reply", lambda *_: ("ok", reported))
-    assert agent.call("dirty_reason") == {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
-    assert agent.call("logs") == reported
+    assert agent.collect_facts(["leftovers"], FactsRequest()) == {
+        "leftovers": {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
+    }
+    monkeypatch.setattr(agent, "_reply", lambda *_: ("ok", {"apache\r": "\x1b[2Jbye"}))
+    assert agent.unusable() == {"apache?": "?[2Jbye"}
+    assert agent.logs() == {"apache\r": "\x1b[2Jbye"}
 
 
 @pytest.mark.parametrize("script", ["exec sleep 1000", "sleep 1000; true", "exec cat", "exec yes"])
@@ -308,8 +315,8 @@ def lab():
 def test_an_agent_of_the_lab_lives_in_its_node(lab, agent_on):
     host = BUILTIN["pair"].server
     agent = agent_on(host, lab["server"])
-    assert agent.call("hello")["host"] == "server"
-    assert agent.call("route", "198.18.0.1")["device"] == "eth0"
+    assert agent.hello().host == "server"
+    assert agent.route("198.18.0.1").device == "eth0"
 
 
 def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, agent_on, monkeypatch):
@@ -320,7 +327,7 @@ def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, agent_on, monkey
     (process,) = tree(pid_of(agent))[1]
     os.kill(process.pid, signal.SIGSTOP)
     with pytest.raises(AgentError, match=r"no keep-alive for 0\.3 s during call 'hello'"):
-        agent.call("hello", patience_s=0.3)
+        agent.within(0.3).hello()
     agent.close()
     assert children() <= before
 
@@ -335,7 +342,7 @@ with AgentClient(BUILTIN["loopback"].server) as agent:
         time.sleep(60)
     except KeyboardInterrupt:
         pass
-    print(agent.call("hello")["pid"] == agent._process.pid)
+    print(agent.hello().pid == agent._process.pid)
 """
 
 
@@ -353,8 +360,10 @@ def test_an_agent_does_not_outlive_the_one_who_holds_the_link(me, processes, num
 import time
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.agents.client import AgentClient
+from pytest_ipperf.agent.rpc.messages import ServeRequest
+from pytest_ipperf.core.portable.server_state import ServerState
 agent = AgentClient(BUILTIN["loopback"].server)
-agent.call("serve", "nameserver", {SERVED!r})
+agent.serve("nameserver", {SERVED!r})
 print(flush=True)
 time.sleep(100)
 """
@@ -369,7 +378,7 @@ time.sleep(100)
 def test_a_module_beside_the_tests_is_not_taken_for_the_librarys(agent_on, tmp_path, monkeypatch):
     (tmp_path / "socket.py").write_text("raise SystemExit('not this one')")
     monkeypatch.chdir(tmp_path)
-    assert agent_on().call("hello")
+    assert agent_on().hello().pid
 
 
 def test_a_python_whose_path_has_a_space_or_two_slashes_is_started(agent_on, tmp_path):
@@ -377,4 +386,4 @@ def test_a_python_whose_path_has_a_space_or_two_slashes_is_started(agent_on, tmp
     folder.mkdir()
     (folder / "enter").write_text('#!/bin/sh\nexec "$@"\n')
     (folder / "enter").chmod(0o755)
-    assert agent_on(HOST, [f"{folder}//enter"]).call("hello")
+    assert agent_on(HOST, [f"{folder}//enter"]).hello().pid

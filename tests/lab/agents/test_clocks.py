@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import random
 import sys
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.paths import clock_sync as agent_clocks
-from pytest_ipperf.agent.paths.clock_sync import offset_at
+from pytest_ipperf.agent.paths.clock_sync import ClockState, offset_at
 from pytest_ipperf.lab.access.base import AccessMethod, quoted
 from pytest_ipperf.lab.agents import clocks
 from pytest_ipperf.lab.agents.client import AgentClient
@@ -61,10 +62,11 @@ class Line:
         self._jumps_ns, self._left, self._told = round(jumps_s * 1e9), after, reported
         self._slow_s = slow_s
 
-    def call(self, name):
-        if name == "clock":
-            moved = {} if self._left > 0 else self._told
-            return {"whose": "another", "real_s": 5.0, "slept_s": 7.0, **moved}
+    def clock(self):
+        moved = {} if self._left > 0 else self._told
+        return dataclasses.replace(ClockState({"boot": "another"}, 5.0, 7.0), **moved)
+
+    def stamp(self):
         self._left -= 1
         time.sleep(self._slow_s)
         here = time.monotonic_ns() + 42 * SECOND + (self._jumps_ns if self._left < 0 else 0)
@@ -108,7 +110,7 @@ def test_a_clock_that_was_set_and_a_host_that_slept_are_told(reported, sentence)
 def test_our_own_clock_is_watched_too(monkeypatch):
     clock = watched()
     here = agent_clocks.sample_clocks()
-    monkeypatch.setattr(clocks, "sample_clocks", lambda: {**here, "real_s": here["real_s"] - 2})
+    monkeypatch.setattr(clocks, "sample_clocks", lambda: dataclasses.replace(here, real_s=here.real_s - 2))
     assert list(clock.troubles()) == ["the clock of this machine was set by -2.000 s during a run"]
 
 

@@ -34,13 +34,21 @@ class Answering:
     def close(self):
         pass
 
-    def call(self, name, *_, **__):
-        if name == "boot_id":
-            Answering.boots += 1
-            return str(Answering.boots)
-        if name == "reboot":
-            self.lost = self.breaks
-            raise AgentError(FULL)
+    def within(self, _):
+        return self
+
+    def boot_id(self):
+        Answering.boots += 1
+        return str(Answering.boots)
+
+    def reboot(self, _):
+        self.lost = self.breaks
+        raise AgentError(FULL)
+
+    def stay(self):
+        pass
+
+    def lacking(self, _):
         return []
 
 
@@ -72,12 +80,15 @@ class Several(Answering):
     def close(self):
         self.done.append(f"{self.host.name} closed")
 
-    def call(self, name, *_, **__):
-        if name == "reboot" and self.host.name == "far":
-            raise LabError("host far: no")
-        if name == "stay":
-            self.done.append(f"{self.host.name} stays")
+    def boot_id(self):
         return ""
+
+    def reboot(self, _):
+        if self.host.name == "far":
+            raise LabError("host far: no")
+
+    def stay(self):
+        self.done.append(f"{self.host.name} stays")
 
 
 def test_where_one_refuses_the_others_are_told_to_stay(monkeypatch):

@@ -75,8 +75,14 @@ class Leaves:
     def __init__(self, name):
         self.host = SimpleNamespace(name=name)
 
-    def call(self, name, **_):
-        return {"restore": ["a is missing"], "shut_down": ["b stays"]}[name]
+    def within(self, _):
+        return self
+
+    def restore(self):
+        return ["a is missing"]
+
+    def shut_down(self):
+        return ["b stays"]
 
     def close(self):
         pass
@@ -89,7 +95,10 @@ class Slow:
         self.host, self._done = SimpleNamespace(name=name), done
         self._slow_s, self._raises = slow_s, raises
 
-    def call(self, *_, **__):
+    def within(self, _):
+        return self
+
+    def shut_down(self):
         if self._raises:
             raise self._raises
         time.sleep(self._slow_s)
@@ -179,12 +188,13 @@ def test_an_agent_that_is_not_heard_is_closed_and_says_nothing():
     closed = []
 
     def agent(name, said) -> Any:
-        def call(_, **__):
+        def shut_down():
             if said is None:
                 raise AgentError("it died")
             return said
 
-        return SimpleNamespace(host=SimpleNamespace(name=name), call=call, close=lambda: closed.append(name))
+        host, methods = SimpleNamespace(name=name), SimpleNamespace(shut_down=shut_down)
+        return SimpleNamespace(host=host, within=lambda _: methods, close=lambda: closed.append(name))
 
     assert shut_down([agent("a", ["x stays", "y stays"]), agent("b", None), agent("c", [])]) == [
         "host a: x stays",

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 
 from pytest_ipperf.agent.packages.cache import Cache
+from pytest_ipperf.agent.rpc.messages import CacheState, Cleaned
 from pytest_ipperf.cli import main
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.deploy import caches
@@ -35,18 +36,18 @@ class Answering:
     def __exit__(self, *_):
         pass
 
-    def call(self, name, *asked):
-        if name == "collect_facts":
-            assert asked == (["leftovers"], {})
-            return {"leftovers": {"holder": self.holders.get(self.host.name, "")}}
-        assert (name, self.keeps) == ("clean", False)
-        reported = {"folder": "", "note": "", "entries": 0, "bytes": 0, "folders": 0}
+    def collect_facts(self, names, _):
+        assert names == ["leftovers"]
+        return {"leftovers": {"holder": self.holders.get(self.host.name, "")}}
+
+    def clean(self):
+        assert not self.keeps
         if self.host.name == "e":
             raise LabError("host e: is not there")
-        parts: dict[str, dict[str, object]] = {
-            "b": {"entries": 2, "bytes": 1_240_000}, "c": {"entries": 1, "bytes": 1, "folders": 1}, "d": {"note": NOTE},
-        }  # fmt: skip
-        return {**reported, **parts.get(self.host.name, {})}
+        note, entries, size, folders = {
+            "b": ("", 2, 1_240_000, 0), "c": ("", 1, 1, 1), "d": (NOTE, 0, 0, 0),
+        }.get(self.host.name, ("", 0, 0, 0))  # fmt: skip
+        return Cleaned(cache=CacheState(folder="", note=note, entries=entries, bytes=size), folders=folders)
 
 
 def test_each_host_is_told_of_and_none_keeps_others_from_it(monkeypatch):

@@ -205,12 +205,24 @@ class Counted:
         self.host, self.keeps = agent.host, agent.keeps
         self.calls: list[str] = []
 
-    def call(self, name, *arguments, **settings):
-        self.calls.append(name)
-        reported = self._link.call(name, *arguments, **settings)
-        if name == "packages" and self._pretended:
-            reported["versions"], self._pretended = self._pretended, None
+    def within(self, patience_s):
+        self._link = self._link.within(patience_s)
+        return self
+
+    def hello(self):
+        self.calls.append("hello")
+        return self._link.hello()
+
+    def packages(self, names):
+        self.calls.append("packages")
+        reported = self._link.packages(names)
+        if self._pretended:
+            reported, self._pretended = dataclasses.replace(reported, versions=self._pretended), None
         return reported
+
+    def unpack(self, *parcel):
+        self.calls.append("unpack")
+        self._link.unpack(*parcel)
 
 
 @contextlib.contextmanager

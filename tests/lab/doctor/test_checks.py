@@ -560,7 +560,9 @@ def test_it_is_told_where_an_error_leaves_no_findings_and_a_ctrl_c_goes_on(midst
 
 def test_of_another_clock_the_wall_clock_is_compared(monkeypatch):
     ours = sample_clocks()
-    monkeypatch.setattr(examination, "sample_clocks", lambda: {**ours, "whose": {}, "real_s": ours["real_s"] - 2.5})
+    monkeypatch.setattr(
+        examination, "sample_clocks", lambda: dataclasses.replace(ours, whose={}, real_s=ours.real_s - 2.5)
+    )
     seen = HostObservation(host=Host(name="near", way="local", settings={}), roles=())
     with AgentClient(seen.host) as agent:
         examination._measure_clock(agent, seen)

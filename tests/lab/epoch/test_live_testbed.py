@@ -124,7 +124,7 @@ def test_the_lab_sends_nothing_but_the_measurement(up):
 
 def test_real_servers_stand_in_the_lab(up):
     live, work = up("lab"), workload("lab", "http", 50)
-    if missing := live._server.call("unusable")["apache"]:
+    if missing := live._server.unusable()["apache"]:
         pytest.skip(f"apache cannot run here: {missing}")
     service = live.serve(work, "real")
     assert re.fullmatch(r"apache \d[\d.]*", str(service))
@@ -134,7 +134,7 @@ def test_real_servers_stand_in_the_lab(up):
 
 def test_the_name_server_is_the_one_that_was_wanted_and_is_told(up):
     live, work = up("lab"), workload("lab", "smtp", 5)
-    if missing := live._server.call("unusable")["bind"]:
+    if missing := live._server.unusable()["bind"]:
         pytest.skip(f"bind cannot run here: {missing}")
     embedded = live.serve(work, "embedded")
     assert re.fullmatch(r"nameserver Python \d[\d.]* \(embedded\)", embedded.resolver)
@@ -177,7 +177,7 @@ def test_an_epoch_may_follow_an_epoch(up):
     pids = set()
     for _ in range(2):
         with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as live:
-            pids |= {live._client.call("hello")["pid"], live._server.call("hello")["pid"]}
+            pids |= {live._client.hello().pid, live._server.hello().pid}
             service = live.serve(workload(), "embedded")
             assert live.run(ARMS[0], service, workload(), bursts=1, deadline_s=10.0).failed == {}
     assert len(pids) == 4
@@ -348,9 +348,8 @@ def test_of_a_job_that_takes_turns_with_ours_it_is_said_once_for_each_host():
     jobs = ("smtp", "alpha"), ("smtp", "alpha"), ("smtp", "beta"), ("http", "alpha")
     for at, (job, host) in enumerate(jobs):
         held = f"process {at} of user 0 since 12:00:0{at} (me@desk: pytest -m {job})"
-        agent: Any = SimpleNamespace(host=SimpleNamespace(name=host), call=lambda _, __, wait_s, held=held, **___: (
-            "" if wait_s else held
-        ))  # fmt: skip
+        methods = SimpleNamespace(lease=lambda _, wait_s, held=held: "" if wait_s else held)
+        agent: Any = SimpleNamespace(host=SimpleNamespace(name=host), within=lambda _, methods=methods: methods)
         acquire_remote(agent, owner, 1.0, said.append)
     assert said == [
         f"waiting for host {host}, which is held by process {at} of user 0 since 12:00:0{at} (me@desk: pytest -m {job})"
@@ -402,5 +401,5 @@ def test_work_is_bound_to_the_processors_of_the_host(up):
     hosts = [dataclasses.replace(host, cpus=(first,)) for host in BUILTIN["loopback"].hosts]
     live = up(Testbed(name="narrow", client=hosts[0], server=hosts[1]))
     for agent in (live._client, live._server):
-        assert os.sched_getaffinity(agent.call("hello")["pid"]) == {first}
-    assert socket.gethostname() == live._client.call("hello")["host"]
+        assert os.sched_getaffinity(agent.hello().pid) == {first}
+    assert socket.gethostname() == live._client.hello().host

@@ -228,7 +228,8 @@ def test_a_host_with_sudo_has_another_agent_than_the_same_machine_without(keeper
 
     def agent(host):
         opened.append((host.machine, host.sudo))
-        return SimpleNamespace(lost=False, ended=False, call=lambda *_, **__: f"/tmp/{len(opened)}")
+        methods = SimpleNamespace(provision=lambda *_: f"/tmp/{len(opened)}")
+        return SimpleNamespace(lost=False, ended=False, within=lambda _: methods)
 
     monkeypatch.setattr(provisioning, "AgentClient", agent)
     monkeypatch.setattr(provisioning, "shut_down", lambda _: [])

@@ -17,9 +17,13 @@ class Agent:
     def __init__(self, *, over):
         self.over, self.called = over, []
 
-    def call(self, name, *_):
-        self.called.append(name)
-        return self.over if name == "connections_over" else {"protocol41": {}, "bare_ipv6": {}}
+    def connections_over(self, _):
+        self.called.append("connections_over")
+        return self.over
+
+    def quiet(self, _):
+        self.called.append("quiet")
+        return {"protocol41": {}, "bare_ipv6": {}}
 
 
 @pytest.mark.parametrize("over", [True, False])

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.agent.load.arrivals import arrivals
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.load.worker import LoadWorker
+from pytest_ipperf.agent.paths.clock_sync import ClockState
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.agents import clocks
@@ -189,8 +190,11 @@ def test_one_client_gets_a_single_load_call(monkeypatch):
     said = []
 
     class Only:
-        def call(self, name, *arguments, **_):
-            said.append((name, *arguments))
+        def within(self, *_):
+            return self
+
+        def load(self, spec):
+            said.append(("load", spec))
             return {}
 
     only = split_spec(spec(source="127.0.0.1"), {"client": "127.0.0.1"})
@@ -211,21 +215,23 @@ class Made:
         self.begun, self.ahead_s = [], []
         self._stamp_s, self._burst_s = stamp_s, burst_s
 
-    def call(self, name):
-        if name == "clock":
-            return {"whose": "another", "real_s": 5.0, "slept_s": 7.0}
+    def clock(self):
+        return ClockState({"boot": "another"}, 5.0, 7.0)
+
+    def stamp(self):
         half_ns = int(self._stamp_s * 1e9) // 2
         Made.now_ns += 2 * half_ns
         return Made.now_ns - half_ns, Made.now_ns - half_ns
 
-    def request(self, name, *arguments):
-        self._asked = name, arguments
+    @property
+    def load_ready(self):
+        return SimpleNamespace(request=lambda _: SimpleNamespace(result=lambda *_: None))
 
-    def result(self, *_):
-        name, arguments = self._asked
-        if name != "load_start":
-            return None
-        number, instants_ns = arguments
+    @property
+    def load_start(self):
+        return SimpleNamespace(request=lambda *asked: SimpleNamespace(result=lambda *_: self._start(*asked)))
+
+    def _start(self, number, instants_ns):
         self.begun.append((number, len(instants_ns)))
         self.ahead_s.append((instants_ns[0] - Made.now_ns) * 1e-9)
         return [(True, self._burst_s) for _ in instants_ns]

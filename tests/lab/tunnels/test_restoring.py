@@ -18,8 +18,7 @@ class Returned:
     def __init__(self, name):
         self.host = SimpleNamespace(name=name)
 
-    def call(self, name):
-        assert name == "restore"
+    def restore(self):
         return ["device ipperf-6in4 is still there"]
 
 

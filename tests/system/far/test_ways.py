@@ -22,8 +22,8 @@ from pytest_ipperf.lab.agents.client import AgentClient
 for host in read_inventory(Path({inventory!r}))["bed1"].hosts:
     try:
         with AgentClient(host) as agent:
-            hello = agent.call("hello")
-            print(host.name, hello["host"], hello["python"])
+            hello = agent.hello()
+            print(host.name, hello.host, hello.python)
     except AgentError as error:
         print(error)
 """
@@ -37,7 +37,7 @@ client_module._STOP_S = 1.0
 print(os.getuid())
 for stopped in (False, True):
     with AgentClient(Host(name="here", way="local", sudo=True, settings={})) as agent:
-        agent_pid = str(agent.call("hello")["pid"])
+        agent_pid = str(agent.hello().pid)
         print(Path("/proc", agent_pid).stat().st_uid)
         if stopped:
             subprocess.run(["sudo", "-n", "kill", "-STOP", agent_pid], check=True)

@@ -211,7 +211,7 @@ def test_a_host_that_asks_for_code_to_be_run_here_is_refused(tmp_path):
         gateway._send = lambda code, *_: answered.append(code)
         Message(Message.CHANNEL_EXEC, 99, source).received(gateway)
         del gateway._send
-        agent.call("hello")
+        agent.hello()
     assert answered == [Message.CHANNEL_CLOSE_ERROR]
     assert not canary.exists()
 
@@ -234,7 +234,7 @@ for key, value in {tries!r}:
     path.write_text(before + head + "\\n".join(f"{{each}} = {{said}}" for each, said in lines.items()) + gap + rest)
     try:
         with client_module.AgentClient(read_inventory(path)["bed1"].client) as opened:
-            said = opened.call("hello")["host"]
+            said = opened.hello().host
     except (UsageError, AgentError) as error:
         said = str(error)
     print(json.dumps([key, value, said]), flush=True)

@@ -29,7 +29,7 @@ FORMS = pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pyt
 HASTE = (
     ("agent/paths/routes.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),
     ("lab/runs/multi_client.py", "_BURST_S = 10.0", "_BURST_S = 2.0"),
-    ("lab/agents/client.py", "patience_s: float = 30.0", "patience_s: float = 5.0"),
+    ("lab/agents/rpc_method.py", "PATIENCE_S = 30.0", "PATIENCE_S = 5.0"),
     ("lab/agents/client.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
     ("agent/servers/server_process.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
 )

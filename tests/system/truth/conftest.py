@@ -150,7 +150,7 @@ def built(*, wired: bool) -> Iterator[Bench]:
             stack.callback(wire.close)
         agents = {role: stack.enter_context(AgentClient(host, entries[host.name])) for role, host in LAB.roles.items()}
         for agent in agents.values():
-            agent.call("pin", list(agent.host.cpus))
+            agent.pin(list(agent.host.cpus))
         yield Bench(LiveTestbed(LAB, agents), entries, wire)
 
 

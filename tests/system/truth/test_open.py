@@ -66,7 +66,7 @@ def test_who_arrives_while_a_server_stalls_has_the_wait_in_its_total(plain, ipve
             resolver="", resolver_port=0, name=server, port=port, source=client, deadline_s=60.0, ident=0,
             rate_per_s=RATE_PER_S, pattern="stalled", workers=workers,
         )  # fmt: skip
-        reply = plain.live._client.call("load", dataclasses.asdict(spec), patience_s=90.0)
+        reply = plain.live._client.within(90.0).load(dataclasses.asdict(spec))
     assert not reply["failed"]
     values = array("d", reply["rows"])
     rows = [dict(zip(PHASES, values[at : at + len(PHASES)], strict=True)) for at in range(0, len(values), len(PHASES))]

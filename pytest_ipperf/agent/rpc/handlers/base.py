@@ -29,9 +29,10 @@ class AgentContext:
 
 
 class Handlers:
-    """Group of RPC methods: each public method is one; its arguments and its result are plain data.
+    """Group of RPC methods: each public method is one, called with arguments of the types that it declares.
 
-    What has to be undone is put on the stack of the context.
+    `lab/agents/methods.py` declares the same methods for the controller. What has to be undone is put on the stack of
+    the context.
     """
 
     def __init__(self, context: AgentContext) -> None:

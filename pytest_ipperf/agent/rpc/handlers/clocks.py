@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
-from pytest_ipperf.agent.paths.clock_sync import sample_clocks
+from pytest_ipperf.agent.paths.clock_sync import ClockState, sample_clocks
 from pytest_ipperf.agent.rpc.handlers.base import Handlers
 
 
 class ClockHandlers(Handlers):
     """CLOCK_MONOTONIC is what is measured by; the others tell what has become of it."""
 
-    def clock(self) -> dict[str, Any]:
-        """Whose clock it is, how far the wall clock is ahead of it, and for how long the host has slept so far."""
+    def clock(self) -> ClockState:
+        """Sample this host's clocks."""
         return sample_clocks()
 
     def stamp(self) -> tuple[int, int]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 from pytest_ipperf.agent.facts import FACTS
+from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.host_state.repair import repair
 from pytest_ipperf.agent.paths.reachability import Responder, unreachable
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
@@ -19,9 +19,9 @@ class FactHandlers(Handlers):
         super().__init__(context)
         self._responders = context.stack.enter_context(contextlib.ExitStack())
 
-    def collect_facts(self, names: list[str], asked: dict[str, Any]) -> dict[str, Any]:
+    def collect_facts(self, names: list[str], request: FactsRequest) -> dict[str, dict[str, object]]:
         """By name the facts; of those that cannot be had only `trouble`, a sentence."""
-        return {name: _facts(name, asked) for name in names}
+        return {name: _facts(name, request) for name in names}
 
     def repair(self, everything: bool) -> list[str]:  # noqa: FBT001 - RPC methods have positional arguments only
         """Puts in order what earlier measurements have left; what was done, in sentences."""
@@ -42,9 +42,9 @@ class FactHandlers(Handlers):
         self._responders.close()
 
 
-def _facts(name: str, asked: dict[str, Any]) -> dict[str, Any]:
+def _facts(name: str, request: FactsRequest) -> dict[str, object]:
     try:
-        return FACTS[name](asked)
+        return FACTS[name](request)
     except (IpperfError, OSError, ValueError, KeyError) as error:
         return {"trouble": f"{type(error).__name__}: {error}"}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import socket
-from typing import Any
 
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.kernel.fingerprint import fingerprint
 from pytest_ipperf.agent.kernel.processes import process_of
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
+from pytest_ipperf.agent.rpc.messages import Fingerprint, Hello
 
 
 class HostHandlers(Handlers):
@@ -20,11 +20,15 @@ class HostHandlers(Handlers):
         super().__init__(context)
         self._lease: Lease | None = None
 
-    def hello(self) -> dict[str, Any]:
+    def hello(self) -> Hello:
         """Who answers here; number and start together name its process for ever."""
         mine = process_of(os.getpid())
-        who = {"pid": os.getpid(), "started_ticks": mine.started_ticks if mine else 0}
-        return {"python": platform.python_version(), "host": socket.gethostname(), **who}
+        return Hello(
+            python=platform.python_version(),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            started_ticks=mine.started_ticks if mine else 0,
+        )
 
     def arm_watchdog(self, timeout_s: float) -> None:
         """Note that the controller is on another machine: be silent during measurements, and arm the watchdog."""
@@ -46,9 +50,9 @@ class HostHandlers(Handlers):
             self._lease = Lease(owner)
         return self._lease.acquire(wait_s)
 
-    def fingerprint(self, device: str) -> dict[str, Any]:
-        """What the results of this host may depend on."""
-        return fingerprint(device)
+    def fingerprint(self, device: str) -> Fingerprint:
+        """Return what the results of this host may depend on."""
+        return Fingerprint(**fingerprint(device))
 
 
 handlers = HostHandlers

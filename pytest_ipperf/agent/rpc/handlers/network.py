@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.host_state.dirty_marks import dirty_reason
@@ -42,13 +41,13 @@ class NetworkHandlers(Handlers):
         """Why that backend cannot carry a tunnel here; empty where it can."""
         return BACKENDS[backend].missing()
 
-    def create_tunnel(self, backend: str, endpoint: dict[str, Any]) -> None:
+    def create_tunnel(self, backend: str, endpoint: TunnelEndpoint) -> None:
         """Makes the end of a tunnel, with its addresses and routes."""
-        create_tunnel(backend, TunnelEndpoint(**endpoint), self._changes, self._tunnels)
+        create_tunnel(backend, endpoint, self._changes, self._tunnels)
 
-    def add_routes(self, routes: dict[str, Any]) -> None:
+    def add_routes(self, routes: HostRoutes) -> None:
         """Gives this host what it needs beside a tunnel."""
-        add_routes(HostRoutes(**routes), self._changes)
+        add_routes(routes, self._changes)
 
     def unmerged(self, ports: list[str], carriers: list[str]) -> None:
         """From now on every packet on these devices is one of the wire's, as a shaper counts packets.

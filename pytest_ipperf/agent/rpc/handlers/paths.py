@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-from typing import Any
 
 from pytest_ipperf.agent.paths import routes
 from pytest_ipperf.agent.paths.packet_train import TrainReceiver, rate_bit_s, send_train
 from pytest_ipperf.agent.paths.reverse_pmtu import PmtuProber, PmtuReflector
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
+from pytest_ipperf.agent.rpc.messages import PacketTrain, Route
 from pytest_ipperf.agent.sockets.ports import free_port
 
 
@@ -21,14 +21,13 @@ class PathHandlers(Handlers):
         self._trains = context.stack.enter_context(contextlib.ExitStack())
         self._probes = context.stack.enter_context(contextlib.ExitStack())
 
-    def route(self, destination: str, source: str = "", arrives: str = "") -> dict[str, Any]:
-        """The route to an address, of packets from a `source`, and at a router of such as arrive by a device."""
-        return routes.route(destination, source, arrives)
+    def route(self, destination: str, source: str = "", arrives: str = "") -> Route:
+        """Return the route to an address, of packets from a `source`, and at a router of such as arrive by a device."""
+        return Route(**routes.route(destination, source, arrives))
 
-    def fits(self, request: dict[str, Any]) -> dict[int, str]:
-        """What of the MTU, and of one byte more, gets to the name server unfragmented."""
-        sizes = routes.fit_sizes(request["mtu"], request["ipver"])
-        return {size: routes.fits(request["resolver"], request["port"], request["name"], size) for size in sizes}
+    def fits(self, resolver: str, port: int, name: str, sizes: tuple[int, int]) -> dict[int, str]:
+        """Return which packets of these sizes get to the name server unfragmented."""
+        return {size: routes.fits(resolver, port, name, size) for size in sizes}
 
     def reverse_pmtu_listen(self, address: str, ports: tuple[int, int]) -> int:
         """Answers probes of the way back from now on, on a free port; gives the port."""
@@ -63,10 +62,16 @@ class PathHandlers(Handlers):
         self._trains.callback(self._train.close)
         return self._train.port
 
-    def train_send(self, request: dict[str, Any]) -> None:
-        """Sends one, from `source` to `address` and `port`; `ident`, `packet_bytes`, `datagrams`, `backlog`."""
-        destination = (request.pop("address"), request.pop("port"))
-        send_train(request.pop("source"), destination, **request)
+    def train_send(self, train: PacketTrain) -> None:
+        """Send a packet train."""
+        send_train(
+            train.source,
+            (train.address, train.port),
+            train.ident,
+            packet_bytes=train.packet_bytes,
+            datagrams=train.datagrams,
+            backlog=train.backlog,
+        )
 
     def train_rate(self, ident: int, datagrams: int, wire_bytes: int) -> float | None:
         """The rate in bit/s of a train that has been sent; None where too little of it came."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from typing import Any
 
 from pytest_ipperf.agent.facts.servers import unusable
 from pytest_ipperf.agent.host_state.private_dir import populate
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
-from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail, check_accepted, reserve_space
+from pytest_ipperf.agent.rpc.messages import Served, ServeRequest
+from pytest_ipperf.agent.servers.accepted_mail import (
+    Acceptance,
+    ExpectedMail,
+    QueuedMail,
+    check_accepted,
+    reserve_space,
+)
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -30,28 +36,28 @@ class ServerHandlers(Handlers):
         """By server: why it cannot run here; empty where it can."""
         return unusable()
 
-    def provision(self, name: str, protocol: str, payload_bytes: int, state: dict[str, Any]) -> str:
+    def provision(self, name: str, protocol: str, payload_bytes: int, state: ServerState) -> str:
         """Lays out what a server is to hold, in a folder that lasts as long as this agent; gives the folder."""
-        filled = application(protocol).filled(ServerState(**state), payload_bytes)
+        filled = application(protocol).filled(state, payload_bytes)
         folder = str(self._context.folder / f"{name}-{filled.digest}")
         populate(folder, SERVERS[name].provisions(folder, filled))
         return folder
 
-    def serve(self, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-        """Starts a server on `addresses`, on a free port of `ports`, that holds `state` in sizes of `payload_bytes`."""
+    def serve(self, name: str, request: ServeRequest) -> Served:
+        """Start a server; return once it serves."""
         recipe = SERVERS[name]
-        protocol = application(spec["protocol"])
-        state = protocol.filled(ServerState(**spec["state"]), spec["payload_bytes"])
-        low, high = spec["ports"]
+        protocol = application(request.protocol)
+        state = protocol.filled(request.state, request.payload_bytes)
+        low, high = request.ports
         site = Site(
             folder=str(self._context.folder / name),
-            addresses=tuple(spec["addresses"]),
-            port=free_port(spec["addresses"], low, high, random.Random()),  # noqa: S311 - not a secret
-            connections=spec["connections"],
+            addresses=tuple(request.addresses),
+            port=free_port(request.addresses, low, high, random.Random()),  # noqa: S311 - not a secret
+            connections=request.connections,
             state=state,
-            zone={host: tuple(found) for host, found in spec["zone"].items()},
+            zone={host: tuple(found) for host, found in request.zone.items()},
             canned_replies=protocol.canned_replies(state),
-            data=spec["data"],
+            data=request.data,
             ports=(low, high),
         )
         self._instances[name] = instance = ServerProcess(
@@ -59,7 +65,7 @@ class ServerHandlers(Handlers):
         )
         self._context.stack.callback(instance.stop)
         instance.start()
-        return {"port": site.port, "version": recipe.version() + self._context.packages.remark(recipe.packages)}
+        return Served(port=site.port, version=recipe.version() + self._context.packages.remark(recipe.packages))
 
     def quiet(self, limit_s: float) -> dict[str, Any]:
         """Waits until the servers have nothing left to do; says what still goes on, and which of them has died.
@@ -74,17 +80,15 @@ class ServerHandlers(Handlers):
         since = {"tcp": counters.tcp(), "cpu_s": self._cpu_s - before}
         return {"busy": busy, "dead": dead, **counters.packets(), **since}
 
-    def reserve_space(self, handing: dict[str, Any]) -> None:
-        """Prepare a server for a run of `ExpectedMail`; see `accepted_mail.reserve_space`."""
-        spec = ExpectedMail(**handing)
-        instance = self._instances[spec.server]
-        reserve_space(instance.recipe, instance.site, spec)
+    def reserve_space(self, handing: ExpectedMail) -> None:
+        """Prepare a server for the messages of a run; see `accepted_mail.reserve_space`."""
+        instance = self._instances[handing.server]
+        reserve_space(instance.recipe, instance.site, handing)
 
-    def check_accepted(self, handed: dict[str, Any]) -> dict[str, Any]:
-        """Return the `Acceptance` of a run of `QueuedMail`; see `accepted_mail.check_accepted`."""
-        spec = QueuedMail(**handed)
-        instance = self._instances[spec.server]
-        return dataclasses.asdict(check_accepted(instance.recipe, instance.site, spec))
+    def check_accepted(self, handed: QueuedMail) -> Acceptance:
+        """Compare the messages of a run with what the server keeps; see `accepted_mail.check_accepted`."""
+        instance = self._instances[handed.server]
+        return check_accepted(instance.recipe, instance.site, handed)
 
     def logs(self) -> dict[str, str]:
         """By server: the end of its log."""

@@ -1,0 +1,134 @@
+"""Typed RPC methods of the agent client: declared as methods without a body, called through the codec.
+
+A declaration is called as it is written; mypy checks the arguments and the reply against it. `request` sends a call
+and returns at once, so that several hosts can be called side by side.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints
+
+from pytest_ipperf.agent.rpc.codec import Decoder, encoder
+from pytest_ipperf.core.printable import printable
+from pytest_ipperf.lab.inventory.model import Host
+
+P = ParamSpec("P")
+R = TypeVar("R")
+PATIENCE_S = 30.0
+"""Seconds without a reply or a keep-alive after which a call is given up, unless it says otherwise."""
+
+_DECODER, _RAW_DECODER = Decoder(printable), Decoder()
+
+
+class Connection(Protocol):
+    """Transport of one agent's calls: plain data out, plain data back."""
+
+    host: Host
+
+    @property
+    def ended(self) -> bool:
+        """Whether the agent is gone."""
+
+    def request(self, name: str, arguments: tuple[Any, ...], patience_s: float = PATIENCE_S) -> None:
+        """Send the request of one call."""
+
+    def result(self, patience_s: float = PATIENCE_S, beside: Sequence[Connection] = ()) -> object:
+        """Wait for its result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How calls are made: over which connection, for how long, and while which other agents have to live."""
+
+    connection: Connection
+    patience_s: float = PATIENCE_S
+    beside: Sequence[Connection] = ()
+
+
+class HasTerms(Protocol):
+    """Object whose RPC methods are called on its terms."""
+
+    terms: Terms
+
+
+@dataclass(frozen=True, slots=True)
+class PendingReply(Generic[R]):
+    """Reply to a request that was sent; it must be read before the next request to the same agent."""
+
+    _method: RpcMethod[..., R]
+    _connection: Connection
+
+    def result(self, patience_s: float = PATIENCE_S, beside: Sequence[Connection] = ()) -> R:
+        """Wait for the reply, as a call does."""
+        return self._method.decode_reply(self._connection.result(patience_s, beside))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRpcMethod(Generic[P, R]):
+    """RPC method of one agent."""
+
+    _method: RpcMethod[P, R]
+    _terms: Terms
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the method and return its result; give up when an agent beside is gone.
+
+        Raises the LabError that the agent reports, or an AgentError when one died or stayed silent; after that there
+        are no further calls, as their results would be mistaken for each other.
+        """
+        return self.request(*args, **kwargs).result(self._terms.patience_s, self._terms.beside)
+
+    def request(self, *args: P.args, **kwargs: P.kwargs) -> PendingReply[R]:
+        """Send the request and return at once; AgentError where the agent is gone."""
+        method, terms = self._method, self._terms
+        terms.connection.request(method.name, method.encode_arguments(args, kwargs), terms.patience_s)
+        return PendingReply(method, terms.connection)
+
+
+class RpcMethod(Generic[P, R]):
+    """Declaration of an RPC method: name, parameters and reply type are those of the declared function."""
+
+    def __init__(self, declared: Callable[Concatenate[Any, P], R], *, raw: bool = False) -> None:
+        self._declared = declared
+        self._decoder = _RAW_DECODER if raw else _DECODER
+        self.name = declared.__name__
+        self.__doc__ = declared.__doc__
+
+    def __get__(self, instance: HasTerms, owner: type) -> BoundRpcMethod[P, R]:
+        """Bind the method to an agent."""
+        return BoundRpcMethod(self, instance.terms)
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """Signature of the declaration, without `self`, its annotations evaluated."""
+        signature = inspect.signature(self._declared, eval_str=True)
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        return get_type_hints(self._declared)
+
+    @cached_property
+    def _encoders(self) -> list[Callable[[Any], Any] | None]:
+        return [encoder(self._hints[name]) for name in self.signature.parameters]
+
+    def encode_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Encode arguments by position; those that are not given have the handler's defaults."""
+        if kwargs:
+            bound = self.signature.bind(*args, **kwargs)
+            bound.apply_defaults()  # those before a given one have to be sent
+            args = bound.args
+        return tuple([each(value) if each else value for each, value in zip(self._encoders, args, strict=False)])
+
+    def decode_reply(self, plain: object) -> R:
+        """Decode a reply; AgentError where it is not of the declared type."""
+        return cast("R", self._decoder.decode(self._hints["return"], plain, f"reply to call {self.name!r}"))
+
+
+def raw_texts(declared: Callable[Concatenate[Any, P], R]) -> RpcMethod[P, R]:
+    """Declare an RPC method whose texts stay as the host sent them, control characters included."""
+    return RpcMethod(declared, raw=True)
