@@ -1,7 +1,7 @@
 """The pytest plugin: thin hooks, each a call into a module of this package.
 
-Whoever merely has the plugin installed must not notice it: what only a measuring session needs is loaded, and begun,
-when the first test is met that measures (`activation`).
+The plugin must be invisible where it is merely installed. Modules that only a measuring session needs are therefore
+imported, and the session is started, at the first test that measures (`activation`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["factors", "margin", "measured", "server_state"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declares the options and their ini twins."""
+    """Declare the options and their ini twins."""
     declarations.add_options(parser)
 
 
@@ -37,13 +37,13 @@ def pytest_load_initial_conftests(
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Declare the hook of this plugin, for reporters."""
+    """Declare the hook that this plugin offers to reporters."""
     pluginmanager.add_hookspecs(hookspecs)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options that were given; begin where they are about the session itself."""
+    """Check the options given; start the session if they concern the session itself."""
     declarations.register_markers(config)
     config.stash[STARTER] = _start
     config.pluginmanager.register(hooks.Selection(), "ipperf-selection")
@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     try:
         if from_controller(config) is None:
-            from pytest_ipperf.plugin.options.settings import check  # noqa: PLC0415 - whoever gives one means to measure
+            from pytest_ipperf.plugin.options.settings import check  # noqa: PLC0415 - needed only when an option is given
 
             check(config, given)
         if declarations.ABOUT_THE_SESSION & set(given):
@@ -65,26 +65,29 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _start(config: pytest.Config) -> None:
     """Start the measuring session of this process."""
-    from pytest_ipperf.plugin.start import start  # noqa: PLC0415 - what only a measuring session needs
+    from pytest_ipperf.plugin.start import start  # noqa: PLC0415 - needed only by a measuring session
 
     start(config)
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Return what `-n auto` means; xdist asks before it configures, and nobody orders hooks of installed plugins."""
+    """Return the number of workers for `-n auto`.
+
+    First, since the order of installed plugins' hooks is undefined otherwise. xdist asks before it is configured.
+    """
     return workers.auto_workers(config)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let the fixtures of all other plugins override ours."""
+    """Let fixtures of other plugins override ours."""
     activation.allow_overrides(session)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> pytest.ExitCode | None:
-    """Answer what is asked in place of a session."""
+    """Answer an option that asks for information instead of a session."""
     if not config.getoption(declarations.ANSWER):
         return None
     from pytest_ipperf.plugin.session.testbed_query import answer_testbeds  # noqa: PLC0415 - see above
@@ -93,7 +96,7 @@ def pytest_cmdline_main(config: pytest.Config) -> pytest.ExitCode | None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make the cells of a test that measures."""
+    """Parametrize a test that measures with its cells."""
     if not activation.requests_measured(metafunc):
         return
     activation.mark_measuring(metafunc)
@@ -108,7 +111,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Plan what is left after every deselection; first, since the terminal asks for the forecast in this hook."""
+    """Plan the items left after all deselection; first, since the terminal asks for the forecast in this hook."""
     measuring = any(map(activation.measures, session.items)) and not activation.unsupported_platform()
     if measuring or SESSION in session.config.stash:
         from pytest_ipperf.plugin.collect.collection import finish  # noqa: PLC0415 - see above
@@ -117,7 +120,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Name what is used and why, and the plan with its forecast."""
+    """Return the header lines of the measurement and the plan with its forecast."""
     if SESSION not in config.stash:
         return []
     from pytest_ipperf.plugin.summary import plan_lines  # noqa: PLC0415 - see above
@@ -138,7 +141,7 @@ def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, righ
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn our exceptions into our outcomes."""
+    """Turn this plugin's exceptions into its outcomes."""
     report = yield
     if activation.measures(item) and SESSION in item.config.stash:
         from pytest_ipperf.plugin.measure.outcome import make_report  # noqa: PLC0415 - see above
@@ -148,7 +151,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport, config: pytest.Config) -> Any:
-    """Return letter and word of an undecided cell."""
+    """Return the letter and word of an undecided cell."""
     if SESSION not in config.stash:
         return None
     from pytest_ipperf.plugin.measure.outcome import status  # noqa: PLC0415 - see above
@@ -159,8 +162,8 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport, c
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode, config: pytest.Config
 ) -> None:
-    """Show the tables, and what was not decided and why."""
-    del exitstatus  # how far the session came tells more
+    """Write the tables, and the undecided cells with the reasons."""
+    del exitstatus  # the session's own completeness says more
     if SESSION in config.stash:
         from pytest_ipperf.plugin.summary import write_summary  # noqa: PLC0415 - see above
 

@@ -1,7 +1,7 @@
-"""Whether anything of ours is measured in this process. Until that is known, no more of the plugin is loaded.
+"""Decide whether this process measures anything. No more of the plugin is imported until it does.
 
-A project that has the plugin installed and measures nothing must not notice it, whatever its own fixtures, markers and
-parameters are called. So what counts is the function that makes the fixture `measured`, and not its name.
+The plugin must be invisible to a project that measures nothing, whatever that project calls its own fixtures, markers
+and parameters. A test therefore measures if its fixture `measured` is this plugin's function, not by its name alone.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ MEASURED = "measured"
 FIXTURES = ("factors", "margin", MEASURED, "server_state")
 _MODULE = "pytest_ipperf.plugin.fixtures"
 _LINUX = "linux"
-# By name a list, or from pytest 9.2 on lists by node.
+# pytest's private tables: lists by name; from pytest 9.2 on, lists by node for each name.
 _TABLES = ("_arg2fixturedefs", "_arg2node2fixturedefs", "_arg2nodeid2fixturedefs")
 
 _MEASURING: pytest.StashKey[set[str]] = pytest.StashKey()
-"""The node ids of the test functions that measure, without their parameters."""
+"""Node ids of the test functions that measure, without their parameters."""
 
 
 def requests_measured(metafunc: pytest.Metafunc) -> bool:
-    """Return whether a test measures: its `measured` is ours, or requests ours as the fixture that it overrides.
+    """Return whether a test measures: its `measured` is ours, or overrides ours and requests it.
 
-    Without pytest's private table of definitions the name alone decides.
+    Where pytest's private table of definitions is missing, the name alone decides.
     """
     if MEASURED not in metafunc.fixturenames:
         return False
@@ -48,7 +48,7 @@ def _is_ours(definition: Any) -> bool:
 
 
 def resembles_measurement(metafunc: pytest.Metafunc) -> bool:
-    """Return whether a test that does not measure has something of a measurement, and requests what is no fixture."""
+    """Return whether a test that does not measure looks like a measurement, and requests a fixture that is missing."""
     known = getattr(metafunc, "_arg2fixturedefs", None)
     if known is None or MEASURED in known or set(metafunc.fixturenames) <= {*known, "request"}:
         return False
@@ -59,7 +59,7 @@ def resembles_measurement(metafunc: pytest.Metafunc) -> bool:
 
 
 def may_be_skipped(metafunc: pytest.Metafunc) -> bool:
-    """Return whether a test may never be set up, so that it may request fixtures that are not there."""
+    """Return whether a test may never be set up; such a test may request missing fixtures."""
     return any(
         mark.name in {"skip", "skipif"} or (mark.name == "xfail" and mark.kwargs.get("run") is False)
         for mark in metafunc.definition.iter_markers()
@@ -79,18 +79,18 @@ def measures(item: pytest.Item) -> bool:
 
 
 def allow_overrides(session: pytest.Session) -> None:
-    """Put our fixtures before those of other plugins, so that theirs of the same name override ours.
+    """Sort our fixtures before those of other plugins, so that theirs of the same name override ours.
 
-    A plugin given by `-p` is loaded before ours, and of two plugins pytest prefers the one that is loaded later.
-    Without pytest's private tables of fixtures that stays so. The fixtures of a folder's conftest, which override those
-    of every plugin, must stay behind ours: before pytest 9.1 they share one list, and the session does not see them.
+    pytest prefers the plugin that is loaded later, and a plugin given by `-p` is loaded before ours. Where pytest's
+    private tables of fixtures are missing, that order stays. Fixtures of a folder's conftest override those of every
+    plugin and must stay behind ours: before pytest 9.1 they share one list, and the session does not see them.
     """
     manager = getattr(session, "_fixturemanager", None)
     tables = [getattr(manager, name, {}) for name in _TABLES]
     for name in FIXTURES:
         found = [table.get(name, []) for table in tables]
         lists = [each for one in found for each in (one.values() if isinstance(one, dict) else [one])]
-        # Which end of a list comes first is not the same in all versions of pytest.
+        # The end of the list that has priority differs between versions of pytest.
         for at_the_end in (False, True):
             for definitions in lists:
                 definitions.sort(key=lambda each, end=at_the_end: _is_ours(each) == end)
@@ -109,10 +109,10 @@ def unsupported_platform() -> str:
 
 
 class UnsupportedPlatform:
-    """Ends the items that measure in a sentence where they cannot, before their fixtures are set up."""
+    """Fail items that measure, before their fixtures are set up, on a platform where measuring is not supported."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Say why."""
+        """Fail the item with the reason."""
         if measures(item):
             pytest.fail(unsupported_platform(), pytrace=False)

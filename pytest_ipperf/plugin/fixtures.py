@@ -1,6 +1,6 @@
-"""The fixtures of a measurement: `measured` and `margin`; the factors themselves are parameters.
+"""The fixtures of a measurement: `measured`, `margin`, `server_state` and `factors`; the other factors are parameters.
 
-They are registered in every session, and load what they need when they are set up.
+They are registered in every session, and import what they need when they are set up.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def factors() -> tuple[Level, ...]:
-    """The levels of what a protocol has beside connections and payload, such as a window; empty where none is named."""
+    """Levels of a protocol's own factors, such as a window, beside connections and payload; empty by default."""
     return ()
 
 
 @pytest.fixture
 def margin(request: pytest.FixtureRequest, protocol: str) -> Margin:
-    """How much worse than the reference is acceptable: `--margin`, else the marker, else the metric's own."""
+    """Acceptable change from the reference: `--margin`, else the marker's, else the metric's default."""
     from pytest_ipperf.plugin.collect.questions import question_of  # noqa: PLC0415 - see above
 
     return question_of(request.node, protocol).margin
@@ -34,10 +34,10 @@ def margin(request: pytest.FixtureRequest, protocol: str) -> Margin:
 
 @pytest.fixture
 def server_state(request: pytest.FixtureRequest, protocol: str) -> ServerState:
-    """What the server of this measurement holds; override it for accounts, messages, pages or content of your own.
+    """Content of the server under test; override it for accounts, messages, pages or content of your own.
 
-    By default 500 accounts, or as many as the largest number of connections, where the protocol has such, each with a
-    mailbox that holds one message; and a page, file or message of the payload's size.
+    The default is a page, file or message of the payload's size and, for a protocol with accounts, 500 accounts or as
+    many as the largest number of connections, each with a mailbox that holds one message.
     """
     from pytest_ipperf.core.portable.server_state import ServerState  # noqa: PLC0415 - see above
 
@@ -60,9 +60,9 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
     transport: str,
     twin: bool,  # noqa: FBT001 - a parameter of the item, as the others are
 ) -> Measured:
-    """The measurement of this cell against the reference; the first item of a workload measures for all of its arms.
+    """Measurement of this cell against the reference; the first item of a workload measures all of its arms.
 
-    Trouble of the testbed is an error of this set-up and not a failure of the test.
+    A problem of the testbed is an error in set-up, not a failure of the test.
     """
     from pytest_ipperf.plugin.collect.collection import cell_from  # noqa: PLC0415 - see above
     from pytest_ipperf.plugin.measure.measured import measured_cell  # noqa: PLC0415 - with execnet and scipy

@@ -12,8 +12,8 @@ if TYPE_CHECKING:  # the specification is loaded in every session
 
 @pytest.hookspec
 def pytest_ipperf_measured(config: pytest.Config, record: Record) -> None:
-    """A cell has been measured, and judged if its test asked.
+    """Called with the record of a cell that has been measured, and judged if its test asked for that.
 
-    Called in the main process, also under xdist, after the item's report. A cell that was not measured or whose proof
-    failed has no record; its report says why. Reporters and stores live on this hook alone.
+    It is called in the main process, also under xdist, after the item's report. A cell that was not measured or whose
+    proof failed has no record; its report says why. Reporters and stores need no other hook.
     """

@@ -1,4 +1,4 @@
-"""Start the measuring session of a process: settings, session and plugins, when the first test is met that measures."""
+"""Start the measuring session of a process, at the first test that measures: settings, session and plugins."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ from pytest_ipperf.plugin.session.stash import SESSION
 
 
 def start(config: pytest.Config) -> None:
-    """Read the settings, and register what depends on being the main process. UsageError where one makes no sense."""
+    """Read the settings, create the session and register its plugins; some of them only in the main process.
+
+    Raise UsageError for an invalid setting.
+    """
     directory, facts = config.invocation_params.dir, invocation(config)
     settings = read_settings(config, facts.seed)
-    if facts.resume:  # the last session is by now the one that has begun
+    if facts.resume:  # "last" would now name the session that has just begun
         settings = dataclasses.replace(settings, resume=facts.resume)
     known = Session(config, settings, facts, find_resumed(settings, directory))
     if not known.is_worker:
@@ -44,7 +47,7 @@ def start(config: pytest.Config) -> None:
         config.stash[SESSION_END] = session_end = SessionEnd(known)
         config.pluginmanager.register(SpreadCache(known), "ipperf-spread-cache")
         config.pluginmanager.register(verdicts, "ipperf-verdicts")
-        # Of two that come last, the later one does.
+        # Of two `trylast` hooks the one registered later runs later.
         config.pluginmanager.register(writer, "ipperf-session-writer")
         config.pluginmanager.register(session_end, "ipperf-session-end")
     if config.getoption("allure_report_dir", None):

@@ -1,4 +1,4 @@
-"""The header, the plan, and at the end the tables and the reasons of the terminal."""
+"""Terminal output: the header and the plan before the first test, tables and reasons after the last."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pytest_ipperf.store import read_session
 
 
 def plan_lines(config: pytest.Config) -> list[str]:
-    """Return the lines before the first test: what is used and why, and the plan; nothing where none is made.
+    """Return the lines shown before the first test: the header, then the plan; empty where nothing is planned.
 
-    As pytest's own header, the first part is left out under -q and --no-header.
+    Like pytest's own header, ours is omitted under -q and --no-header.
     """
     session = config.stash[SESSION]
     quiet = config.get_verbosity() < 0 or config.getoption("no_header")
@@ -34,7 +34,7 @@ def plan_lines(config: pytest.Config) -> list[str]:
 
 
 def _header(session: Session) -> list[str]:
-    """One line about the session, and one where the built-in lab cannot be built."""
+    """Return the session's header lines, with the reason if the built-in lab cannot be built."""
     settings = session.settings
     names = ", ".join(map(_with_hosts, session.testbeds))
     client = client_text(settings.client, settings.rate_per_s, settings.workers)
@@ -55,7 +55,7 @@ def _header(session: Session) -> list[str]:
 
 
 def _with_hosts(testbed: Testbed) -> str:
-    """`office (alpha -> beta)`; the hosts of what comes with the plugin are called by their roles."""
+    """Return a testbed's name with its hosts: `office (alpha -> beta)`; the name alone for a built-in testbed."""
     if testbed.is_lab or testbed.name in BUILTIN:
         return testbed.name
     clients = ", ".join(testbed.roles[role].name for role in testbed.clients)
@@ -63,12 +63,12 @@ def _with_hosts(testbed: Testbed) -> str:
 
 
 def write_summary(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The tables of what was measured, then every cell that is not green with its reason, then the exit status.
+    """Write the tables, then every cell that is not green with its reason, the files and the exit status.
 
-    That a session was broken off comes before all of it.
+    A note that the session was broken off comes first.
     """
     verdicts, session = config.stash[VERDICTS], config.stash[SESSION]
-    # What was measured before a Ctrl-C is kept, though no test has ended that would show it.
+    # Runs measured before a Ctrl-C are kept even if no test has ended that would show them.
     if not verdicts.measurements and not session.folder.exists():
         for line in session.left_out_lines:
             reporter.write_line(f"ipperf: {line}")
@@ -78,10 +78,10 @@ def write_summary(reporter: pytest.TerminalReporter, config: pytest.Config) -> N
         reporter.write_line(banner, red=True, bold=True)
         reporter.write_line("")
     if verdicts.records:
-        from pytest_ipperf.report.terminal.application_tables import tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
+        from pytest_ipperf.report.terminal.application_tables import tables  # noqa: PLC0415 - imports scipy
 
-        # A file has no width; a terminal breaks lines where they can no longer be read.
-        width = reporter._tw.fullwidth if reporter.isatty else None  # noqa: SLF001 - pytest has no public way to it
+        # Tables are fitted to a terminal, where wrapped lines are unreadable; a file has no width.
+        width = reporter._tw.fullwidth if reporter.isatty else None  # noqa: SLF001 - pytest has no public API for it
         for line in tables(verdicts.records, width):
             reporter.write_line(line)
     _reasons(reporter, verdicts, config)
@@ -97,7 +97,7 @@ def write_summary(reporter: pytest.TerminalReporter, config: pytest.Config) -> N
 
 
 def _print_files(reporter: pytest.TerminalReporter, session: Session) -> None:
-    """Where everything is."""
+    """Print the paths of the records, tables, captures and page that exist."""
     if not session.folder.exists():
         return
     reporter.write_line(f"records: {session.folder}")
@@ -112,7 +112,7 @@ def _reasons(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, conf
 
 
 def _resumed(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, session: Session) -> None:
-    """What was measured at another time than the rest, and what is different since then."""
+    """Write the cells reused from earlier sessions, the workloads measured anew, and how the hosts have changed."""
     if session.resumed is None:
         return
     found: dict[str, set[str]] = {}

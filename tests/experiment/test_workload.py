@@ -477,7 +477,7 @@ def test_epochs_that_agree_to_the_last_bit_close_an_arm_as_invalid(course):
 
 def test_a_look_that_does_not_fit_is_not_begun(course):
     """SIX is closed by then: what is left are two arms, four runs of each in an epoch."""
-    needed, sentence = [], "of the budget of 5 min there are 20 s left and the next look needs about 165 s"
+    needed, sentence = [], "of the budget of 5 min, 20 s are left and the next look needs about 165 s"
 
     def refuses(seconds):
         needed.append(seconds)

@@ -16,7 +16,7 @@ from pytest_ipperf.core.portable.units import parse_percent, parse_points, parse
 
 _HEADERS = "+headers"
 _FLOORS = {"s": "time", "1": "percentage points"}
-_FORMS = "right is 10% or 10%,0.5ms"
+_FORMS = "use 10% or 10%,0.5ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Margin:
         A floor in time does not suit a share, header compensation suits only rates, and a fraction of 1 or more would
         let a rate vanish.
         """
-        right = f"right is a margin such as {metric.margin}"
+        right = f"use a margin such as {metric.margin}"
         fits = metric.scale == "difference" if self.unit == "1" else metric.unit == "s"
         if self.at_least and not fits:
             kind = {"s": "time", "bit/s": "rate", "packet/s": "rate"}.get(metric.unit, "ratio")

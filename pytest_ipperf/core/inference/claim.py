@@ -14,7 +14,7 @@ from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.verdict import Judgement, Verdict, judge_looks
 from pytest_ipperf.core.portable.errors import InvalidError, UndecidedError, UnjudgedError, UsageError
 
-_RIGHT = "right is `measured.slowdown <= margin`, or a text such as '10%' in place of margin"
+_RIGHT = "use `measured.slowdown <= margin`, or a text such as '10%' instead of margin"
 
 
 class InconclusiveError(UndecidedError):
@@ -105,7 +105,7 @@ class Slowdown:
 
     def __bool__(self) -> bool:
         """Raise UsageError: a slow-down alone is no question, and would be true for any measurement."""
-        raise UsageError(f"a slow-down alone asks nothing; {_RIGHT}")
+        raise UsageError(f"a slow-down alone compares nothing; {_RIGHT}")
 
     def _unmeasured(self, margin: Margin) -> Judgement:
         return Judgement(
@@ -122,4 +122,4 @@ class Slowdown:
 
 
 def _no_question(sign: str, other: object) -> UsageError:
-    return UsageError(f"a slow-down cannot be asked by `{sign} {other!r}`; {_RIGHT}")
+    return UsageError(f"a slow-down cannot be compared by `{sign} {other!r}`; {_RIGHT}")

@@ -1,6 +1,6 @@
-"""Add measurements to the reports of Allure; loaded only where `--alluredir` asks for one.
+"""Add measurements to the results for Allure; imported only with `--alluredir`.
 
-allure-pytest, an extra, writes a result for each test; these rooms finish those of measurements before that.
+allure-pytest, an extra, writes a result for each test; this package completes those of measurements before that.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pytest_ipperf.plugin.session.stash import SESSION
 
 
 def begin(config: pytest.Config) -> None:
-    """Joins allure-pytest in this process; what stands beside the results is for the main process alone."""
+    """Register with allure-pytest in this process; files beside the results are written by the main process alone."""
     session = config.stash[SESSION]
     results = Results(session)
     config.pluginmanager.register(results, "ipperf-allure-results")
-    # allure-pytest's own register of plugins outlives the session.
+    # allure-pytest's plugin manager outlives the session.
     allure_commons.plugin_manager.register(results)
     config.add_cleanup(partial(allure_commons.plugin_manager.unregister, results))
     if not session.is_worker:

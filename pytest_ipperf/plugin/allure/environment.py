@@ -22,13 +22,13 @@ from pytest_ipperf.plugin.session.stash import SESSION
 
 
 class EnvironmentFiles:
-    """Hooks of the main process."""
+    """Hooks of the main process that write the files."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     def pytest_sessionfinish(self) -> None:
-        """Writes the files, where anything was to be measured."""
+        """Write the files if anything was measured."""
         verdicts, session = self._config.stash[VERDICTS], self._config.stash[SESSION]
         if not verdicts.measurements:
             return
@@ -48,7 +48,7 @@ class EnvironmentFiles:
 
 
 def environment_of(session: Session, records: Iterable[Record]) -> dict[str, str]:
-    """Return what every figure of the session depends on, by name."""
+    """Return the conditions of the session's measurements, by name."""
     all_records, settings = list(records), session.settings
     backends = (name for record in all_records for name in record.backends)
     tunnels = [BACKENDS[name].title if name in BACKENDS else "the hosts' own devices" for name in sorted({*backends})]
@@ -70,7 +70,7 @@ def environment_of(session: Session, records: Iterable[Record]) -> dict[str, str
 
 
 def executor_of(environ: Mapping[str, str], session: str) -> dict[str, str | int]:
-    """Who ran the tests, by the variables of GitHub Actions, GitLab CI or Jenkins; else this machine."""
+    """Return the executor of the tests, from the variables of GitHub Actions, GitLab CI or Jenkins, else local."""
     get = environ.get
     if get("GITHUB_ACTIONS") == "true":
         home = f"{get('GITHUB_SERVER_URL', '')}/{get('GITHUB_REPOSITORY', '')}"
@@ -100,7 +100,7 @@ def executor_of(environ: Mapping[str, str], session: str) -> dict[str, str | int
 
 
 def properties(facts: Mapping[str, str]) -> str:
-    """As Java's Properties reads them: ASCII, signs that it knows escaped; a lone surrogate is a question mark."""
+    """Return `facts` in the format of Java's Properties: ASCII with escapes; a lone surrogate becomes `?`."""
     return "".join(f"{_escaped(name, ' =:#!')}={_escaped(text, '')}\n" for name, text in facts.items())
 
 

@@ -1,4 +1,4 @@
-"""The figures of a cell as Allure 3 keeps them from session to session, beside its statuses."""
+"""Metrics of a cell in the format of Allure 3, which keeps them from session to session beside the statuses."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 
 _UNITS = {"s": (1e3, "ms"), "bit/s": (1e-6, "Mbit/s"), "1": (1.0, "")}
-"""Of a base unit how many of which make one: always the same, as a session's figures stand beside those of others."""
+"""Factor and displayed unit of each base unit; fixed, so that figures of different sessions are comparable."""
 _DIGITS = 4
 
 
 def metrics_json(record: Record, result: Any) -> str:
-    """The change against the reference, where there is one, and the arm's mean; by the history id of `result`."""
+    """Return as JSON the change against the reference, if there is one, and the arm's mean, keyed by history id."""
     when = {"start": result.start, "stop": result.stop, "title": result.name}
     better = METRICS[record.metric].metric.direction.partition("_")[0]
     figures = [
         {"id": f"{result.uuid}-{name}", "key": f"{result.historyId}-{name}", **when, **facts, "better": better}
         for name, facts in _figures(record)
-        if math.isfinite(facts["value"])  # JSON has no other numbers
+        if math.isfinite(facts["value"])  # JSON has no infinities
     ]
     return json.dumps(figures, indent=2)
 

@@ -23,14 +23,14 @@ from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import PROTOCOLS
 
 _PCAP = "application/vnd.tcpdump.pcap"
-_NO_MATTER = {"testbed", "protocol", "connections", "payload", "factors", "ipver", "transport", "twin"}
-"""Fixtures that are no more than a parameter of the test, and that the result has as such."""
+_PARAMETERS = {"testbed", "protocol", "connections", "payload", "factors", "ipver", "transport", "twin"}
+"""Fixtures that are merely parameters of the test, which the result lists as such."""
 
 
 class Results:
-    """Hooks of pytest, which say what is under way, and of allure-pytest, which hand over what is about to be written.
+    """Hooks of pytest, which follow the current item, and of allure-pytest, called before a result is written.
 
-    In the process that runs the items, so also in xdist's workers.
+    They run in the process that runs the items, so also in xdist's workers.
     """
 
     def __init__(self, session: Session) -> None:
@@ -41,22 +41,22 @@ class Results:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:
-        """Nothing is known of what begins now."""
+        """Forget the last item."""
         self._item, self._reports = None, {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Of the items that measure, allure-pytest tells later only what it writes."""
+        """Note an item that measures; the hooks of allure-pytest do not name it."""
         self._item = item if cell_of(item) is not None else None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """What became of each part of it."""
+        """Keep the report of each phase of the item."""
         if self._item is not None and report.nodeid == self._item.nodeid:
             self._reports[report.when] = report
 
     @allure_commons.hookimpl(tryfirst=True)
     def report_result(self, result: Any) -> None:
-        """A result is about to be written."""
+        """Complete the result of the item before it is written."""
         if self._item is None or not self._reports:
             return
         self._ours.add(result.uuid)
@@ -64,13 +64,13 @@ class Results:
 
     @allure_commons.hookimpl(tryfirst=True)
     def report_container(self, container: Any) -> None:
-        """The fixtures of some results are about to be written."""
+        """Remove the fixtures that are parameters before a container of our results is written."""
         if self._item is not None or self._ours & set(container.children):
-            container.befores = [each for each in container.befores if each.name not in _NO_MATTER]
+            container.befores = [each for each in container.befores if each.name not in _PARAMETERS]
 
 
 def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[str, pytest.TestReport]) -> None:
-    """Makes of what allure-pytest knows of an item that which a reader of a measurement wants to see."""
+    """Complete a result of allure-pytest with the name, status, times, description and files of a measurement."""
     cell = cell_of(item)
     if cell is None:
         return
@@ -80,7 +80,7 @@ def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[st
     outcome = classify(reports, record)
     if outcome is not None:
         _set_status(result, outcome, reports)
-    # allure-pytest begins the clock anew at the call, and the time goes by in the set-up that measures.
+    # allure-pytest restarts the clock at the call, but the time is spent in the set-up, which measures.
     result.start = round(1000 * min(report.start for report in reports.values()))
     result.stop = round(1000 * max(report.stop for report in reports.values()))
     _describe(result, record, outcome)
@@ -92,37 +92,37 @@ def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[st
 
 
 def history_id(item: pytest.Item, cell: Cell, metric: str) -> str:
-    """By what Allure takes the results of two sessions for those of one test.
+    """Return the id by which Allure identifies the same test in two sessions.
 
-    allure-pytest's own is the digest of all parameters' values one after the other, so that 1 and 64 are 16 and 4.
+    The id of allure-pytest is a digest of all parameter values concatenated, in which 1 and 64 equal 16 and 4.
     """
     return hashlib.sha256(json.dumps([item.nodeid, str(cell), metric]).encode()).hexdigest()[:32]
 
 
 def _name(result: Any, session: Session, item: pytest.Item, cell: Cell) -> None:
-    from pytest_ipperf.report.allure_card import factor_texts, title  # noqa: PLC0415 - what only this report needs
+    from pytest_ipperf.report.allure_card import factor_texts, title  # noqa: PLC0415 - needed only by this report
 
     metric = metric_of(item, cell.workload.protocol)
-    # What @allure.title says is the suite's own word.
+    # A title set by @allure.title takes precedence.
     if not getattr(getattr(item, "obj", None), "__allure_display_name__", ""):
         result.name = title(cell, metric, testbed=len(session.testbeds) > 1)
-    # Allure 3 makes the id of what it takes for a case and of the parameters, Allure 2 takes what it is given.
+    # Allure 3 derives the id from the test case id and the parameters, Allure 2 uses the history id.
     result.historyId = result.testCaseId = history_id(item, cell, metric)
     plain = [Parameter(name=name, value=text) for name, text in factor_texts(cell).items()]
     settings = session.settings
     changing = {"design": settings.design.name, "seed": str(settings.seed), "session": session.folder.name}
     result.parameters = [*plain, *(Parameter(name=name, value=each, excluded=True) for name, each in changing.items())]
     given = {label.name for label in result.labels}
-    own = {
+    labels = {
         "epic": _suite(item),
         "feature": PROTOCOLS[cell.workload.protocol].title,
         "story": cell.arm.title,
     }
-    result.labels += [Label(name=name, value=text) for name, text in own.items() if name not in given]
+    result.labels += [Label(name=name, value=text) for name, text in labels.items() if name not in given]
 
 
 def _suite(item: pytest.Item) -> str:
-    """The folder of the suite as words; of a file that lies beside pytest's own, its name."""
+    """Return the suite's folder name as words, or the file's name if it lies in the root directory."""
     folder = item.path.parent
     name = item.path.stem.removeprefix("test_") if folder == item.config.rootpath else folder.name
     return name.replace("_", " ").capitalize()
@@ -133,14 +133,14 @@ def _set_status(result: Any, outcome: Classification, reports: Mapping[str, pyte
     trace = getattr(result.statusDetails, "trace", None)
     if outcome.category is Category.REGRESSION:
         trace = crash_text(reports["call"])
-    # Of a fixture that broke the reader needs to know where; a sentence stands already in the message.
+    # A traceback is kept for a broken fixture only; otherwise the message says everything.
     elif outcome.category is not Category.INFRASTRUCTURE or (trace or "").strip() == outcome.sentence:
         trace = None
     result.statusDetails = StatusDetails(message=outcome.message, trace=trace)
 
 
 def _describe(result: Any, record: Record | None, outcome: Classification | None) -> None:
-    from pytest_ipperf.report import allure_card  # noqa: PLC0415 - loads scipy, see the plugin's charter
+    from pytest_ipperf.report import allure_card  # noqa: PLC0415 - imports scipy
 
     result.description = None
     if record is not None:
@@ -150,15 +150,15 @@ def _describe(result: Any, record: Record | None, outcome: Classification | None
 
 
 def _attachments(session: Session, cell: Cell, record: Record) -> Iterator[tuple[str, str, str, bytes | Path]]:
-    """Name, media type, suffix and content of each."""
-    from pytest_ipperf.report.allure_card import values_csv  # noqa: PLC0415 - loads scipy, see the plugin's charter
+    """Yield the name, media type, suffix and content of each attachment."""
+    from pytest_ipperf.report.allure_card import values_csv  # noqa: PLC0415 - imports scipy
 
     yield "run values and answer", "text/csv", "csv", values_csv(record).encode()
     yield "record", "application/json", "json", json.dumps(json.loads(record.to_json()), indent=2).encode()
     for arm in (record.reference.arm, record.test.arm):
         for file in sorted((session.folder / "captures").glob(f"{cell.workload}-{arm}-*.pcap")):
             host = file.stem.removeprefix(f"{cell.workload}-{arm}-")
-            # The name of an arm may begin that of another.
+            # The name of one arm may be a prefix of another's.
             if "-" not in host:
                 yield f"capture, {arm}, {host}", _PCAP, "pcap", file
 

@@ -1,7 +1,7 @@
-"""The session as a whole: a broken result of its own as long as not every item of it has an answer.
+"""An Allure result for the session as a whole, which is broken until every item has an answer.
 
-It is written when the first item begins and taken away when the session has come to its end, so that the results of one
-that was killed do not look like those of a smaller one in which all is well.
+It is written when the first item begins and removed at the end of a complete session, so that the results of a killed
+session do not look like those of a smaller, successful one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pytest_ipperf.plugin.session.session_end import SESSION_END
 from pytest_ipperf.plugin.session.stash import SESSION
 
 TITLE = "The session as a whole"
-_KILLED = "where nothing is running any more it was killed, and --ipperf-resume=last goes on with it"
+_KILLED = "if nothing is running any more it was killed, and --ipperf-resume=last continues it"
 _NAMED = 200
-"""Of more items that have no answer the others are counted."""
+"""How many items without an answer are named; the others are counted."""
 
 
 class SessionResult:
-    """Hooks of the main process."""
+    """Hooks of the main process that write the session's result."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -35,20 +35,20 @@ class SessionResult:
         self._began_s: float | None = None
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Writes the result before the first item that measures."""
+        """Write the result before the first item that measures."""
         if self._began_s is None and nodeid in self._config.stash[SESSION].items:
             self._began_s = time.time()
             self._write(self._running())
 
     @pytest.hookimpl(trylast=True)
     def pytest_ipperf_measured(self) -> None:
-        """Brings it up to date."""
+        """Update the result."""
         if self._began_s is not None:
             self._write(self._running())
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Takes it away, or leaves it with how far the session came."""
+        """Remove the result of a complete session; otherwise write how far the session came."""
         if self._began_s is None:
             return
         found = self._config.stash[SESSION_WRITER].completeness
@@ -79,7 +79,7 @@ class SessionResult:
             troubles += [trouble] * (trouble not in troubles)
 
     def _result(self, found: Completeness) -> dict[str, Any]:
-        """Return the result as Allure 2 and 3 read it."""
+        """Return the result in the format of Allure 2 and 3."""
         running = found.state is SessionState.RUNNING
         names = [f"- {nodeid}" for nodeid, _ in found.missing[:_NAMED]]
         more = [f"- and {len(found.missing) - _NAMED} more"] * (len(found.missing) > _NAMED)

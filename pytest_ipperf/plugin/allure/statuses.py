@@ -1,4 +1,4 @@
-"""Classify results as Allure sorts them: by a status, a category, and the word that the message begins with."""
+"""Classify results for Allure: a status, a category, and the word with which the message begins."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Category(enum.Enum):
 
     @property
     def status(self) -> str:
-        """As Allure calls it."""
+        """Status of the results in this category."""
         return self.value[0]
 
     @property
     def word(self) -> str:
-        """With which messages of this kind begin."""
+        """First word of the messages in this category."""
         return self.name.lower()
 
 
@@ -43,12 +43,12 @@ class Classification(NamedTuple):
 
     @property
     def message(self) -> str:
-        """By which Allure finds the category."""
+        """Message by which Allure finds the category."""
         return f"{self.category.word}: {self.sentence.removeprefix(f'{self.category.word}: ')}"
 
 
 def classify(reports: Mapping[str, pytest.TestReport], record: Record | None) -> Classification | None:
-    """Classify an item by its `reports` of set-up, call and teardown; None where a test passed or failed of its own."""
+    """Classify an item by its `reports` of set-up, call and teardown; None if the test passed or failed by itself."""
     for report in reports.values():
         if sentence := getattr(report, "ipperf_flagged", ""):
             return Classification(Category.FLAGGED, sentence)
@@ -65,13 +65,16 @@ def classify(reports: Mapping[str, pytest.TestReport], record: Record | None) ->
 
 
 def crash_text(report: pytest.TestReport) -> str:
-    """What was raised, without where."""
+    """Return the message of the error in a report, without its location."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return str(report.longreprtext if crash is None else crash.message).removeprefix("Failed: ").strip()
 
 
 def categories() -> list[dict[str, Any]]:
-    """As Allure 2 reads them; the first that matches has the test. What breaks otherwise is infrastructure too."""
+    """Return the categories in the format of Allure 2, in which the first that matches counts.
+
+    A broken result without a known message is infrastructure too.
+    """
     return [
         {
             "name": kind.value[1],

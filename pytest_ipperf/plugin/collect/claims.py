@@ -1,7 +1,7 @@
-"""Check what a test's source asks of `measured`, as far as it can be read without running it.
+"""Check statically how a test's source uses `measured`.
 
-Only what is certainly a mistake is one: what the source does not show (a margin that is computed, a claim in a function
-elsewhere) is left to the run.
+Only certain mistakes are reported; whatever the source does not show, such as a computed margin or a claim in another
+function, is checked when the test runs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.metrics import METRICS
 
 ATTRIBUTES = ("cell", "metric", "slowdown", "increase", "effect", "failures", "runs")
-"""What `Measured` has; named here, as its own module loads what only a measurement needs."""
+"""Attributes of `Measured`, repeated here because its module imports what only a measurement needs."""
 _QUESTIONS = ("slowdown", "increase")
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
 def check_claims(function: Callable[..., Any], metric: str) -> None:
-    """Raise UsageError, with the line, for what a test asks of `measured` and cannot mean."""
+    """Raise UsageError, with the line number, for an invalid use of `measured` in a test."""
     tree = _source(function)
     if tree is None or any(_binds_measured(node) for statement in tree.body for node in ast.walk(statement)):
         return
@@ -38,16 +38,16 @@ def check_claims(function: Callable[..., Any], metric: str) -> None:
 
 
 def _binds_measured(node: ast.AST) -> bool:
-    """Return whether a node gives the name to something else, such as to a parameter of a nested function."""
+    """Return whether a node binds the name `measured` to something else, such as a parameter of a nested function."""
     if isinstance(node, ast.Name):
         return node.id == "measured" and not isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.keyword):  # which names a parameter of another function
+    if isinstance(node, ast.keyword):  # names a parameter of the function that is called
         return False
     return "measured" in (getattr(node, name, None) for name in ("arg", "name", "asname", "rest"))
 
 
 def _may_raise(node: ast.AST) -> Sequence[ast.stmt]:
-    """Return the statements of a node that are prepared for an error, as those of `with pytest.raises(...)`."""
+    """Return the statements of a node that expect an error, such as the body of `with pytest.raises(...)`."""
     if isinstance(node, ast.With | ast.AsyncWith):
         called = [each.context_expr.func for each in node.items if isinstance(each.context_expr, ast.Call)]
         names = {getattr(each, "attr", getattr(each, "id", "")) for each in called}
@@ -56,19 +56,19 @@ def _may_raise(node: ast.AST) -> Sequence[ast.stmt]:
 
 
 def _source(function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """Return the test as it is written; None where that cannot be had, as of one that was made by a program."""
+    """Return the syntax tree of the test; None if its source is not available, as for a generated function."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return None
     try:
-        state = os.stat(code.co_filename)  # noqa: PTH116 - the name that the code has, whatever it is
+        state = os.stat(code.co_filename)  # noqa: PTH116 - the file name may be anything
     except (OSError, ValueError):
         return None
     known = _functions(code.co_filename, state.st_mtime_ns, state.st_size)
     return known.get((code.co_name, code.co_firstlineno))
 
 
-@lru_cache(maxsize=4)  # pytest collects one file after the other; one process may collect a file that was changed
+@lru_cache(maxsize=4)  # pytest collects file by file; time and size are in the key, as a file may change meanwhile
 def _functions(path: str, *_: int) -> dict[tuple[str, int], ast.FunctionDef | ast.AsyncFunctionDef]:
     """Return the functions of a file by name and first line, decorators included."""
     try:
@@ -91,7 +91,7 @@ def _mistakes(node: ast.AST, metric: Metric) -> Iterator[str]:
         yield from _wrong_comparison(node, metric)
     for truth in _truths(node):
         if _is_question(truth):
-            yield f"`{ast.unparse(truth)}` alone asks nothing; {_right(truth, metric)}"
+            yield f"`{ast.unparse(truth)}` alone compares nothing; {_right(truth, metric)}"
     for asserted in _parts(node.test) if isinstance(node, ast.Assert) else ():
         yield from _wrong_assertion(asserted, metric)
 
@@ -101,7 +101,7 @@ def _known(attribute: str) -> bool:
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the expressions that must all be true for one to be."""
+    """Yield the operands of a conjunction, all of which must be true; any other expression itself."""
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
         for value in node.values:
             yield from _parts(value)
@@ -110,10 +110,10 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _wrong_assertion(node: ast.expr, metric: Metric) -> Iterator[str]:
-    """Yield why an answer is turned round or has no effect; elsewhere than in an assertion both may be meant."""
+    """Yield the reason if an assertion inverts or ignores an answer; outside assertions both may be intended."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and (asked := _question_in(node.operand)):
         yield (
-            f"`{ast.unparse(node)}` would be green for a breach and red for what is within the margin; "
+            f"`{ast.unparse(node)}` would pass if the margin is exceeded and fail if it is kept; "
             f"{_right(asked, metric)}"
         )
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and any(map(_question_in, node.values)):
@@ -133,7 +133,7 @@ def _wrong_comparison(node: ast.Compare, metric: Metric) -> Iterator[str]:
         return
     first, (op,) = _is_question(node.left), node.ops
     if not isinstance(op, ast.LtE if first else ast.GtE):
-        yield f"{text} is no question that has an answer; {right}"
+        yield f"{text} is not a comparison that can be decided; {right}"
         return
     other = sides[1 if first else 0]
     if trouble := _wrong_margin(other, metric):
@@ -141,27 +141,27 @@ def _wrong_comparison(node: ast.Compare, metric: Metric) -> Iterator[str]:
 
 
 def _wrong_margin(node: ast.expr, metric: Metric) -> str:
-    """Return why what is written there is no margin for that metric; empty where it is one, or is not written there."""
+    """Return why a literal is not a margin of that metric; empty if it is one, or not a literal."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
-        return f"{ast.unparse(node)} is no margin, which is a text with a unit"
+        return f"{ast.unparse(node)} is not a margin, which is a text with a unit"
     if not isinstance(node, ast.Constant):
         return ""
     if not isinstance(node.value, str):
-        return f"{node.value!r} is no margin, which is a text with a unit"
+        return f"{node.value!r} is not a margin, which is a text with a unit"
     try:
         Margin.parse(node.value).check(metric)
     except UsageError as error:
-        return str(error).partition("; right is")[0]
+        return str(error).partition("; use ")[0]
     return ""
 
 
 def _truths(node: ast.AST) -> list[ast.expr]:
-    """Return the expressions whose truth a node asks for."""
+    """Return the expressions that a node evaluates as booleans."""
     found: list[ast.expr] = []
     if isinstance(node, ast.Assert | ast.If | ast.While | ast.IfExp):
         found = [node.test]
     elif isinstance(node, ast.BoolOp):
-        found = node.values[:-1]  # the last is the value of the whole
+        found = node.values[:-1]  # the last one may be the value of the whole
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         found = [node.operand]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool":
@@ -170,7 +170,7 @@ def _truths(node: ast.AST) -> list[ast.expr]:
 
 
 def _last(node: ast.expr) -> ast.expr:
-    """Return the value that decides on the truth of an expression at the latest."""
+    """Return the last operand of a boolean expression, nested ones included; any other expression itself."""
     return _last(node.values[-1]) if isinstance(node, ast.BoolOp) else node
 
 
@@ -189,4 +189,4 @@ def _is_measured(node: ast.expr) -> bool:
 
 def _right(asked: ast.expr, metric: Metric) -> str:
     question = ast.unparse(asked)
-    return f'right is `{question} <= margin`, or with a margin of its own `{question} <= "{metric.margin}"`'
+    return f'use `{question} <= margin`, or a margin of its own: `{question} <= "{metric.margin}"`'

@@ -1,4 +1,4 @@
-"""Make the cells of tests from markers and settings, and select those that are measured."""
+"""Parametrize tests with cells, from markers and settings, and select the items to measure."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from pytest_ipperf.plugin.session.stash import session_of
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.transports import TRANSPORTS
 
-# For the names of all transports of which the same is said.
+# Placeholder for the names of all transports with the same reason.
 _NAMES = "{transports}"
 _OBSTACLE = pytest.StashKey[tuple[str, str] | None]()
 FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport", "twin")
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """Makes the cells of a test that measures.
+    """Parametrize a test that measures with its cells.
 
-    Where a setting makes no sense the test has none, and `finish` says why if it is selected; of a worker's tests each
-    says so, as xdist has no way to end a session from there in a sentence.
+    With an invalid setting the test gets none, and `finish` reports the error if the test is selected. In a worker
+    every test reports it, as xdist offers a worker no way to end the session with a message.
     """
     try:
         session = session_of(metafunc.config)
@@ -53,8 +53,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         check_markers(metafunc.definition, protocol)
     except UsageError as error:
         raise pytest.Collector.CollectError(spell_options(metafunc.config, f"{where}: {error}")) from None
-    # The factors that are equal within a workload have session scope: pytest then keeps a workload's items together,
-    # and the first of them measures for all.
+    # Factors that are equal within a workload have session scope, so that pytest keeps a workload's items together:
+    # the first of them measures for all.
     load = _load(session.settings, protocol)
     for name, values, ids in (
         ("testbed", _testbeds(metafunc, session), None),
@@ -67,20 +67,20 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         ),
     ):
         metafunc.parametrize(name, values, ids=ids, scope="session")
-    # What goes without saying is in no id; where nothing else is measured there is no such parameter.
+    # Default levels appear in no id; a test that measures only those has no such parameter.
     if any(text := [levels_text(levels) for levels in factors]):
         metafunc.parametrize("factors", factors, ids=[each or "default" for each in text], scope="session")
     metafunc.parametrize(("ipver", "transport", "twin"), [_param(arm) for arm in _arms(metafunc, session)])
 
 
 def finish(session: pytest.Session) -> None:
-    """Plan what was selected; pytest.UsageError, before anything is measured, where that cannot be.
+    """Plan the selected items; raise pytest.UsageError, before anything is measured, where that is impossible.
 
-    A worker selects nothing then, and hands over why: the main process ends the session when it hears of it.
+    A worker then selects nothing and passes the message on; the main process ends the session when it receives it.
     """
     try:
         known = session_of(session.config)
-    except IpperfError as error:  # of a setting, or of the records of earlier sessions
+    except IpperfError as error:  # an invalid setting, or damaged records of earlier sessions
         raise pytest.UsageError(spell_options(session.config, str(error))) from None
     known.make_plans(asked(session.items))
     known.items = {item.nodeid: str(cell) for item in session.items if (cell := cell_of(item)) is not None}
@@ -106,9 +106,9 @@ def _arms(metafunc: pytest.Metafunc, session: Session) -> list[Arm]:
 
 
 def _testbeds(metafunc: pytest.Metafunc, session: Session) -> list[str]:
-    """Return the names of the testbeds that this session selects, and of those in node ids of this test.
+    """Return the names of the testbeds that the session selects, and of those in node ids of this test.
 
-    An inventory may have thousands of testbeds; items on the others would only be made to be thrown away.
+    An inventory may have thousands of testbeds; items for the others would only be deselected again.
     """
     inventory = session.settings.inventory
     named = [part for text in named_ids(metafunc.definition) for part in text.split("-") if part in inventory]
@@ -116,7 +116,7 @@ def _testbeds(metafunc: pytest.Metafunc, session: Session) -> list[str]:
 
 
 def _named(metafunc: pytest.Metafunc, arm: Arm) -> bool:
-    """Whether the command line has a node id of this test on that arm: nobody should have to ask for it twice."""
+    """Return whether the command line has a node id of this test on that arm, which then needs no option as well."""
     return any(f"-{arm}" in text for text in named_ids(metafunc.definition))
 
 
@@ -134,7 +134,7 @@ def _protocol(metafunc: pytest.Metafunc) -> str:
 
 
 def cell_of(item: pytest.Item) -> Cell | None:
-    """The cell that an item measures; None for every other test."""
+    """Return the cell that an item measures; None for an item that does not measure."""
     callspec = getattr(item, "callspec", None)
     if callspec is None or not measures(item) or not set(FACTORS) <= set(callspec.params):
         return None
@@ -143,7 +143,7 @@ def cell_of(item: pytest.Item) -> Cell | None:
 
 
 def asked(items: Iterable[pytest.Item]) -> Iterator[tuple[Cell, list[Question]]]:
-    """The cells of these items, each with what its item asks."""
+    """Yield the cells of the items, each with the questions of its item."""
     for item in items:
         if (cell := cell_of(item)) is not None:
             yield cell, [question_of(item, cell.workload.protocol)]
@@ -166,9 +166,9 @@ def cell_from(
     twin: bool,
     factors: tuple[Level, ...],
 ) -> Cell:
-    """The cell of these factors in this session; an empty `factors` are the protocol's own at what goes without saying.
+    """Return the cell of these levels in this session; empty `factors` are the protocol's factors at their defaults.
 
-    What a client is, and how its connections arrive, is for applications alone.
+    Client, arrivals and workers are settings of application protocols only.
     """
     workload = Workload(
         testbed=testbed,
@@ -188,7 +188,7 @@ def _load(settings: Settings, protocol: str) -> dict[str, Any]:
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the cells that the filters ask for; ids stay as they are for `--lf`."""
+    """Deselect the items that the filters exclude; node ids do not change, so that `--lf` works."""
     session = session_of(config)
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
@@ -202,14 +202,15 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 class UnsupportedItems:
-    """Takes out what can never run in this session, and keeps why; a plugin of its own.
+    """Removal of the items that can never run in this session, with the reasons; a plugin of its own.
 
-    It is the outermost wrapper: what it finds was left by `-m`, `-k`, `--lf` and the filters, so it was asked for.
+    It is the outermost wrapper: the items that it removes were selected by `-m`, `-k`, `--lf` and the filters, so the
+    user asked for them.
     """
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> Generator[None]:
-        """Hide from the counts what can never run; pytest itself still has it to select from."""
+        """Hide items that can never run from the terminal's count; pytest still selects from all."""
         whole = report.result
         if whole:
             report.result = [node for node in whole if not (isinstance(node, pytest.Item) and never_runs(node))]
@@ -220,7 +221,7 @@ class UnsupportedItems:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
-        """Keep the reasons of what was asked for; count as deselected nothing that could never have run."""
+        """Remove the items that can never run and keep the reasons; none of them counts as deselected."""
         yield
         cells = {item: cell for item in items if (cell := cell_of(item)) is not None}
         found = {item: _obstacle(item, cell) for item, cell in cells.items()}
@@ -232,7 +233,7 @@ class UnsupportedItems:
 
 
 def _recount(config: pytest.Config) -> None:
-    """Take out of the terminal's count what others have deselected and could never have run."""
+    """Remove items that could never have run from the terminal's count of deselected ones."""
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     counted = reporter.stats.pop("deselected", []) if reporter is not None else []
     if able := [item for item in counted if not never_runs(item)]:
@@ -240,7 +241,7 @@ def _recount(config: pytest.Config) -> None:
 
 
 def never_runs(item: pytest.Item) -> bool:
-    """Whether an item measures a cell that this session can never measure: on another testbed, or an arm it lacks."""
+    """Return whether the session can never measure an item's cell: its testbed is not selected, or lacks the arm."""
     cell = cell_of(item)
     if cell is None:
         return False
@@ -249,38 +250,38 @@ def never_runs(item: pytest.Item) -> bool:
 
 
 def _wanted(session: Session, item: pytest.Item, cell: Cell) -> bool:
-    """Whether the session measures on the testbed of a cell: where `--testbed` names none, node ids may."""
+    """Return whether the session measures on a cell's testbed; without `--testbed` a node id may name it."""
     if cell.workload.testbed in session.selected:
         return True
     return not session.settings.testbed_asked and item.name.partition("[")[2].removesuffix("]") in named_ids(item)
 
 
 def _obstacle(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:
-    """Return why a cell cannot be measured here, or cannot be asked what the command line asks; looked at once."""
+    """Return why a cell cannot be measured here, or why `--margin` does not apply to it; cached on the item."""
     if _OBSTACLE not in item.stash:
         item.stash[_OBSTACLE] = _lacking(session_of(item.config), cell) or _margin_mismatch(item, cell)
     return item.stash[_OBSTACLE]
 
 
 def _lacking(session: Session, cell: Cell) -> tuple[str, str] | None:
-    """Why a cell cannot be measured, with room for the names of transports, and the transport of which that is said."""
+    """Return why a cell cannot be measured, with a placeholder for transports, and its transport; None if it can."""
     testbed = session.settings.inventory[cell.workload.testbed]
     for arm in (cell.arm, session.settings.reference):
         if why := session.lacks(testbed, arm, _NAMES):
             return why, arm.transport
-    # A size asked for on the command line may suit one of a suite's protocols and not another.
+    # A size given on the command line may suit one of a suite's protocols and not another.
     why = unsupported(cell.workload) or too_many(testbed, cell.workload.protocol) or beyond(testbed, cell.workload)
     return (why, cell.arm.transport) if why else None
 
 
 def _margin_mismatch(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:
-    """Why what the command line asks cannot be asked of an item, in the same form."""
+    """Return why `--margin` does not apply to an item, in the same form."""
     why = margin_mismatch(item, cell.workload.protocol)
     return (why, cell.arm.transport) if why else None
 
 
 def _left_out(lacking: Iterable[tuple[str, str]]) -> list[str]:
-    """A line for each reason."""
+    """Return a line for each reason, with the transports that it concerns."""
     found: dict[str, list[str]] = {}
     for why, transport in sorted(lacking, key=lambda pair: (pair[0], TRANSPORTS[pair[1]].rank)):
         found.setdefault(why, []).append(transport)
@@ -288,9 +289,9 @@ def _left_out(lacking: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def group_by_workload(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts a workload's items together, in the order in which they are written, or in which pytest-randomly wants them.
+    """Group the items by workload, in the order of the source, or in that of pytest-randomly.
 
-    pytest's own grouping by parameters of session scope would mix the workloads of tests that share a level.
+    pytest's own reordering by parameters of session scope would mix the workloads of tests that share a level.
     """
     measurements = [(item, cell.workload) for item in items if (cell := cell_of(item)) is not None]
     if not config.pluginmanager.hasplugin("randomly"):
@@ -304,7 +305,7 @@ def group_by_workload(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _filtered(session: Session, arm: Arm) -> bool:
     if arm.twin:
-        return True  # it is there only when it was asked for
+        return True  # a twin exists only on request
     settings = session.settings
     return (not settings.ipvers or arm.ipver in settings.ipvers) and (
         not settings.transports or arm.transport in settings.transports

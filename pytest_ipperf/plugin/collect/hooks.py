@@ -1,4 +1,4 @@
-"""Hooks on the collection, registered in every session; they load the rest of this folder once a test measures."""
+"""Collection hooks, registered in every session; they import the rest of this package once a test measures."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from pytest_ipperf.plugin.session.stash import SESSION
 
 
 class TestCheck:
-    """Checks every test that measures, or seems to want to, once all of its parameters are known."""
+    """Check of every test that measures, or appears to be meant to, once all of its parameters are known."""
 
     __test__ = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None]:
-        """Report the first mistake of the test."""
+        """Parametrize the test, then report its first mistake."""
         yield
         if not unsupported_platform() and (
             (requests_measured(metafunc) and SESSION in metafunc.config.stash) or resembles_measurement(metafunc)
         ):
-            from pytest_ipperf.plugin.collect.mistakes import check_test  # noqa: PLC0415 - what only a suite needs
+            from pytest_ipperf.plugin.collect.mistakes import check_test  # noqa: PLC0415 - needed only by suites
 
             check_test(metafunc)
 
 
 class Selection:
-    """Filters and order of what is measured, as a plugin of its own, registered when pytest is configured.
+    """Deselection and ordering of the items that measure; a plugin of its own, registered in `pytest_configure`.
 
-    pytest calls hooks in the reverse order of registration, and this one must come after pytest's grouping by
-    parameters and before `--sw`, which remembers the order that it sees.
+    pytest calls hooks in the reverse order of registration, and this one must be called after pytest's own reordering
+    by parameters and before `--sw`, which remembers the order that it sees.
     """
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Apply both."""
+        """Deselect items by the filters, and group the others by workload."""
         if SESSION in config.stash:
             from pytest_ipperf.plugin.collect.collection import deselect, group_by_workload  # noqa: PLC0415 - as above
 

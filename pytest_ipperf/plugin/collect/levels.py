@@ -18,7 +18,7 @@ from pytest_ipperf.protocols.base import Protocol
 
 
 class LevelGrid(NamedTuple):
-    """The levels that are combined, each with each; `factors` are the combinations of the protocol's own."""
+    """The levels to combine, each with each; `factors` are the combinations of the protocol's own factors."""
 
     connections: list[int]
     payloads: list[int]
@@ -26,9 +26,9 @@ class LevelGrid(NamedTuple):
 
 
 def level_grid(node: pytest.Item | pytest.Function, settings: Settings, protocol: str) -> LevelGrid:
-    """Return the levels of a test: its options' before its markers', and those before the protocol's own.
+    """Return the levels of a test: from the options, else from its markers, else from the protocol.
 
-    Both markers have to be right under every design, as the paper's grid is a matter of days.
+    Both markers are checked under every design, since measuring the paper's grid takes days.
     """
     kind = PROTOCOLS[protocol]
     everyday, full = (_levels(_asked(node, kind, names), settings, kind) for names in (("levels",), ("levels", "grid")))
@@ -44,13 +44,13 @@ def _levels(asked: Mapping[str, Sequence[Any]], settings: Settings, kind: Protoc
         own.append([factor.level(value) for value in settings.factors[factor.name] or there])
     connections, payloads = list(settings.connections) or counts, list(settings.payloads) or marked
     found = LevelGrid(connections, payloads, list(itertools.product(*own)))
-    # What the options ask for may suit one test and not another: that is left out, and the rest has to be right.
+    # Levels from options are not checked here: those that do not suit this test are left out later.
     _check(kind, [1] if settings.connections else counts, [] if settings.payloads else marked, found.factors)
     return found
 
 
 def unsupported(workload: Workload) -> str:
-    """Why a protocol cannot be measured so; empty where it can."""
+    """Return why a protocol cannot be measured with this workload's levels; empty if it can."""
     try:
         values = values_of(workload.levels)
         PROTOCOLS[workload.protocol].check(workload.connections, workload.payload_bytes, values)
@@ -81,7 +81,7 @@ def _check(kind: Protocol, connections: list[int], payloads: list[int], factors:
 
 
 def _distinct(name: str, asked: Mapping[str, Sequence[Any]], read: Callable[[Any], Any]) -> list[Any]:
-    """Read the levels of one name; UsageError where two of them are the same, such as `1k` and `1024`."""
+    """Return the levels of one name; raise UsageError where two are equal, such as `1k` and `1024`."""
     found: dict[Any, Any] = {}
     for each in asked[name]:
         value = read(each)

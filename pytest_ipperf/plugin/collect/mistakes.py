@@ -1,6 +1,6 @@
-"""Find mistakes of a test that show before anything is measured.
+"""Find mistakes in a test before anything is measured.
 
-A workload may take an hour, and pytest looks for a test's fixtures, and runs its body, only when its turn has come.
+pytest looks up a test's fixtures and runs its body only when its turn comes, which may be after hours of measuring.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
 _OURS = "pytest_ipperf.plugin.fixtures"
-# What is a parameter of every measurement, and a fixture of no other test.
+# Parameters of every measurement, which are fixtures of no other test.
 _FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport", "twin")
 _OF_MEASUREMENTS = ("margin", "server_state")
 _NAME = re.compile(r"[(:\s]")
-# An argument of pytest: -m, perhaps behind flags that take no value.
+# An argument with -m, perhaps after flags that take no value.
 _TYPED = re.compile(r"-[hlqsvVx]*m")
 
 
 class MarkerExpressionCheck:
-    """Looks at the expression of `-m` once all tests are known."""
+    """Check of the expression of `-m` once all tests are known."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Look at `-m` before anything is deselected, by pytest among others.
+        """Check `-m` before anything is deselected, by pytest among others.
 
-        A worker of xdist cannot end a session in a sentence: it hands over the sentence, and selects nothing.
+        A worker of xdist cannot end the session with a message: it passes the message on, and selects nothing.
         """
         known = config.stash[SESSION]
         try:
@@ -52,7 +52,7 @@ class MarkerExpressionCheck:
 
 
 def check_test(metafunc: pytest.Metafunc) -> None:
-    """Raise CollectError for the first mistake of a test that measures, or that seems to want to."""
+    """Raise CollectError for the first mistake of a test that measures, or appears to be meant to."""
     try:
         _check(metafunc)
     except UsageError as error:
@@ -62,11 +62,10 @@ def check_test(metafunc: pytest.Metafunc) -> None:
 
 
 def check_expression(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Raise pytest.UsageError where `-m` asks for a name that is no marker's, and one that is close to it is.
+    """Raise pytest.UsageError where `-m` names an unknown marker whose name is close to a known one.
 
-    pytest itself finds it from 9.2 on, where it is strict, and without the nearest. A name that is close to none may be
-    one of a marker that no test has at present, and so may one that is excluded, or that the project's `addopts` has:
-    tests of another file may have that marker.
+    pytest reports unknown markers from 9.2 on, in strict mode, and without the nearest name. A name close to no marker
+    is accepted, as is one below `not` or in the project's `addopts`: tests that are not collected now may have it.
     """
     if not any(map(_TYPED.match, invocation(config).command)):
         return
@@ -83,7 +82,7 @@ def check_expression(config: pytest.Config, items: Sequence[pytest.Item]) -> Non
 def _wanted(expression: str) -> list[str]:
     """Return the names of markers in an expression of `-m`, without those below a `not`.
 
-    None are seen where it has a name that is none in Python: such expressions are left to pytest.
+    The list is empty for an expression that is not valid Python; such expressions are left to pytest.
     """
     try:
         waiting = [ast.parse(expression, mode="eval").body]
@@ -111,7 +110,7 @@ def _check(metafunc: pytest.Metafunc) -> None:
         for name in unknown:
             raise UsageError(_unknown(name, _available(metafunc)))
         if known["measured"][-1].func.__module__ != _OURS:
-            return  # what a project's own fixture of that name gives, only the project knows
+            return  # the project's own fixture of that name may return anything
         protocol = next(mark.name for mark in metafunc.definition.iter_markers() if mark.name in PROTOCOLS)
         check_claims(metafunc.function, metric_of(metafunc.definition, protocol))
     elif unknown and "measured" not in known:
@@ -119,37 +118,37 @@ def _check(metafunc: pytest.Metafunc) -> None:
 
 
 def _check_unmeasured(metafunc: pytest.Metafunc, known: Mapping[str, Any], unknown: Sequence[str]) -> None:
-    """Raise UsageError where a test has something of a measurement, and no measurement to go with it."""
+    """Raise UsageError for a test that looks like a measurement but does not request `measured`."""
     marked = any(mark.name in PROTOCOLS for mark in metafunc.definition.iter_markers())
     for name in unknown:
         if marked and closest_match(name, ("measured", *_FACTORS, *_OF_MEASUREMENTS)) == "measured":
             raise UsageError(_unknown(name, ["measured"]))
     for name in _OF_MEASUREMENTS:
         if name in metafunc.fixturenames and _ours(known, name) and "protocol" in unknown:
-            raise UsageError(f"it asks for {name}, which belongs to a measurement, and not for measured; ask for both")
+            raise UsageError(f"it requests {name}, which belongs to a measurement, but not measured; request both")
 
 
 def _unknown(name: str, there: Sequence[str]) -> str:
     close = closest_match(name, there)
-    remedy = f"the nearest is {close!r}" if close else "pytest --fixtures lists those that there are"
-    return f"{name!r}, which it asks for, itself or by a fixture, is no fixture; {remedy}"
+    remedy = f"the nearest is {close!r}" if close else "pytest --fixtures lists all fixtures"
+    return f"fixture {name!r}, requested by the test or by one of its fixtures, does not exist; {remedy}"
 
 
 def _fixtures(metafunc: pytest.Metafunc) -> Mapping[str, Sequence[Any]]:
-    """Return the definitions behind a test's names; those of parameters are among them, once they are generated."""
-    return metafunc._arg2fixturedefs  # noqa: SLF001 - pytest has no public way to know a fixture from a parameter
+    """Return the definitions of a test's fixtures by name, its generated parameters included."""
+    return metafunc._arg2fixturedefs  # noqa: SLF001 - pytest has no public API to tell a fixture from a parameter
 
 
 def _available(metafunc: pytest.Metafunc) -> list[str]:
-    """Return the names of the fixtures that a test may ask for, its own parameters included."""
+    """Return the names of the fixtures that a test may request, its own parameters included."""
     node = metafunc.definition
     manager = node.session._fixturemanager  # noqa: SLF001 - as above
-    # By name; pytest 9.2 has two such tables, and earlier ones have one of another name.
+    # Tables by name: pytest 9.2 has two, earlier versions have one under another name.
     tables = [table for name, table in vars(manager).items() if name.startswith("_arg2")]
     names = dict.fromkeys(name for table in tables for name in table)
     return [*_FACTORS, *(name for name in names if manager.getfixturedefs(name, node))]
 
 
 def _ours(known: Mapping[str, Sequence[Any]], name: str) -> bool:
-    """Whether a name means this plugin's fixture, or one that is built upon it."""
+    """Return whether a name is this plugin's fixture, or an override of it."""
     return any(getattr(each.func, "__module__", "") == _OURS for each in known.get(name, ()))

@@ -6,7 +6,7 @@ import pytest
 
 
 def named_ids(node: pytest.Item) -> list[str]:
-    """Return what stands in brackets in the node ids of the command line that name this test, or a definition of it."""
+    """Return the bracketed parts of the command line's node ids that name this test or test function."""
     name = f"::{node.name.partition('[')[0]}["
     found = []
     for argument in node.config.args:

@@ -13,33 +13,33 @@ from pytest_ipperf.protocols import PROTOCOLS
 
 
 def question_of(node: pytest.Item, protocol: str) -> Question:
-    """What is asked of an item of that protocol; UsageError when its markers make no sense."""
+    """Return the question of an item of that protocol; raise UsageError if its markers are invalid."""
     metric = metric_of(node, protocol)
     asked = node.config.stash[SESSION].settings.margin
     return Question(metric, asked or _own_margin(node, metric))
 
 
 def question_with_margin(node: pytest.Item, protocol: str, margin: object) -> Question:
-    """Return what is asked of an item with the margin that a fixture gave: a Margin, or a text such as `10%`.
+    """Return the question of an item with the margin that a fixture returned: a Margin, or a text such as `10%`.
 
-    UsageError where that is no margin, or none for the item's metric.
+    Raise UsageError if it is not a margin, or not one for the item's metric.
     """
     metric = metric_of(node, protocol)
     quantity = METRICS[metric].metric
     if not isinstance(margin, Margin | str):
-        raise UsageError(f"the fixture margin gives {margin!r}; right is a margin such as {quantity.margin!r}")
+        raise UsageError(f"the fixture margin returns {margin!r}; use a margin such as {quantity.margin!r}")
     asked = Margin.parse(margin) if isinstance(margin, str) else margin
     asked.check(quantity)
     return Question(metric, asked)
 
 
 def check_markers(node: pytest.Item, protocol: str) -> None:
-    """UsageError when they make no sense; what the command line asks may suit one test and not another."""
+    """Raise UsageError for invalid markers; `--margin` is not checked, as it may suit one test and not another."""
     _own_margin(node, metric_of(node, protocol))
 
 
 def margin_mismatch(node: pytest.Item, protocol: str) -> str:
-    """Why `--margin` cannot be asked of an item; empty where it can, or there is none."""
+    """Return why `--margin` does not apply to an item; empty if it does or is not given."""
     asked = node.config.stash[SESSION].settings.margin
     try:
         if asked is not None:
@@ -50,7 +50,7 @@ def margin_mismatch(node: pytest.Item, protocol: str) -> str:
 
 
 def metric_of(node: pytest.Item, protocol: str) -> str:
-    """What the marker `metric` says, else the protocol's first."""
+    """Return the metric named by the marker `metric`, else the protocol's first."""
     there, mark = PROTOCOLS[protocol].metrics, node.get_closest_marker("metric")
     if mark is None:
         return there[0]
@@ -61,7 +61,7 @@ def metric_of(node: pytest.Item, protocol: str) -> str:
 
 
 def _own_margin(node: pytest.Item, metric: str) -> Margin:
-    """That of the marker, else what is usual for the metric."""
+    """Return the marker's margin, else the metric's default."""
     quantity = METRICS[metric].metric
     found = _marked(node) or Margin.parse(quantity.margin)
     found.check(quantity)
@@ -73,5 +73,7 @@ def _marked(node: pytest.Item) -> Margin | None:
     if mark is None:
         return None
     if len(mark.args) != 1 or not isinstance(mark.args[0], str) or set(mark.kwargs) - {"at_least"}:
-        raise UsageError('marker margin takes one share and perhaps at_least, such as margin("10%", at_least="0.5ms")')
+        raise UsageError(
+            'marker margin takes one share and optionally at_least, such as margin("10%", at_least="0.5ms")'
+        )
     return Margin.parse(mark.args[0], **mark.kwargs)

@@ -1,6 +1,6 @@
 """Reject options of the command line that have no effect on anything selected.
 
-Ini values and what `addopts` adds hold for a whole project, of which a session may select a part.
+Ini values and `addopts` are not checked: they hold for a whole project, of which a session may select a part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _OF_APPLICATIONS = ("--client", "--arrivals", "--ipperf-workers", "--ipperf-serv
 def check_unused_options(session: Session) -> None:
     """Raise UsageError for an option that has no effect on anything selected, before anything is measured.
 
-    A second session of a night, `--lf` and `--sw` repeat a command on a part of what it selected.
+    Nothing is checked in the second session of a night or under `--lf` and `--sw`, which repeat a command on a part of
+    its items.
     """
     config, plans = session.config, session.plans
     repeated = session.settings.only is not None or any(
@@ -31,7 +32,7 @@ def check_unused_options(session: Session) -> None:
     )
     if not plans or repeated:
         return
-    # What was asked for and is left out has its own sentence, and would have had a use for the option.
+    # Cells left out count too: they have a message of their own, and the option would have applied to them.
     workloads = {*plans, *(cell.workload for cell in session.left_out)}
     arms = {arm for plan in plans.values() for arm in plan.arms} | {cell.arm for cell in session.left_out}
     for option, why in _without_effect(session, workloads, arms):
@@ -46,28 +47,28 @@ def _without_effect(
     flows = {name for name in PROTOCOLS if flow(name)}
     for name, (owner, _) in FACTORS.items():
         if owner not in protocols:
-            yield f"--{name}", _nobody("protocol", protocols, {owner})
+            yield f"--{name}", _reason("protocol", protocols, {owner})
     if not flows & protocols:
-        yield "--duration", _nobody("protocol", protocols, flows)
+        yield "--duration", _reason("protocol", protocols, flows)
     if protocols <= flows:
         for option in _OF_APPLICATIONS:
-            yield option, _nobody("protocol", protocols, set(PROTOCOLS) - flows)
+            yield option, _reason("protocol", protocols, set(PROTOCOLS) - flows)
     served = {SERVERS[name].protocol for name in session.settings.server.split(",") if name in MEASURED}
     if served and not served & protocols:
-        yield "--ipperf-server", _nobody("protocol", protocols, served)
+        yield "--ipperf-server", _reason("protocol", protocols, served)
     if all(arm.transport == "native" for arm in arms):
         tunnelled = {str(Arm(6, name)) for name in TRANSPORTS if name != "native"}
-        yield "--ipperf-backend", _nobody("arm", set(map(str, arms)), tunnelled)
+        yield "--ipperf-backend", _reason("arm", set(map(str, arms)), tunnelled)
 
 
-def _nobody(kind: str, selected: Collection[str], having: Collection[str]) -> str:
+def _reason(kind: str, selected: Collection[str], having: Collection[str]) -> str:
     return (
-        f"no selected {kind} has a use for it; selected: {', '.join(sorted(selected))}; "
-        f"of use for: {', '.join(sorted(having))}"
+        f"it has no effect on any selected {kind}; selected: {', '.join(sorted(selected))}; "
+        f"it applies to: {', '.join(sorted(having))}"
     )
 
 
 def _typed(session: Session, option: str) -> bool:
-    """Whether an option of ours stands in the command itself, by either name."""
+    """Return whether an option is given in the command itself, by either name."""
     asked = {long_of(option)} | ({option} & active_aliases(session.config))
     return any(argument.partition("=")[0] in asked for argument in session.command)

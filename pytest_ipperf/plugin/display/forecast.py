@@ -1,4 +1,4 @@
-"""Forecast what will be measured, how long it takes, and what it can detect on this machine."""
+"""Forecast the measurements, their duration, and the differences that they can detect on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # scipy comes with it
 
 
 def forecast_lines(session: Session, *, each: bool) -> list[str]:
-    """The plan in words; with `each` lines for every workload."""
+    """Return the lines that describe the plan; with `each`, also those of every workload."""
     plans, resumed = session.to_measure, _resumed_lines(session)
     if not plans:
         return resumed
@@ -35,7 +35,7 @@ def forecast_lines(session: Session, *, each: bool) -> list[str]:
 
 
 def _resumed_lines(session: Session) -> list[str]:
-    """What is reused, and why not more: before anything is measured, as that may take hours."""
+    """Return the lines on reused workloads and on those measured anew; shown first, as measuring may take hours."""
     resumed = session.resumed
     if resumed is None or not session.plans:
         return []
@@ -49,7 +49,7 @@ def _resumed_lines(session: Session) -> list[str]:
 
 
 def duration_text(session: Session, first_s: float) -> str:
-    """What takes so long up to the first look, and at most."""
+    """Return the text of a duration: up to the first look, and at most."""
     return _range(seconds_text(first_s), seconds_text(first_s * session.settings.design.looks))
 
 
@@ -80,14 +80,14 @@ def _budget_lines(session: Session, total_s: float) -> list[str]:
         return []
     budget = seconds_text(budget_s)
     if total_s > budget_s:
-        return [f"the budget of {budget} will not do for all of it; what does not fit is INCONCLUSIVE"]
+        return [f"the budget of {budget} is too small for all of it; what does not fit is INCONCLUSIVE"]
     if total_s * session.settings.design.looks > budget_s:
-        return [f"the budget of {budget} may not do for every look; what is undecided by then is INCONCLUSIVE"]
+        return [f"the budget of {budget} may be too small for every look; what is undecided by then is INCONCLUSIVE"]
     return []
 
 
 def _detectable_lines(session: Session, forecasts: Mapping[CellMetric, PowerForecast]) -> list[str]:
-    """What the design detects here, from the best cell to the worst, and where that is not enough."""
+    """Return what the design detects here, from the best cell to the worst, and a warning for each too insensitive."""
     if not forecasts:
         return []
     counts = [found.sessions for found in forecasts.values()]
@@ -105,12 +105,14 @@ def _detectable_lines(session: Session, forecasts: Mapping[CellMetric, PowerFore
 
 def _warning(item: CellMetric, found: PowerForecast) -> str:
     if found.epochs is None:
-        remedy = "no number of epochs would do"
+        remedy = "no number of epochs would suffice"
     elif found.better is not None:
         name, detectable = found.better
-        remedy = f"about {found.epochs} epochs like these would do; --design={name} detects {_share(detectable, found)}"
+        remedy = (
+            f"about {found.epochs} epochs like these would suffice; --design={name} detects {_share(detectable, found)}"
+        )
     else:
-        remedy = f"about {found.epochs} epochs like these would do, which no design decides by"
+        remedy = f"about {found.epochs} epochs like these would suffice, but no design does"
     margin, fraction = _share(found.margin_fraction or 0.0, found), _share(found.detectable, found)
     return f"{item}: a margin of {margin} is less than the {fraction} that this design can detect here; {remedy}"
 

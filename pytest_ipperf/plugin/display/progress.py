@@ -1,4 +1,4 @@
-"""Observe the measurement of a workload: write it to the journal, and show its progress and the time left."""
+"""Observe the measurement of a workload: write it to the journal, show its progress and the time left."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_ipperf.store import EventLog
 
 
 class Progress:
-    """The observer of one workload. On a terminal one line is rewritten, elsewhere one is written at the end."""
+    """The observer of one workload; it rewrites one line on a terminal, and elsewhere writes one at the end."""
 
     def __init__(self, plan: Plan, journal: EventLog, screen: Screen) -> None:
         self._plan = plan
@@ -36,23 +36,23 @@ class Progress:
 
     @classmethod
     def of(cls, session: Session, plan: Plan) -> Progress:
-        """For the next workload of the session."""
+        """Return the observer of the session's next workload."""
         return cls(plan, journal_of(session), Screen(session.config))
 
     # --- what the experiment reports --------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:
-        """Something a person waiting should know."""
+        """Record a note and show it to the user."""
         self._journal.append("note", {"text": text})
         self._screen.line(f"ipperf: {text}")
 
     def rebooted(self, number: int, hosts: Mapping[str, float]) -> None:
-        """The hosts were started anew."""
+        """Record that the hosts were rebooted, with the seconds that each took."""
         facts = {"workload": str(self._plan.workload), "epoch": number, "seconds": dict(hosts)}
         self._journal.append("reboot", facts)
 
     def epoch(self, number: int, service: ServerEndpoint, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
-        """An epoch stands."""
+        """Record an epoch that has started: its server, network paths and hosts."""
         self._text.epoch_started(str(service))
         facts = {
             "epoch": number, "server": str(service), "resolver": service.resolver,
@@ -61,12 +61,12 @@ class Progress:
         self._journal.append("epoch", {"workload": str(self._plan.workload), **facts, "fingerprint": hosts})
 
     def counters(self, number: int, when: str, hosts: Mapping[str, Mapping[str, Any]]) -> None:
-        """What interfaces had counted."""
+        """Record the hosts' interface counters."""
         facts = {"workload": str(self._plan.workload), "epoch": number, "when": when, "hosts": hosts}
         self._journal.append("counters", facts)
 
     def run(self, run: Run, result: RunResult) -> None:
-        """A run is done: its samples first, so that a line never points to what is not there."""
+        """Record a finished run; its samples are written first, so that the event never refers to missing ones."""
         packed = result.samples.tobytes()
         offset = self._journal.append_samples(packed)
         facts = {
@@ -84,7 +84,7 @@ class Progress:
         self._screen.status(self._text.run_done(time.monotonic(), str(run.arm), run.epoch, run.values))
 
     def baseline_cost(self, arm: Arm, value_s: float | None, result: RunResult) -> None:
-        """An arm's baseline cost was measured."""
+        """Record the baseline cost of an arm."""
         facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": result.rows}
         offset = self._journal.append_samples(result.samples.tobytes())
         counts = {"offset": offset, "attempted": result.attempted, "failed": dict(result.failed)}
@@ -92,7 +92,7 @@ class Progress:
         self._journal.append("floor", {**facts, **counts, **proof})
 
     def logs(self, number: int, logs: Mapping[str, str]) -> None:
-        """The servers' logs; that they cannot be kept must not hide what they are kept for."""
+        """Keep the servers' logs; a failure to write them must not hide the error that they document."""
         for server, text in logs.items():
             with contextlib.suppress(LabError):
                 self._journal.write_file(f"logs/{self._plan.workload}-epoch{number}-{server}.log", text.encode())
@@ -100,7 +100,7 @@ class Progress:
     def look(
         self, number: int, answers: Mapping[Arm, Mapping[Question, Judgement]], going_on: Collection[Arm], stopped: str
     ) -> None:
-        """A look was taken. Which arms go on is shown as it costs time; the items show the verdicts."""
+        """Record a look, and show the arms that are measured on, as they take time; the items show the verdicts."""
         plan, epochs = self._plan, self._plan.epochs_by(number + 1)
         verdicts = {
             str(arm): {str(question): answer.verdict.name.lower() for question, answer in found.items()}
@@ -116,11 +116,11 @@ class Progress:
             self._screen.line(line)
 
     def broke_off(self, sentence: str) -> None:
-        """The measurement ended in trouble, which the item reports."""
+        """Record that the measurement failed; the item reports the error."""
         self._screen.line(self._text.broke_off(sentence))
-        with contextlib.suppress(LabError):  # of a full disk: the item reports what came first
+        with contextlib.suppress(LabError):  # such as a full disk: the item reports the first error
             self._journal.append("broken", {"workload": str(self._plan.workload), "sentence": sentence})
 
     def ended(self) -> None:
-        """The measurement is complete."""
+        """Show that the measurement is complete."""
         self._screen.line(self._text.ended(time.monotonic()))

@@ -1,4 +1,4 @@
-"""The text of the progress line of a workload; the same from its own process and from its journal."""
+"""Text of a workload's progress lines, the same whether made from its own process or from its journal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_ipperf.metrics import METRICS
 
 
 class ProgressText:
-    """The progress of one workload from its beginning; `now_s` is on one clock, whichever that is."""
+    """Progress of one workload from its beginning; every `now_s` is of the same clock."""
 
     def __init__(self, plan: Plan, now_s: float) -> None:
         self.plan = plan
@@ -22,11 +22,11 @@ class ProgressText:
         self._service = ""
 
     def epoch_started(self, service: str) -> None:
-        """An epoch stands, with this server."""
+        """Note the server of the epoch that has started."""
         self._service = service
 
     def run_done(self, now_s: float, arm: str, epoch: int, values: Mapping[str, float | None]) -> str:
-        """A run is done: where, how far, its first figure, and how long still."""
+        """Count a finished run; return the line with its position, first figure and the time left."""
         self._done += 1
         plan = self.plan
         left_s = (now_s - self._began_s) / self._done * (self._planned - self._done)
@@ -38,7 +38,7 @@ class ProgressText:
         )
 
     def look_done(self, number: int, undecided: Collection[str], going_on: Collection[Arm]) -> str:
-        """A look was taken, after which these arms are measured on; empty where none is."""
+        """Note a look, after which the arms `going_on` are measured on; return its line, empty if there are none."""
         if not going_on:
             return ""
         plan = self.plan
@@ -49,11 +49,11 @@ class ProgressText:
         )
 
     def broke_off(self, sentence: str) -> str:
-        """It ended in trouble."""
+        """Return the line of a measurement that failed."""
         return f"  broke off {self.plan.workload} after {self._done} of {self._planned} runs: {sentence}"
 
     def ended(self, now_s: float) -> str:
-        """It is measured."""
+        """Return the line of a complete measurement."""
         took, plan = seconds_text(now_s - self._began_s), self.plan
         looks = f", {self._look + 1} of {plan.looks} looks" if plan.looks > 1 else ""
         return f"  measured {plan.workload}: {self._done} runs in {took}{looks}, server {self._service}"

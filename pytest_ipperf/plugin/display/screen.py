@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-_ROOM = 3  # lines that are left to what pytest writes
+_ROOM = 3  # lines left to pytest's own output
 
 
 class Screen:
-    """What a person sees while an item is set up; a worker of xdist has none, and -q wants none."""
+    """Progress on the terminal while an item is set up; silent in a worker of xdist and under -q."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
@@ -23,14 +23,14 @@ class Screen:
         self._status = False
 
     def status(self, text: str) -> None:
-        """A line that the next one replaces; only where a terminal can do that."""
+        """Show a line that the next one replaces; only on a terminal."""
         if not self._silent and self._reporter.isatty:
             width = self._reporter._tw.fullwidth  # noqa: SLF001 - pytest has no public way to the width
             self._show(lambda: self._reporter.rewrite(text[: width - 1], erase=True))
             self._status = True
 
     def line(self, text: str) -> None:
-        """A line that stays."""
+        """Write a permanent line."""
         if not self._silent:
             self._show(lambda: self._write_line(text))
 
@@ -40,10 +40,10 @@ class Screen:
             self._reporter.rewrite("", erase=True)
             self._reporter.write("\r")
         if self._reporter.verbosity > 0:
-            self._reporter.write_line(text)  # after which pytest repeats the item's name before its outcome
+            self._reporter.write_line(text)  # pytest then repeats the item's name before its outcome
             return
         # Without -v pytest would repeat the name of the test file for each item.
-        writer = self._reporter._tw  # noqa: SLF001 - pytest has no public way round its memory of the file
+        writer = self._reporter._tw  # noqa: SLF001 - pytest's public API would repeat the file's name
         if writer.width_of_current_line and not replaced:
             writer.line()
         writer.line(text)
@@ -51,18 +51,18 @@ class Screen:
     def _show(self, write: Callable[[], None]) -> None:
         with self._capture.global_and_fixture_disabled() if self._capture else contextlib.nullcontext():
             write()
-            self._reporter.flush()  # who follows a log file would read it with the outcome only
+            self._reporter.flush()  # so that the line appears at once in a log file too
 
 
 class StatusLines:
-    """Lines below the one on which pytest writes, one for each worker, which the next ones replace.
+    """Replaceable lines below the one on which pytest writes, one for each worker.
 
-    Whoever is about to write anything else has it cleared first. Nothing is shown where there is no terminal.
+    Call `clear` before writing anything else. Nothing is shown without a terminal.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-        # Written past pytest's own writer, as what does not stay must not count as written.
+        # Written past pytest's own writer, which must not count temporary lines as written.
         self._file: Any = None
         if (
             self._reporter
@@ -70,29 +70,29 @@ class StatusLines:
             and config.get_verbosity() >= 0
             and os.environ.get("TERM") != "dumb"
         ):
-            self._file = self._reporter._tw._file  # noqa: SLF001 - pytest has no public way to it
+            self._file = self._reporter._tw._file  # noqa: SLF001 - pytest has no public API for it
         self._shown: list[str] = []
 
     def show(self, lines: Sequence[str]) -> None:
-        """These lines, as many as fit, and no others."""
+        """Replace the lines that are shown by as many of these as fit."""
         if self._file is None or list(lines) == self._shown:
             return
         self.clear()
         width, height = shutil.get_terminal_size()
-        encoding = self._file.encoding or "ascii"  # of which pytest's own writer would take care
+        encoding = self._file.encoding or "ascii"  # which pytest's own writer would handle
         writable = [line.encode(encoding, "replace").decode(encoding) for line in lines]
         fitting = [line[: width - 1] for line in writable][: max(1, height - _ROOM)]
         if not fitting:
             return
         # The cursor goes back to where pytest left it.
-        column = self._reporter._tw.width_of_current_line  # noqa: SLF001 - pytest has no public way to it
+        column = self._reporter._tw.width_of_current_line  # noqa: SLF001 - pytest has no public API for it
         back = f"\x1b[{len(fitting)}A\r" + (f"\x1b[{column}C" if column else "")
         self._file.write("".join(f"\n\r{line}\x1b[K" for line in fitting) + back)
         self._file.flush()
         self._shown = list(lines)
 
     def clear(self) -> None:
-        """Leaves the screen as if nothing had been shown."""
+        """Remove the lines from the screen."""
         if self._shown:
             self._file.write("\x1b[J")
             self._file.flush()

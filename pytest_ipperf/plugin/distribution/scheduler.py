@@ -1,7 +1,7 @@
-"""Distribute items under pytest-xdist. One testbed is only ever measured by one worker at a time.
+"""Distribute items under pytest-xdist, so that only one worker at a time measures on a testbed.
 
-A scheduler of our own, since xdist 3.8 with pytest 9.2 silently ignores `loadgroup`, and its scope schedulers hang
-after the crash of a worker. Where nothing is measured, xdist distributes as it always does.
+The plugin has its own scheduler, since xdist 3.8 with pytest 9.2 silently ignores `loadgroup`, and xdist's scope
+schedulers hang after the crash of a worker. Where nothing is measured, xdist distributes as usual.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pytest_ipperf.transports import TRANSPORTS
 
 
 def independent(testbeds: Iterable[Testbed]) -> list[set[str]]:
-    """The testbeds' names in groups; two of a group share a machine or a link, directly or through others."""
+    """Return the testbeds' names in groups; those of a group share machines or links, directly or through others."""
     groups: list[tuple[set[str], set[str]]] = []
     for testbed in testbeds:
         names, guarded = {testbed.name}, set(testbed.guarded)
@@ -49,9 +49,9 @@ def independent(testbeds: Iterable[Testbed]) -> list[set[str]]:
 
 
 def count_independent(config: pytest.Config) -> int | None:
-    """Return how many of the named testbeds can be measured on side by side; None where they cannot be read.
+    """Return how many of the named testbeds can be measured in parallel; None if the settings are invalid.
 
-    A misspelt name is reported when pytest configures.
+    The error is reported in `pytest_configure`.
     """
     try:
         settings = read_settings(config, seed=0)
@@ -61,9 +61,9 @@ def count_independent(config: pytest.Config) -> int | None:
 
 
 def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
-    """What a cell looks like in a node id, the one thing that workers send of an item before it runs.
+    """Return a pattern that finds a cell in a node id, which is all that workers send of an item before it runs.
 
-    Other parameters may stand before it and after it.
+    Other parameters may precede and follow the cell.
     """
     beds, protocols, clients, transports = (
         "|".join(map(re.escape, names)) for names in (testbeds, PROTOCOLS, CLIENTS, TRANSPORTS)
@@ -75,7 +75,7 @@ def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
 
 
 def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
-    """Return the cells among these items, by their node ids."""
+    """Return the cells of those items that measure, by node id."""
     pattern = cell_pattern(session.settings.inventory)
     cells = {}
     for nodeid in nodeids:
@@ -98,10 +98,10 @@ def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
 
 
 def replace_scheduler(config: pytest.Config, nodeids: Sequence[str]) -> None:
-    """Put our scheduler in the place of the one that xdist has, where the node ids have cells. UsageError under `each`.
+    """Replace xdist's scheduler by ours if there are cells among the node ids; raise UsageError under `--dist=each`.
 
-    It is done when the first worker has collected: nothing is scheduled yet, and before nobody knows that this session
-    measures.
+    Called when the first worker has collected: only then is it known that the session measures, and nothing is
+    scheduled yet.
     """
     session = session_of(config)
     if not cells_in(session, nodeids):
@@ -109,26 +109,26 @@ def replace_scheduler(config: pytest.Config, nodeids: Sequence[str]) -> None:
     if config.getoption("dist") == "each":
         raise UsageError("--dist=each would measure on one testbed from several workers at once; leave it out")
     loop: Any = config.pluginmanager.get_plugin("dsession")
-    theirs = getattr(loop, "sched", None)
-    if theirs is None:
-        raise UsageError("this version of pytest-xdist keeps its scheduler where nobody can replace it; leave out -n")
+    replaced = getattr(loop, "sched", None)
+    if replaced is None:
+        raise UsageError("the scheduler of this version of pytest-xdist cannot be replaced; leave out -n")
     loop.sched = TestbedScheduling(config, session.settings.inventory, PlanReport(config, session).report_plan)
     progress = WorkerProgress(config, session, loop)
-    for node in theirs.nodes:
+    for node in replaced.nodes:
         loop.sched.add_node(node)
         progress.pytest_testnodeready(node)
     config.pluginmanager.register(progress, "ipperf-worker-progress")
 
 
 class PlanReport:
-    """Prints the plan of a session whose workers measure, in their controller."""
+    """Printer of the plan in the controller of a session whose workers measure."""
 
     def __init__(self, config: pytest.Config, session: Session) -> None:
         self._config = config
         self._session = session
 
     def report_plan(self, nodeids: Sequence[str]) -> None:
-        """The plan and its forecast, which only the workers have made: from their node ids, before the first run."""
+        """Rebuild the plan, which only workers have made, from their node ids, and print it with its forecast."""
         cells = cells_in(self._session, nodeids)
         self._session.make_plans((cell, ()) for cell in cells.values())
         self._session.items = {nodeid: str(cell) for nodeid, cell in cells.items()}
@@ -154,7 +154,7 @@ class PlanReport:
 class TestbedScheduling:
     """The `Scheduling` protocol of xdist over units: a group of testbeds, or a file of other tests.
 
-    A unit is never split between workers that live; what a worker that died leaves of it goes to another.
+    A unit is never split between live workers; the items left by a worker that died go to another.
     """
 
     __test__ = False
@@ -176,41 +176,41 @@ class TestbedScheduling:
 
     @property
     def nodes(self) -> list[Any]:
-        """All workers that live."""
+        """All live workers."""
         return list(self._nodes)
 
     @property
     def collection_is_completed(self) -> bool:
-        """Whether every worker of the start has sent its collection; those that have ended since do not undo that."""
+        """Whether every initial worker has sent its collection, even if some have ended since."""
         return self.collection is not None or len(self._collections) >= self._expected
 
     @property
     def has_pending(self) -> bool:
-        """Whether anything is still to be run."""
+        """Whether any item is still to be run."""
         return bool(self._waiting) or any(self._assigned.values())
 
     @property
     def tests_finished(self) -> bool:
-        """Whether all is done."""
+        """Whether all items are done."""
         return self.collection is not None and not self.has_pending
 
     def testbed_of(self, nodeid: str) -> str:
-        """The testbed that an item measures on; empty for every other test."""
+        """Return the testbed on which an item measures; empty for an item that does not."""
         match = self._pattern.search(nodeid)
         return match[1] if match else ""
 
     def add_node(self, node: Any) -> None:
-        """A worker has come."""
+        """Add a new worker."""
         self._nodes.append(node)
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
-        """A worker has collected; a later one must find what the first ones found."""
+        """Store a worker's collection; raise RuntimeError if a later worker's differs from the first ones'."""
         if self.collection is not None and list(collection) != self.collection:
             raise RuntimeError(report_collection_diff(self.collection, collection, "the others", node.gateway.id))
         self._collections[node] = list(collection)
 
     def schedule(self) -> None:
-        """All have collected, or a replacement has: give out work, a first unit to everyone before anyone's second."""
+        """Assign work once all workers, or a replacement, have collected: one unit to each before second ones."""
         if self.collection is None:
             self.collection = self._agreed()
             self._make_units(self.collection)
@@ -222,7 +222,7 @@ class TestbedScheduling:
             self._top_up(node)
 
     def _agreed(self) -> list[str]:
-        """What all workers have collected; nothing where they differ, which ends the session."""
+        """Return the collection of all workers; if they differ, report it, which ends the session, and return []."""
         (first, found), *others = self._collections.items()
         for node, collection in others:
             difference = report_collection_diff(found, collection, first.gateway.id, node.gateway.id)
@@ -249,39 +249,39 @@ class TestbedScheduling:
             node.send_runtest_some(unit)
 
     def _top_up(self, node: Any) -> None:
-        # A worker starts an item only when it knows the next one, or that there is none.
+        # A worker starts an item only once it knows the next one, or that there is none.
         if node.shutting_down or node not in self._collections:
             return
-        own = self._assigned.setdefault(node, [])
-        while len(own) <= 1 and self._waiting:
+        assigned = self._assigned.setdefault(node, [])
+        while len(assigned) <= 1 and self._waiting:
             self._assign(node)
-        if len(own) <= 1 and not self._waiting:
+        if len(assigned) <= 1 and not self._waiting:
             node.shutdown()
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
-        """An item is done."""
+        """Remove an item that is done, and assign more work."""
         del duration
         self._assigned[node].remove(item_index)
         self._top_up(node)
 
     def mark_test_pending(self, item: str) -> None:
-        """Asked for only to repeat an item, which a measurement must not be."""
+        """Refuse to repeat an item: a measurement must not be repeated."""
         raise NotImplementedError(item)
 
     def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
-        """Asked for only to steal work, which would split a testbed."""
+        """Refuse work stealing, which would split a testbed."""
         raise NotImplementedError(indices)
 
     def remove_node(self, node: Any) -> str | None:
-        """A worker has gone; returns the item that it died in, and puts the rest of its work back."""
+        """Remove a worker and put its remaining work back; return the item in which it died, if any."""
         if node not in self._nodes:
-            raise KeyError(node)  # xdist expects it of a worker that died before it was ready
+            raise KeyError(node)  # xdist expects this for a worker that died before it was ready
         self._nodes.remove(node)
         self._collections.pop(node, None)
-        own = self._assigned.pop(node, [])
-        if not own or self.collection is None:
+        assigned = self._assigned.pop(node, [])
+        if not assigned or self.collection is None:
             return None
-        died_in, *rest = own
+        died_in, *rest = assigned
         left: OrderedDict[str, list[int]] = OrderedDict()
         for index in rest:
             left.setdefault(self._unit(self.collection[index]), []).append(index)

@@ -1,7 +1,7 @@
-"""Show the progress of xdist's workers, read from their journals while they write them.
+"""Show the progress of xdist's workers, read from their journals while they are being written.
 
-A worker has no terminal, and a message to the controller beside its reports would end it. Its journal has every
-event as it comes, so the controller reads that whenever it waits for its workers anyway: no thread, nothing to end.
+A worker has no terminal, and cannot send the controller anything but reports. Its journal has every event at once, so
+the controller polls the journals whenever it waits for its workers; that needs no thread.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _POLL_S = 0.25
 
 
 class LogTail:
-    """Follows a journal that is being written: gives each event once and whole."""
+    """Reader that follows a journal while it is written, and yields each complete event once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
 
     def events(self) -> Iterator[Mapping[str, Any]]:
-        """What has come since the last time; of a line that is not whole yet, or of no file, nothing."""
+        """Yield the events appended since the last call, without an incomplete line; none if there is no file."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
@@ -50,7 +50,7 @@ class LogTail:
 
 
 class WorkerStatus:
-    """What one worker measures; `plans` are those of the session, by their workloads' texts."""
+    """Progress of one worker; `plans` returns the session's plans by their workloads' texts."""
 
     def __init__(self, name: str, folder: Path, plans: Callable[[], Mapping[str, Plan]]) -> None:
         self.name = name
@@ -60,9 +60,9 @@ class WorkerStatus:
         self._text: ProgressText | None = None
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines that are new and are to stay; update `status`."""
+        """Yield the new permanent lines, and update `status`."""
         for event in self._log.events():
-            # What another version has written is not worth a session.
+            # An event in an unknown format, as of another version, is skipped.
             with contextlib.suppress(KeyError, TypeError, ValueError, StopIteration):
                 if line := self._update(event):
                     yield self._labelled(line)
@@ -102,40 +102,40 @@ class WorkerStatus:
 
 
 class WorkerProgress:
-    """The hooks of the controller that show it, whenever xdist's loop waits for its workers."""
+    """Hooks of the controller that show the progress whenever xdist's loop waits for its workers."""
 
     def __init__(self, config: pytest.Config, session: Session, loop: Any) -> None:
         self._session = session
         self._workers: dict[str, WorkerStatus] = {}
         self._screen, self._status_lines = Screen(config), StatusLines(config)
-        if hasattr(loop, "queue"):  # as in the xdist that is known
+        if hasattr(loop, "queue"):  # not a public attribute of xdist
             loop.queue = _PollingQueue(loop.queue, self.poll, self.flush)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Leave the screen as it is to be, however the loop ended."""
+        """Write the last lines and clear the status lines, however the loop ended."""
         self.flush()
 
     @pytest.hookimpl
     def pytest_testnodeready(self, node: Any) -> None:
-        """A worker has come."""
+        """Follow the journal of a new worker."""
         name = node.gateway.id
         self._workers[name] = WorkerStatus(name, self._session.folder, self._plans)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Write the last lines of a worker that has gone, and forget it."""
+        """Write the last lines of a worker that has ended, and stop following it."""
         if worker := self._workers.pop(node.gateway.id, None):
             self._write_new(worker)
 
     def poll(self) -> None:
-        """Write what is new, and how far each worker is."""
+        """Write new lines, and show the status of each worker."""
         for worker in self._workers.values():
             self._write_new(worker)
         self._status_lines.show([worker.status for worker in self._workers.values() if worker.status])
 
     def flush(self) -> None:
-        """Write what is new and clear the status lines, as others are about to write."""
+        """Write new lines and clear the status lines, before other output."""
         self._status_lines.clear()
         for worker in self._workers.values():
             self._write_new(worker)
@@ -150,22 +150,22 @@ class WorkerProgress:
 
 
 class _PollingQueue:
-    """The queue of xdist's loop; it polls the journals while it waits, and flushes before it returns anything."""
+    """Wrapper of the queue of xdist's loop, which polls while it waits, and flushes before it returns an item."""
 
-    def __init__(self, theirs: queue.Queue[Any], poll: Callable[[], None], flush: Callable[[], None]) -> None:
-        self._theirs, self._poll, self._flush = theirs, poll, flush
+    def __init__(self, wrapped: queue.Queue[Any], poll: Callable[[], None], flush: Callable[[], None]) -> None:
+        self._wrapped, self._poll, self._flush = wrapped, poll, flush
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._theirs, name)
+        return getattr(self._wrapped, name)
 
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: FBT001, FBT002 - as that of `queue`
-        """As that of the queue, which raises `queue.Empty` when the time is over."""
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: FBT001, FBT002 - the signature of `queue.Queue.get`
+        """Return the next item, polling meanwhile; raise `queue.Empty` after `timeout`."""
         end = math.inf if timeout is None else time.monotonic() + timeout * block
         while True:
             self._poll()
             left_s = max(0.0, end - time.monotonic())
             try:
-                found = self._theirs.get(timeout=min(_POLL_S, left_s))
+                found = self._wrapped.get(timeout=min(_POLL_S, left_s))
             except queue.Empty:
                 if time.monotonic() >= end:
                     raise

@@ -1,6 +1,6 @@
-"""Exchange facts between controller and workers of xdist before it is known whether anything is measured.
+"""Exchange facts between controller and workers of xdist, before it is known whether anything is measured.
 
-xdist distributes as it always does until a worker has collected something of ours; nothing of xdist is loaded here.
+xdist distributes as usual unless a worker collects a test that measures. This module does not import xdist.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pytest_ipperf.plugin.session.invocation import from_controller, invocation
 from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
-# What no node id of a cell lacks; which testbeds there are, only a measuring session reads.
+# Matches every node id of a cell; names of testbeds are not checked, as only a measuring session reads them.
 _LIKE_A_CELL = re.compile(rf"[\[-].+-(?:{'|'.join(PROTOCOLS)})-.*\bc\d+-.*\bipv[46]\b")
 
 
 def register(config: pytest.Config) -> None:
-    """Register what this process needs under xdist; nothing without it."""
+    """Register the hooks that this process needs under xdist; none without xdist."""
     if from_controller(config):
         config.pluginmanager.register(WorkerHandoff(), "ipperf-worker-handoff")
     elif (
@@ -37,10 +37,10 @@ def register(config: pytest.Config) -> None:
 
 
 def auto_workers(config: pytest.Config) -> int | None:
-    """Return how many workers `-n auto` means; None leaves it to xdist, which counts the processors.
+    """Return the number of workers for `-n auto`; None leaves it to xdist, which counts the processors.
 
-    Nothing is collected yet. Only testbeds that were named for this very session say that it is for measuring; those of
-    the ini file hold for unit tests of the project, too.
+    Nothing is collected yet, so only testbeds named on the command line show that the session measures; those of the
+    ini file hold for the project's unit tests too.
     """
     if unsupported_platform() or not config.getoption(long_of("--testbed")):
         return None
@@ -52,7 +52,7 @@ def auto_workers(config: pytest.Config) -> int | None:
 
 
 class ControllerHooks:
-    """The hooks of the controller."""
+    """Hooks of the controller."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -61,14 +61,14 @@ class ControllerHooks:
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: Any) -> None:
-        """Hand over what a worker must know: it must make the same plan and write to the same folder."""
+        """Pass on the invocation, so that a worker makes the same plan and writes to the same folder."""
         session = self._config.stash.get(SESSION, None)
         resume = str(session.resumed.kept.folder) if session and session.resumed else ""
         node.workerinput["ipperf"] = list(invocation(self._config)._replace(resume=resume))
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Take the distribution over from xdist where the first worker has collected something that measures."""
+        """Take over the distribution from xdist if the first worker has collected a test that measures."""
         if self._decided:
             return
         self._decided = True
@@ -82,9 +82,9 @@ class ControllerHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Learn from a worker that ended in order which arms were left out, as all do, and what it had to measure anew.
+        """Take from a worker that ended normally the cells left out, and the workloads that it measured anew.
 
-        pytest.UsageError for a mistake that it found: then none of them has selected anything.
+        Raise pytest.UsageError for a mistake that it found: then no worker has selected anything.
         """
         found = getattr(node, "workeroutput", {}).get("ipperf")
         if found is None:
@@ -100,19 +100,19 @@ class ControllerHooks:
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say why nothing was selected; where something was, the summary of the session says what was left out."""
+        """Write why nothing was selected; otherwise the session's summary lists the cells left out."""
         if SESSION not in self._config.stash:
             for line in self._left_out:
                 terminalreporter.write_line(f"ipperf: {line}")
 
 
 class WorkerHandoff:
-    """The hook of a worker: what the controller cannot know, as it collects nothing."""
+    """Hook of a worker that passes facts to the controller, which collects nothing itself."""
 
     @pytest.hookimpl
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Hand over which arms were left out, and what could not be reused."""
-        config: Any = session.config  # xdist has put the attribute there
+        """Pass on the cells left out, the workloads that could not be reused, and a mistake."""
+        config: Any = session.config  # xdist adds `workeroutput`
         known = config.stash.get(SESSION, None)
         if known is not None:
             not_reused = known.resumed.not_reused_texts() if known.resumed else {}

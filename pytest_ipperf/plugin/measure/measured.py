@@ -30,11 +30,11 @@ from pytest_ipperf.protocols import application, flow
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Measured:
-    """The measurement of a cell, as its test gets it.
+    """The measurement of a cell, as the test receives it.
 
-    `slowdown <= margin` is the question, or `increase <= margin`, the same under a name that suits jitter and loss;
-    `metric` is the quantity. `effect` has the figures of all data (None where the design has one epoch);
-    `failures` the difference of the failed shares in percentage points; `runs` everything, warm-ups included.
+    The question is `slowdown <= margin`, or the same as `increase <= margin`, a name that suits jitter and loss.
+    `metric` is the quantity, `effect` the effect in all data (None if the design has one epoch), `failures` the
+    difference of the failed shares in percentage points, and `runs` all runs, warm-ups included.
     """
 
     cell: Cell
@@ -46,7 +46,7 @@ class Measured:
 
     @property
     def increase(self) -> RecordedSlowdown:
-        """By how much the arm is worse than the reference."""
+        """Change for the worse from the reference to the arm; the same as `slowdown`."""
         return self.slowdown
 
     def __repr__(self) -> str:
@@ -55,7 +55,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedSlowdown(Slowdown):
-    """A slow-down that records on its item every claim made about it, so that a record holds its question."""
+    """A slow-down that stores every claim made about it on its item, so that the record holds the question."""
 
     item: pytest.Item = field(repr=False)
     records: tuple[Record, ...] = field(repr=False)
@@ -69,7 +69,10 @@ class RecordedSlowdown(Slowdown):
 
 
 def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: object, state: ServerState) -> Measured:
-    """Measures the workload unless that is done, and gives this cell's part. Errors fail the set-up in a sentence."""
+    """Return a cell's part of its workload's measurement, which is made at the first call.
+
+    An error fails the set-up with its message alone.
+    """
     try:
         question = question_with_margin(item, cell.workload.protocol, margin)
         _check_state(session, cell, state)
@@ -107,12 +110,12 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: objec
             failures=found.failures,
             runs=found.runs,
         )
-    # Out here, where no chain of exceptions is printed with it.
+    # Outside the `except` block, so that no chain of exceptions is printed.
     pytest.fail(spell_options(session.config, sentence), pytrace=False)
 
 
 def _check_state(session: Session, cell: Cell, state: ServerState) -> None:
-    """UsageError where a suite's own state does not fit the cell, or the cells of one workload differ in it."""
+    """Raise UsageError if a suite's server state does not fit the cell, or differs between cells of a workload."""
     workload, has = cell.workload, len(state.content)
     if state.content and has != workload.payload_bytes:
         raise UsageError(
@@ -122,7 +125,7 @@ def _check_state(session: Session, cell: Cell, state: ServerState) -> None:
     try:
         if not flow(workload.protocol):
             application(workload.protocol).filled(state, workload.payload_bytes)
-    except UsageError as error:  # here, where nothing has been started yet
+    except UsageError as error:  # checked before anything is started
         raise UsageError(f"{cell}: {error}") from None
     if session.states.setdefault(workload, state.digest) != state.digest:
         raise UsageError(

@@ -1,8 +1,9 @@
-"""Show three-valued outcomes in pytest. `?` is too little evidence: never green, never silent.
+"""Show three-valued outcomes in pytest.
 
-Under a design that never judges there is no answer to give: such cells are `unjudged`, with a count of their own.
+A cell with too little evidence is `?` INCONCLUSIVE, never passed and never silent. Under a design that never judges,
+cells are `unjudged`, with a count of their own.
 
-The exit status is 10, which pytest does not use, when measurements ran and no cell was decided (docs/exit-status.md).
+The exit status is 10, which pytest does not use, if measurements ran and no cell was decided (docs/exit-status.md).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _LAST_FAILED = "cache/lastfailed"
 
 
 class _SubtestResult(NamedTuple):
-    """The answer of a subtest: beyond the margin where there is no `error`, which says why it is undecided."""
+    """The answer of a subtest; `error` says why it is undecided, and is None where the margin is exceeded."""
 
     record: Record
     error: UndecidedError | UnjudgedError | None
@@ -42,8 +43,8 @@ _SUBTESTS = pytest.StashKey[list[_SubtestResult]]()
 
 
 def explain(op: str, left: object, right: object) -> list[str] | None:
-    """For a failed `slowdown <= margin`: the sentence, and the interval against the margin as a picture."""
-    # Every failed comparison of a suite passes here, and not all of them are to load scipy.
+    """Explain a failed `slowdown <= margin` by its sentence and a picture of the interval; return None for others."""
+    # Called for every failed comparison of a suite, which should not import scipy.
     if op != "<=" or not isinstance(right, (Margin, str)):
         return None
     from pytest_ipperf.core.inference.claim import Slowdown  # noqa: PLC0415
@@ -57,21 +58,21 @@ def explain(op: str, left: object, right: object) -> list[str] | None:
 
 
 def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Turns our exceptions into our outcomes and pins the record on the report of the call."""
+    """Turn this plugin's exceptions into its outcomes, and attach the record to the report of the call."""
     if cell_of(item) is None:
         return
     error = call.excinfo.value if call.excinfo else None
     if item.stash.get(_IN_CALL, False):
         _make_subtest_report(item, call, report, error)
         return
-    attributes: Any = report  # plain attributes survive xdist's way to the controller
+    attributes: Any = report  # xdist sends plain attributes to the controller
     attributes.ipperf = True
     record = None
     if call.when == "call" and (record := _record(item)) is not None:
         if report.passed:
             error, record = _answer(item, report, record)
         attributes.ipperf_record = record.to_json()
-        item.user_properties += _properties(record)  # JUnit takes those that the report of the teardown has
+        item.user_properties += _properties(record)  # JUnit takes them from the report of the teardown
     if isinstance(error, UnjudgedError):
         attributes.ipperf_unjudged = str(error)
         _skip(item, report, str(error))
@@ -89,7 +90,7 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
 def _make_subtest_report(
     item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, error: BaseException | None
 ) -> None:
-    """Keep the answer of a part of a test, such as a subtest, for the report of the item, which alone counts."""
+    """Keep the answer of a subtest for the report of its item, which alone is counted."""
     record = _record(item)
     if record is not None and isinstance(error, UndecidedError | UnjudgedError):
         item.stash[_SUBTESTS].append(_SubtestResult(record, error))
@@ -105,10 +106,10 @@ def _make_subtest_report(
 def _answer(
     item: pytest.Item, report: pytest.TestReport, record: Record
 ) -> tuple[UndecidedError | UnjudgedError | None, Record]:
-    """Return what is not decided, and the record that counts, of a test that came to its end.
+    """Return why a test that ran to its end is undecided, or None, and the record that counts.
 
-    A part that found a breach comes first, then one without an answer. A claim beyond its margin is taken as passed
-    over only where none was within: whoever asserts 50 % may ask afterwards whether 5 % are kept as well.
+    A subtest that exceeds its margin takes precedence, then an undecided one. A claim beyond its margin that was not
+    asserted counts only if no claim was within: a test may assert 50 % and then ask whether 5 % is kept as well.
     """
     subtests: list[_SubtestResult] = item.stash[_SUBTESTS]
     for subtest in sorted(subtests, key=lambda each: each.error is not None):
@@ -131,11 +132,11 @@ def _name_trouble(
 
 
 class CallPhase:
-    """Marks the items whose body runs: a report that is made meanwhile is of a subtest."""
+    """Mark of the items whose body is running: a report made meanwhile is that of a subtest."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Mark the item, with no subtest yet."""
+        """Mark the item while its body runs, with an empty list of subtests."""
         item.stash[_IN_CALL], item.stash[_SUBTESTS] = True, []
         try:
             yield
@@ -144,22 +145,22 @@ class CallPhase:
 
 
 def _unasserted(report: pytest.TestReport, record: Record) -> UndecidedError | UnjudgedError | None:
-    """Take the verdict for the outcome where a test has asked and did not assert it, or made something else of it.
+    """Make the verdict the outcome of a test that computed it without asserting it; return why it is undecided.
 
-    `measured.slowdown <= margin or known` would else be a green with a breach in its record.
+    `measured.slowdown <= margin or known` would otherwise pass although its record says `exceeds`.
     """
     if record.verdict == "inconclusive":
         return UndecidedError(record.sentence)
-    if record.verdict == "unjudged" and record.margin:  # without one nothing was asked
+    if record.verdict == "unjudged" and record.margin:  # no margin: the test asked no question
         return UnjudgedError(record.sentence)
     if record.verdict == "exceeds":
         report.outcome = "failed"
-        report.longrepr = f"{record.sentence}; the test itself went on as if that were well"
+        report.longrepr = f"{record.sentence}; the test itself did not fail for it"
     return None
 
 
 def _without_internals(item: pytest.Item, error: BaseException) -> Any:
-    """Return what a test's line has raised without the lines of this package, which are no help to its author."""
+    """Return the failure text of an error without this package's frames, which do not help the test's author."""
     entries, entry = [], error.__traceback__
     while entry is not None:
         if not Path(entry.tb_frame.f_code.co_filename).is_relative_to(_PACKAGE):
@@ -172,7 +173,7 @@ def _without_internals(item: pytest.Item, error: BaseException) -> Any:
 
 
 def _record(item: pytest.Item, *, within: bool = False) -> Record | None:
-    """Return the record with the last claim, or the last claim within its margin; None where there is none."""
+    """Return the record of the last claim, or of the last one within its margin; None if there is none."""
     found = item.stash.get(WITHIN, None) if within else item.stash.get(RECORD, None)
     return dataclasses.replace(found, nodeid=item.nodeid) if found else None
 
@@ -184,14 +185,14 @@ def _skip(item: pytest.Item, report: pytest.TestReport, sentence: str) -> None:
 
 
 def _trouble_kind(item: pytest.Item, call: pytest.CallInfo[None], error: BaseException | None) -> str:
-    """Whether the measurement is none, something that it needs is missing, or the test asked something else."""
+    """Return the kind of a failure: `invalid` measurement, `infrastructure` (outside the call), or `failed` test."""
     if isinstance(error, InvalidError) or item.stash.get(INVALID, False):
         return "invalid"
     return "failed" if call.when == "call" else "infrastructure"
 
 
 def _properties(record: Record) -> list[tuple[str, object]]:
-    """Return the properties of a cell in a JUnit file, for which the whole record is too long."""
+    """Return the properties of a cell for a JUnit file, in which the whole record would be too long."""
     properties = {"cell": record.cell, "metric": record.metric, "verdict": record.verdict}
     if record.estimate is not None:
         properties["change"] = f"{record.estimate:.4g}"
@@ -203,7 +204,7 @@ def _properties(record: Record) -> list[tuple[str, object]]:
 
 
 def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
-    """Return letter and word of a cell that is unjudged, inconclusive, or flagged for another measurement."""
+    """Return the category, letter and word of a cell that is unjudged, inconclusive, flagged or in error."""
     if getattr(report, "ipperf_unjudged", ""):
         return "unjudged", "u", ("UNJUDGED", {"yellow": True})
     if getattr(report, "ipperf_inconclusive", ""):
@@ -216,7 +217,7 @@ def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
 
 
 class VerdictCollector:
-    """Collects verdicts in the main process, calls the hook for each record, and sets the exit status."""
+    """Collector of verdicts in the main process, which calls the hook for each record and sets the exit status."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -228,10 +229,10 @@ class VerdictCollector:
         self.nothing_decided = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Every report passes here, also those that come from xdist's workers."""
+        """Collect the verdict of a report, which may come from a worker of xdist."""
         if not getattr(report, "ipperf", False):
             return
-        # A set-up that passed shows nothing yet, and under --setup-plan nothing follows.
+        # A set-up that passed does not count: under --setup-plan no call follows.
         self.measurements += report.when == "call" or (report.when == "setup" and not report.passed)
         sentence = getattr(report, "ipperf_inconclusive", "")
         if sentence:
@@ -247,12 +248,12 @@ class VerdictCollector:
 
     @property
     def decided(self) -> int:
-        """Cells that are within or beyond their margin."""
+        """Number of cells that are within or beyond their margin."""
         return sum(record.verdict in ("within", "exceeds") for record in self.records)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
-        """Sets the exit status; adds to the cache what `--lf` needs, after pytest has written it."""
+        """Set the exit status; add undecided cells to the cache of `--lf` after pytest has written it."""
         if session.exitstatus == pytest.ExitCode.OK and self.measurements:
             if self.undecided and self._config.stash[SESSION].settings.fail_inconclusive:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -260,7 +261,7 @@ class VerdictCollector:
                 session.exitstatus = NOTHING_DECIDED
                 self.nothing_decided = True
         yield
-        cache = getattr(self._config, "cache", None)  # -p no:cacheprovider takes the attribute away
+        cache = getattr(self._config, "cache", None)  # `-p no:cacheprovider` removes the attribute
         if (unanswered := {**self.undecided, **self.unjudged}) and cache is not None:
             failed = cache.get(_LAST_FAILED, {})
             cache.set(_LAST_FAILED, {**failed, **dict.fromkeys(unanswered, True)})

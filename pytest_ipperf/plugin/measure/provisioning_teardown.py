@@ -1,4 +1,4 @@
-"""Remove provisioned data from servers after the last item that measures; it is an error if some of it stays."""
+"""Remove provisioned data from servers after the last item that measures; data that stays is an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ProvisioningTeardown:
-    """Hooks of every process that measures: the main one, or each worker of xdist."""
+    """Removal of provisioned data, in every process that measures: the main one, or each worker of xdist."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -26,9 +26,9 @@ class ProvisioningTeardown:
         self._last: pytest.Item | None = None
 
     def provisioning(self) -> Provisioning:
-        """Open what keeps the servers' state on their hosts, when it is first asked for.
+        """Return the provisioning of servers' hosts, created at the first call.
 
-        No property: pytest 8 reads those of every plugin that it registers, and would load execnet for each user.
+        Not a property: pytest 8 reads the properties of every plugin that it registers, which would import execnet.
         """
         if self._provisioning is None:
             from pytest_ipperf.lab.epoch.provisioning import Provisioning  # noqa: PLC0415 - loads execnet
@@ -37,20 +37,20 @@ class ProvisioningTeardown:
         return self._provisioning
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Which item is the last that measures; a worker does not know which of them it will be given."""
+        """Find the last item that measures; a worker does not know which items it will be given."""
         if not self._session.is_worker:
             self._last = next((item for item in reversed(session.items) if cell_of(item)), None)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
-        """Behind the last item, and behind whichever ends the session before (-x, --maxfail): pytest tells no next."""
+        """Remove the data after the last item that measures, or without a next item (also by -x and --maxfail)."""
         yield
         if (nextitem is None or item is self._last) and (sentence := self._close()):
             pytest.fail(sentence, pytrace=False)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Where no item was torn down to its end, as by Ctrl-C."""
+        """Remove the data if no item's teardown did, as after Ctrl-C."""
         if sentence := self._close():
             if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
                 reporter.write_line(f"ipperf: {sentence}", red=True)
@@ -58,13 +58,13 @@ class ProvisioningTeardown:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _close(self) -> str:
-        """Remove everything; return what stays on a host, in a sentence, empty where nothing does."""
+        """Remove all data; return a message about data that stays on a host, empty if none does."""
         provisioning, self._provisioning = self._provisioning, None
         try:
             if provisioning is not None:
                 provisioning.close()
         except RestoreError as error:
-            with contextlib.suppress(LabError):  # of a full disk: what stays is reported all the same
+            with contextlib.suppress(LabError):  # such as a full disk: the data that stays is reported all the same
                 journal_of(self._session).append("left", {"sentence": str(error)})
             return str(error)
         return ""

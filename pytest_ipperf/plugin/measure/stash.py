@@ -1,4 +1,4 @@
-"""Keys of what the set-up of `measured` keeps on its item for the report of the test."""
+"""Stash keys under which the set-up of `measured` keeps results on its item, for the report of the test."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from pytest_ipperf.core.records.record import Record
 
 RECORD = pytest.StashKey[Record]()
-"""On an item: the record of its cell, which every claim of the test brings up to date."""
+"""Record of an item's cell, updated by every claim of the test."""
 WITHIN = pytest.StashKey[Record | None]()
-"""On an item: the record of the last claim that was within its margin."""
+"""Record of an item's last claim that was within its margin."""
 INVALID = pytest.StashKey[bool]()
-"""On an item whose set-up failed: whether its measurement is invalid."""
+"""Whether the measurement of an item is invalid, if its set-up failed."""

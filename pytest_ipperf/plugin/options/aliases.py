@@ -1,8 +1,8 @@
-"""Read the short names of options where nobody else has registered them.
+"""Rewrite the short names of options to the registered long ones, unless others have registered the same names.
 
-They are never registered, as a conftest that has one of the same name is loaded after every plugin, and pytest would
-stop there. Once the initial conftests are loaded it is known whose each name is; ours are then rewritten to the long
-ones in the arguments, in the hook that pytest has for that.
+Short names are never registered: pytest would stop at a conftest that registers the same name, since conftests are
+loaded after plugins. Only once the initial conftests are loaded is it known who owns each name; short names that are
+ours are then rewritten in the arguments, in pytest's hook for that.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from pytest_ipperf.plugin.options.declarations import ALIASES, SHORT, long_of
 _NOBODY = object()
 _NAME = re.compile(r"(?<![\w-])--[a-z]+(?![\w-])")
 _TYPED_LONG: pytest.StashKey[frozenset[str]] = pytest.StashKey()
-"""The short names of the options that were typed by their long names."""
+"""Short names of the options that were given by their long names."""
 
 
 def active_aliases(config: pytest.Config) -> frozenset[str]:
-    """Return the short names that are read as ours: those that nobody has registered, or none at all.
+    """Return the short names that are read as ours: those nobody else has registered, or none if they are disabled.
 
-    UsageError where the ini key that switches them off says neither yes nor no.
+    Raise UsageError where the ini key that disables them is neither yes nor no.
     """
     try:
         wanted = config.getini(ALIASES)
-    except (TypeError, ValueError, pytest.UsageError) as error:  # which of them, pytest's version decides
-        raise pytest.UsageError(f"ini {ALIASES}: {error}; right is yes or no") from None
-    # Until all arguments are parsed, pytest 8 gives by `getoption` only the options that were given a default.
+    except (TypeError, ValueError, pytest.UsageError) as error:  # the type depends on pytest's version
+        raise pytest.UsageError(f"ini {ALIASES}: {error}; use yes or no") from None
+    # Until all arguments are parsed, `getoption` of pytest 8 knows only the options that have a default.
     known = vars(config).get("_opt2dest", {})
     strange = {name for name in SHORT if name in known or config.getoption(name, _NOBODY) is not _NOBODY}
     return frozenset(SHORT) - strange if wanted else frozenset()
 
 
 def spell_options(config: pytest.Config, text: str) -> str:
-    """Return a sentence in which every option of ours has the name that works here, or that was typed.
+    """Return `text` with each of our options under the name that works here, or under which it was given.
 
-    The sentences of all rooms call options by their short names.
+    Messages of all modules call options by their short names.
     """
     typed_long: frozenset[str] = config.stash.get(_TYPED_LONG, frozenset())
     usable = active_aliases(config) - typed_long
@@ -55,11 +55,11 @@ def spell_options(config: pytest.Config, text: str) -> str:
 
 
 def rewrite_aliases(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> Generator[None, object, object]:
-    """Wrap the loading of the initial conftests: rewrite `args` in place when they are loaded.
+    """Wrap the loading of the initial conftests, and rewrite `args` in place once they are loaded.
 
-    pytest takes the value in `--testbed lab` for a path as long as it does not know the option. Before, such values
-    are no longer paths unless there is something of that name; after, the conftests are loaded that pytest has missed
-    on that account.
+    pytest takes the value in `--testbed lab` for a path, as it does not know the option. Such values are removed from
+    the paths before conftests are loaded, unless a file of that name exists; afterwards the conftests that pytest has
+    missed because of them are loaded.
     """
     given = list(_expanded(args))
     config.stash[_TYPED_LONG] = frozenset(name for name in SHORT for word in given if _name(word) == long_of(name))
@@ -79,7 +79,7 @@ def rewrite_aliases(config: pytest.Config, parser: pytest.Parser, args: list[str
 
 
 def _expanded(args: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
-    """Yield the arguments with those of `@file`, as argparse reads it: one a line, perhaps with further files."""
+    """Yield the arguments, with `@file` expanded as argparse does: one argument a line, recursively."""
     for each in args:
         word = os.fspath(each)
         if not word.startswith("@"):
@@ -88,7 +88,7 @@ def _expanded(args: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
         encoding, errors = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
         try:
             lines = Path(word[1:]).read_text(encoding, errors).splitlines()
-        except OSError:  # of which argparse tells
+        except OSError:  # reported by argparse
             yield word
         else:
             yield from _expanded(lines)
@@ -99,7 +99,7 @@ def _name(word: str) -> str:
 
 
 def _options(words: list[str]) -> int:
-    """Return how many words may be options: those before `--`."""
+    """Return the number of words that may be options: those before `--`."""
     return words.index("--") if "--" in words else len(words)
 
 
@@ -112,7 +112,7 @@ def _rewritten(words: list[str], names: Collection[str]) -> list[str]:
 
 
 def _checked(words: list[str], names: Collection[str]) -> list[str]:
-    """Return them rewritten; UsageError where one lacks its value, of which argparse would tell by the long name."""
+    """Return the words rewritten; raise UsageError, which names the short option, where one lacks its value."""
     for at, word in enumerate(words[: _options(words)]):
         if word in names and not _has_value(words, at):
             raise pytest.UsageError(f"{word}: expected one argument, such as {word}={SHORT[word]}")
@@ -120,7 +120,7 @@ def _checked(words: list[str], names: Collection[str]) -> list[str]:
 
 
 def _unsure(config: pytest.Config, words: list[str]) -> set[str]:
-    """Return the options without a value, or with the path of something: another's may be a flag, and that a path."""
+    """Return the options that may be another plugin's flag: without a value, or followed by an existing path."""
     here = config.invocation_params.dir
     return {
         word
@@ -130,7 +130,7 @@ def _unsure(config: pytest.Config, words: list[str]) -> set[str]:
 
 
 def _has_value(words: list[str], at: int) -> bool:
-    """Return whether argparse would take the next word for a value: what begins with a dash is an option's name."""
+    """Return whether argparse would take the next word for a value, not for an option (which begins with a dash)."""
     after = words[at + 1 : _options(words)][:1]
     return bool(after and re.match(r"(?!-)|-\d|-$|-.* ", after[0]))
 
@@ -138,12 +138,12 @@ def _has_value(words: list[str], at: int) -> bool:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # a name that no file can have
+    except OSError:  # not a valid file name
         return False
 
 
 def _set_paths(config: pytest.Config, parser: pytest.Parser, words: list[str]) -> bool:
-    """Set the paths of these arguments, for which pytest loads conftests; return whether they were others before."""
+    """Set the paths for which pytest loads conftests from these arguments; return whether they have changed."""
     known: Any = getattr(config, "known_args_namespace", None)
     paths = getattr(parser.parse_known_args(words, copy.copy(config.option)), "file_or_dir", None)
     if known is None or paths is None or paths == known.file_or_dir:
@@ -153,7 +153,7 @@ def _set_paths(config: pytest.Config, parser: pytest.Parser, words: list[str]) -
 
 
 def _load_more(config: pytest.Config) -> None:
-    """Load the initial conftests of the paths that are known now, by pytest's own implementation of the hook."""
+    """Load the initial conftests of the paths that are now known, by pytest's own hook implementation."""
     load = getattr(config, "pytest_load_initial_conftests", None)
     if load is not None:
         load(early_config=config)

@@ -1,4 +1,4 @@
-"""Parse the texts of options; UsageError for one that means nothing."""
+"""Parsers of option values; each raises UsageError for an invalid text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
 MEASURED = [name for name in SERVERS if SERVERS[name].protocol in PROTOCOLS]
-"""The servers of what can be measured."""
+"""Names of the servers whose protocol can be measured."""
 
 _MOST_WORKERS = 64
 _MOST_DIGITS = 4000
@@ -30,7 +30,7 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
 def one_of(choices: Sequence[str]) -> Callable[[str], str]:
-    """What reads one of these words."""
+    """Return a parser that accepts one of these words."""
 
     def read(text: str) -> str:
         if text not in choices:
@@ -41,31 +41,31 @@ def one_of(choices: Sequence[str]) -> Callable[[str], str]:
 
 
 def _whole(text: str) -> int | None:
-    """Return the number of a text of digits; None where it is none, or has more digits than Python reads."""
+    """Return the number in a text of digits; None for any other text, and for more digits than Python reads."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def backend(text: str) -> str:
-    """Return a backend's name or `auto`; empty where the testbed's own word counts."""
+    """Return a backend's name or `auto`; empty to use the testbed's setting."""
     return one_of((AUTO, *preferred()))(text) if text else ""
 
 
 def ip_version(text: str) -> int:
-    """4 or 6."""
+    """Return 4 or 6."""
     if text not in ("4", "6"):
-        raise UsageError(f"{text!r} is no IP version; there are 4 and 6")
+        raise UsageError(f"{text!r} is not an IP version; use 4 or 6")
     return int(text)
 
 
 def connections(text: str) -> int:
-    """How many at once."""
+    """Return the number of simultaneous connections, 1 or more."""
     if (number := _whole(text)) is None or number < 1:
         raise UsageError(f"{text!r} is not a number of connections such as 1, 10 or 100")
     return number
 
 
 def rate(text: str) -> float:
-    """In connections a second; 0 is all at once."""
+    """Return the arrival rate in connections per second; 0 for `closed` (all at once)."""
     if text == "closed":
         return 0.0
     number, slash, second = text.partition("/")
@@ -79,41 +79,41 @@ def rate(text: str) -> float:
 
 
 def workers(text: str) -> int:
-    """How many processes."""
+    """Return the number of worker processes."""
     if (number := _whole(text)) is None or not 1 <= number <= _MOST_WORKERS:
         raise UsageError(f"{text!r} is not a number of processes from 1 to {_MOST_WORKERS}")
     return number
 
 
 def capture(text: str) -> int:
-    """How many packets."""
+    """Return the number of packets to capture."""
     if (number := _whole(text)) is None or number > _MOST_CAPTURED:
         raise UsageError(f"{text!r} is not a number of packets from 0 to {_MOST_CAPTURED}")
     return number
 
 
 def reference(text: str) -> Arm:
-    """An arm; never the twin, which is the reference once more."""
+    """Return the reference arm; the twin is refused, as it is the reference measured twice."""
     arm = Arm.parse(text)
     one_of(list(TRANSPORTS))(arm.transport)
     if arm.twin:
         raise UsageError(
-            f"{text!r} is the reference measured twice and never the reference; name {Arm(arm.ipver, arm.transport)}"
+            f"{text!r} is the twin of a reference and cannot be the reference; use {Arm(arm.ipver, arm.transport)}"
         )
     return arm
 
 
 def server(text: str) -> str:
-    """Names of servers, and a word for the protocols that none of them serves."""
+    """Return a comma list of servers, checked; one of it may be auto, real or embedded, for all other protocols."""
     names = [one_of([*_SERVER_WORDS, *MEASURED])(name.strip()) for name in text.split(",")]
     words = [name for name in names if name in _SERVER_WORDS]
     if len(words) > 1:
-        raise UsageError(f"{' and '.join(words)} exclude each other; one of them may stand beside names of servers")
+        raise UsageError(f"{' and '.join(words)} exclude each other; combine only one of them with names of servers")
     return ",".join(names)
 
 
 def duration(text: str) -> float | None:
-    """In seconds; None where none is named."""
+    """Return the duration of a run in seconds; None for an empty text."""
     seconds = parse_seconds(text) if text else None
     if seconds is not None and not _SHORTEST_S <= seconds <= _LONGEST_S:
         raise UsageError(f"{text!r} is not a time from 100ms to 1h, such as 10s")
@@ -121,7 +121,7 @@ def duration(text: str) -> float | None:
 
 
 def deadline(text: str) -> float:
-    """In seconds."""
+    """Return the deadline in seconds."""
     seconds = parse_seconds(text)
     if seconds <= 0:
         raise UsageError(f"{text!r} leaves no time for a connection; 10s is usual")
@@ -129,23 +129,23 @@ def deadline(text: str) -> float:
 
 
 def seed(text: str) -> int:
-    """That of the text."""
+    """Return the seed as a whole number."""
     if (number := _whole(text)) is None:
-        raise UsageError(f"{text!r} is not a whole number of zero or more of at most {_MOST_DIGITS} digits")
+        raise UsageError(f"{text!r} is not a whole number, zero or more, of at most {_MOST_DIGITS} digits")
     return number
 
 
 def saved(text: str) -> str:
-    """A name for sessions; empty for none."""
+    """Return the name under which a session is saved; empty for none."""
     if text and (text == "last" or not re.fullmatch(_NAME, text)):
         raise UsageError(
-            f"{text!r} is no name for a session; right are letters, digits, dots, dashes and underlines, but not 'last'"
+            f"{text!r} is not a valid session name; use letters, digits, dots, dashes and underscores, but not 'last'"
         )
     return text
 
 
 def level(text: str) -> float | None:
-    """A one-sided level; None where none is named."""
+    """Return a one-sided level; None for an empty text."""
     try:
         found = float(text) if text else None
     except ValueError:
@@ -156,7 +156,7 @@ def level(text: str) -> float | None:
 
 
 def listed(directory: Path, text: str) -> frozenset[str] | None:
-    """The lines of a file, a path from `directory`; None where no file is named."""
+    """Return the lines of a file, relative to `directory`; None for an empty text."""
     if not text:
         return None
     try:

@@ -1,6 +1,7 @@
-"""The options: declared once (`declarations`), read once, frozen as `Settings`.
+"""Read the options, which `declarations` declares, into a frozen `Settings`.
 
-Whatever makes no sense ends here, in one sentence that calls an option by its short name (see `aliases.spell_options`).
+Invalid values are rejected here with a one-line error that names the option by its short name
+(see `aliases.spell_options`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-# Not by `from`, which takes the attribute of a module that pytester has removed.
+# Not by `from`, which would take the attribute of a module that pytester has removed.
 import pytest_ipperf.plugin.options.parsers as values
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import Design, design_named
@@ -31,13 +32,13 @@ from pytest_ipperf.plugin.options.declarations import CLIENTS, FACTORS, HOSTS, L
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 
-# The testbed in the id of a test.
+# Matches the testbed in a test id.
 _NAMED = rf"\[(.+?)-(?:{'|'.join(PROTOCOLS)})-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All that the user asked for. Empty filters and levels mean: not asked."""
+    """The user's settings for a session. Empty filters and levels are those not given."""
 
     ipvers: tuple[int, ...]
     transports: tuple[str, ...]
@@ -104,7 +105,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "--ipperf-exceeds": lambda text: values.one_of(("fail", "flag"))(text or "fail"),
     "--ipperf-level": values.level,
 }
-"""What the value of each option means that can be read alone."""
+"""Parsers of the options whose value can be parsed on its own."""
 _ARMS = frozenset({"--ipver", "--transport", "--reference", "--ipperf-twin"})
 _LISTED = frozenset(name for name, *_ in LISTS)
 _ONCE = frozenset(name for name, *_ in ONCE)
@@ -112,9 +113,9 @@ _INVENTORY: pytest.StashKey[tuple[dict[str, Testbed], str]] = pytest.StashKey()
 
 
 def check(config: pytest.Config, given: Collection[str]) -> None:
-    """Raise UsageError where an option that was given makes no sense, whether or not anything is measured.
+    """Raise UsageError for an invalid option among those given, whether or not anything is measured.
 
-    The ini file is looked at only where such an option cannot be understood without it.
+    The ini file is consulted only where a given option cannot be checked without it.
     """
     for option in given:
         if option in _READ:
@@ -133,7 +134,7 @@ def check(config: pytest.Config, given: Collection[str]) -> None:
 
 
 def read_settings(config: pytest.Config, seed: int) -> Settings:
-    """The settings of a session; UsageError where a value makes no sense. `seed` counts where none is asked for."""
+    """Return the settings of a session, with `seed` unless one was given; raise UsageError for an invalid value."""
     inventory, trouble = _known_testbeds(config)
     read, asked_seed = partial(_read, config), _read(config, "--ipperf-seed")
     settings = Settings(
@@ -181,7 +182,7 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
 
 
 def _read(config: pytest.Config, option: str) -> Any:
-    """Return what an option means: that of the arguments, else that of the ini file, where it may have one."""
+    """Return the parsed value of an option: from the arguments, else from its ini key if it has one."""
     if option in _LISTED:
         return _read_list(*_source_texts(config, option), _READ[option])
     if option in _ONCE:
@@ -204,14 +205,14 @@ def _in_words(source: str, read: Callable[[str], Any], text: str) -> Any:
 
 
 def _design(config: pytest.Config) -> Design:
-    """The design with what is asked for in place of its own."""
+    """Return the design, with `--duration` and `--ipperf-level` in place of its own values."""
     design: Design = _read(config, "--design")
     asked = {"run_s": _read(config, "--duration"), "alpha": _read(config, "--ipperf-level")}
     return dataclasses.replace(design, **{name: value for name, value in asked.items() if value is not None})
 
 
 def _source_texts(config: pytest.Config, option: str) -> tuple[str, list[str]]:
-    """Return where the comma lists of a filter or level stand, and the lists: the command line before the ini file."""
+    """Return the source and the comma lists of a filter or level; the command line takes precedence over the ini."""
     asked = config.getoption(long_of(option))
     return (option, asked) if asked else (f"ini {ini_of(option)}", config.getini(ini_of(option)))
 
@@ -225,20 +226,20 @@ def _read_list(option: str, texts: Sequence[str], read: Callable[[str], Any]) ->
 
 
 def inventory_path(config: pytest.Config) -> Path:
-    """Return where the inventory lies, or would lie."""
+    """Return the path of the inventory, which may not exist."""
     asked: str = config.getoption("--ipperf-hosts")
     named: str = config.getini("ipperf_hosts")
     return config.invocation_params.dir / asked if asked else config.rootpath / named
 
 
 def _known_testbeds(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
-    """Return those of the inventory with those that have a rate, and what is wrong with the inventory."""
+    """Return the testbeds of the inventory and those with a rate, and the inventory's error, if any."""
     inventory, trouble = _inventory(config)
     return inventory | _rated(config, inventory), trouble
 
 
 def _inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
-    """The inventory, and what is wrong with one that nobody named: a `hosts.ini` may be that of another tool."""
+    """Return the inventory, and the error of one that was not named: a `hosts.ini` may belong to another tool."""
     if _INVENTORY not in config.stash:
         config.stash[_INVENTORY] = _read_inventory(config)
     return config.stash[_INVENTORY]
@@ -258,16 +259,16 @@ def _read_inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
 
 
 def _rated(config: pytest.Config, inventory: dict[str, Testbed]) -> dict[str, Testbed]:
-    """The testbeds with a rate that are asked for, by option or by the id of a test: such as `lab.100mbit`."""
+    """Return the requested testbeds with a rate, such as `lab.100mbit`, from the option and from test ids."""
     _, texts = _source_texts(config, "--testbed")
     named = [name.strip() for each in texts for name in each.split(",")]
     for argument in config.args:
-        for match in re.finditer(_NAMED, argument):  # parameters of the suite's own may stand before it
+        for match in re.finditer(_NAMED, argument):  # the suite's own parameters may precede the testbed
             parts = match[1].split("-")
             named += ["-".join(parts[at:]) for at in range(len(parts))]
     found = {}
     for name in named:
-        with contextlib.suppress(UsageError):  # which is reported where the option is read; ids are anybody's
+        with contextlib.suppress(UsageError):  # reported where the option is read; an id may be of any test
             if testbed := with_rate(name, inventory):
                 found[name] = testbed
     return found
@@ -281,13 +282,13 @@ def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str
 
 
 def _check_arms(*, ipvers: tuple[int, ...], transports: tuple[str, ...], reference: Arm, twin: str) -> None:
-    """A selection that leaves nothing to compare is a mistake of the question, not an empty result.
+    """Raise UsageError for filters that leave nothing to compare with the reference.
 
-    With its twin the reference is something to compare, whatever the filters say.
+    Its twin can always be compared with the reference, whatever the filters.
     """
     for transport in transports:
         if ipvers == (4,):
-            Arm(4, transport)  # which says in words that IPv4 is always native
+            Arm(4, transport)  # raises UsageError: IPv4 is always native
     arms = {
         Arm(ipver, transport)
         for transport in transports or TRANSPORTS

@@ -1,4 +1,4 @@
-"""The baseline: the earlier session with which this one is compared, found before anything is measured."""
+"""Find the baseline, the earlier session that this one is compared with, before anything is measured."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Baseline = SessionEntry | Path | None
 
 
 def check_night(settings: Settings) -> None:
-    """Check what the night that this session screens is decided by, in the folder that its records are in.
+    """Check the files in the records folder by which the night of this screening session will be decided.
 
-    UsageError where a line is no acceptance, or the verdict of the last night of its name cannot be read.
+    Raise UsageError if a line is not an acceptance, or the last night of that name cannot be read.
     """
     acceptances(settings.records)
     with contextlib.closing(Archive(settings.records)) as archive:
@@ -26,10 +26,10 @@ def check_night(settings: Settings) -> None:
 
 
 def find_baseline(settings: Settings, directory: Path) -> Baseline:
-    """The session that `--baseline` names, or its folder where it lies elsewhere, a path from `directory`.
+    """Return the session that `--baseline` names, or its folder, relative to `directory`, if it names a folder.
 
-    None where it names none, or one of a name that no session has yet, as in the first night. UsageError where it names
-    a folder that is none of records, or whose records are damaged.
+    Return None if the option is not given, or no session has that name yet, as in the first night. Raise UsageError
+    for a folder without records, or with damaged ones.
     """
     name = settings.baseline
     if not name:

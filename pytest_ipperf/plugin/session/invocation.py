@@ -1,4 +1,4 @@
-"""Facts that all processes of a pytest session share before it is known whether any of them measures."""
+"""Facts shared by all processes of a pytest session, before it is known whether any of them measures."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _INVOCATION: pytest.StashKey[Invocation] = pytest.StashKey()
 class Invocation(NamedTuple):
     """One invocation of pytest, the same in the controller of xdist and in its workers.
 
-    `seed` counts where none is asked for. `at_s` (since the epoch) and `token` name the folder of the records, and
-    `resume` the session that is resumed, empty where none is.
+    `seed` is used unless `--ipperf-seed` is given. `at_s` (since the epoch) and `token` name the folder of the records,
+    `resume` names the session to resume, empty if there is none.
     """
 
     seed: int
@@ -26,13 +26,13 @@ class Invocation(NamedTuple):
 
 
 def from_controller(config: pytest.Config) -> Invocation | None:
-    """Return what the controller of xdist handed over to this worker; None in every other process."""
+    """Return the invocation that the controller of xdist passed to this worker; None in every other process."""
     fields: list[Any] | None = getattr(config, "workerinput", {}).get("ipperf")
     return Invocation(*fields) if fields else None
 
 
 def invocation(config: pytest.Config) -> Invocation:
-    """Return the facts of this session; in a worker of xdist those of its controller."""
+    """Return the invocation of this process; in a worker of xdist that of its controller."""
     if _INVOCATION not in config.stash:
         command = ["pytest", *map(str, config.invocation_params.args)]
         own = Invocation(secrets.randbelow(2**31), time.time(), secrets.token_hex(3), command)

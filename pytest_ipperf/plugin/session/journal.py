@@ -1,4 +1,4 @@
-"""Write the journal of the session: what is measured, every answer, and the end."""
+"""Write the journal of a session: its measurements, every answer, and its end."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _JOURNAL = pytest.StashKey[EventLog]()
 
 
 def journal_of(session: Session) -> EventLog:
-    """The journal of this process, opened at the first call and closed with the session."""
+    """Return the journal of this process, opened at the first call and closed with the session."""
     stash = session.config.stash
     if _JOURNAL not in stash:
         stash[_JOURNAL] = EventLog(session.folder, session.writer)
         session.config.add_cleanup(stash[_JOURNAL].close)
         stash[_JOURNAL].append("session", _session_facts(session))
-        # Whoever reads what is left of a session that was broken off has to know what it was to measure.
+        # A reader of a session that was broken off needs the list of its items.
         stash[_JOURNAL].append("plan", {"items": session.items})
-        # At once and not when its turn comes: who resumes this session after its end in the middle needs them all.
+        # All at once: a later session that resumes this one, if it is broken off, needs every reused workload.
         for workload, folder in session.resumed.reused_folders() if session.resumed else ():
             facts = {"workload": str(workload), "session": folder.name, "folder": str(folder)}
             stash[_JOURNAL].append("taken", facts)
@@ -61,13 +61,13 @@ def _session_facts(session: Session) -> dict[str, Any]:
 
 
 def log_not_resumed(session: Session, workload: Workload) -> None:
-    """Log why a workload is not reused: other processes of the session may have logged that it is."""
+    """Log why a workload is measured anew, as another process of the session may have logged that it is reused."""
     if session.resumed and (why := session.resumed.not_reused.get(workload)):
         journal_of(session).append("anew", {"workload": str(workload), "why": why})
 
 
 def log_complete(session: Session, measurement: Measurement, state: ServerState) -> None:
-    """Log that a workload is complete, with all that its runs do not contain, and wait until the disk has it."""
+    """Log that a workload is complete, with the facts that its runs do not contain, and sync the journal to disk."""
     workload = measurement.plan.workload
     facts = {
         "workload": str(workload),
@@ -88,9 +88,9 @@ def log_complete(session: Session, measurement: Measurement, state: ServerState)
 
 
 class SessionWriter:
-    """Writes every answer to the journal, in the main process also under xdist, every cell without one, and the end.
+    """Writer of the journal in the main process, also under xdist: every answer, every cell without one, and the end.
 
-    `trouble` is the sentence about an answer that could not be written; the summary shows it.
+    `trouble` is the message about an answer that could not be written, which the summary shows.
     """
 
     def __init__(self, session: Session) -> None:
@@ -103,37 +103,37 @@ class SessionWriter:
 
     @property
     def completeness(self) -> Completeness:
-        """How far the session has come; whole as soon as each of its items is done and kept."""
+        """Completeness of the session, which is whole once each of its items is done and kept."""
         missing = self._missing()
         state = SessionState.BROKEN_OFF if missing or self.trouble else SessionState.WHOLE
         resume = LAST if self._session.folder.exists() else ""
         return completeness_of(self._session.items, self._measured, missing, state=state, resume=resume)
 
     def _missing(self) -> list[str]:
-        """Return the node ids that the session has not come to, and those whose answer could not be kept."""
+        """Return the node ids that are not done, and those whose answer could not be kept."""
         return [each for each in self._session.items if each not in self._done or each in self._unwritten]
 
     def pytest_ipperf_measured(self, record: Record) -> None:
-        """An answer, with its question."""
+        """Write the record of a cell."""
         if self._append("record", record.to_plain(), record.nodeid):
             self._measured.add(record.cell)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A cell that was not measured, as the budget was spent, or has no answer for another reason."""
+        """Write why a cell has no answer, such as a spent budget or an error, and note the items that are done."""
         if report.when == "setup" and (sentence := getattr(report, "ipperf_inconclusive", "")):
             self._append("undecided", {"nodeid": report.nodeid, "sentence": sentence}, report.nodeid)
-        # Of an item in which a worker died xdist says that it failed, and of no phase of it.
+        # For an item in which a worker died, xdist reports a failure in phase "???".
         kind = "infrastructure" if str(report.when) == "???" else getattr(report, "ipperf_trouble", "")
         if kind:
             self._append(
                 "trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": _failure_text(report)}, report.nodeid
             )
-        if report.when == "teardown":  # also of what was skipped by a mark, or by a fixture
+        if report.when == "teardown":  # also reported for skipped items
             self._done.add(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """That it came to its end."""
+        """Write the end of the session."""
         del exitstatus  # another hook may have changed it since
         if self._session.folder.exists():
             seconds = round(time.monotonic() - self._began, 3)
@@ -141,7 +141,7 @@ class SessionWriter:
             self._append("end", {**end, "files": self._files()})
 
     def _files(self) -> dict[str, int]:
-        """Return the sizes of workers' journals and all samples, by which readers see whether they are still whole."""
+        """Return the sizes of the workers' journals and of all samples, by which readers check their completeness."""
         try:
             return journal_of(self._session).sizes()
         except LabError as error:
@@ -149,7 +149,7 @@ class SessionWriter:
             return {}
 
     def _append(self, event: str, facts: dict[str, Any], nodeid: str = "") -> bool:
-        """Append an event, which answers the item of that node id; False where it could not be written."""
+        """Append an event, the answer to the item `nodeid` if given; return False if it could not be written."""
         self._done.add(nodeid)
         try:
             journal_of(self._session).append(event, facts)
@@ -161,7 +161,7 @@ class SessionWriter:
 
 
 def _failure_text(report: pytest.TestReport) -> str:
-    """What a report says went wrong, without the lines of the test."""
+    """Return the error of a report without the test's source lines."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return str(crash.message if crash else report.longrepr).strip()
 

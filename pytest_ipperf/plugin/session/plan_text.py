@@ -1,4 +1,4 @@
-"""Plans and questions of a workload as plain data, as the journal keeps and a later session compares them."""
+"""Plans and questions of a workload as plain data, which the journal keeps and a later session compares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load the measurement of a workload from the records of a session, as the experiment gave it."""
+"""Rebuild the measurement of a workload from the records of a session."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from pytest_ipperf.store import StoredWorkload
 def load_measurement(found: StoredWorkload, plan: Plan, state: ServerState, deadline_s: float) -> Measurement:
     """Return the measurement of `plan` from the records of a complete workload.
 
-    UsageError where the server held another `state`, or the records contradict themselves.
+    Raise UsageError if the server held another `state`, or the records are inconsistent.
     """
     if found.complete.get("state") != state.digest_without_password:
-        raise UsageError("its server held something else there (server_state)")
+        raise UsageError("its server held other content there (server_state)")
     try:
         return _measurement(found, plan, deadline_s)
     except DamageError as error:
@@ -57,7 +57,7 @@ def _measurement(found: StoredWorkload, plan: Plan, deadline_s: float) -> Measur
         plan=plan,
         service=ServerEndpoint(**complete["service"]),
         runs=tuple(runs),
-        rows={place: tuple(own) for place, own in rows.items()},
+        rows={place: tuple(samples) for place, samples in rows.items()},
         looks={Arm.parse(arm): looks for arm, looks in complete["looks"].items()},
         trouble={},
         stopped="",
@@ -82,12 +82,12 @@ def _network(facts: Mapping[str, Any]) -> Network:
 
 
 def _run(facts: Mapping[str, Any], outcome: RunData) -> Run:
-    """Return one run; InvalidError where its values do not follow from its samples."""
+    """Return one run; raise InvalidError if its values do not follow from its samples."""
     values = {name: METRICS[name].value(outcome) for name in facts["values"]}
     for name, value in values.items():
         logged = facts["values"][name]
         if (value is None) != (logged is None) or (value is not None and not math.isclose(value, logged, rel_tol=1e-9)):
-            raise InvalidError(f"its samples give {value} for {name} where {logged} were written down")
+            raise InvalidError(f"its samples give {value} for {name}, but {logged} was recorded")
     return Run(
         arm=Arm.parse(facts["arm"]),
         epoch=facts["epoch"],

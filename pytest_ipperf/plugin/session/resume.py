@@ -1,7 +1,7 @@
-"""Resume an earlier session: reuse the workloads that it has measured whole.
+"""Resume an earlier session: reuse the workloads that it has measured completely.
 
-Taken over is a workload as it was: its runs are read back, and the tests of this session judge them. It must have been
-measured for the same question; where it was not, a sentence says so and it is measured anew.
+The runs of a reused workload are read back unchanged, and judged by the tests of this session. A workload that was
+measured for another question is measured anew, and the user is told why.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.plugin.session.plan_text import plan_data, question_texts
 from pytest_ipperf.store import LAST, Archive, StoredSession, StoredWorkload, read_session
 
-if TYPE_CHECKING:  # execnet and scipy come with it
+if TYPE_CHECKING:  # imports execnet and scipy
     from pytest_ipperf.experiment import Measurement
 
 _OPTION = "--ipperf-resume"
@@ -37,9 +37,9 @@ _ASKED = {
 
 
 def find_resumed(settings: Settings, directory: Path) -> ResumedSession | None:
-    """Return the session that `--ipperf-resume` names, a folder from `directory`; None where it names none.
+    """Return the session that `--ipperf-resume` names, by a folder relative to `directory`; None if not given.
 
-    UsageError where there is no such session, or it had another question than this one.
+    Raise UsageError if there is no such session, or if it was measured with other settings than this one.
     """
     if not settings.resume:
         return None
@@ -54,7 +54,7 @@ def find_resumed(settings: Settings, directory: Path) -> ResumedSession | None:
 
 
 def _last(settings: Settings) -> Path:
-    """The newest session of the same name, or of those without one: the same command goes on with what it began."""
+    """Return the folder of the newest session saved under the same name, or of the newest without one."""
     with contextlib.closing(Archive(settings.records)) as archive:
         there = [entry for entry in archive.sessions() if entry.saved == settings.saved]
     if not there:
@@ -64,7 +64,7 @@ def _last(settings: Settings) -> Path:
 
 
 def _check_question(kept: StoredSession, settings: Settings) -> None:
-    """What holds for all workloads of a session must be the same: else nothing of it could be reused."""
+    """Raise UsageError if a setting of all workloads differs, so that none of them could be reused."""
     version = kept.facts.get("pytest_ipperf")
     if version != __version__:
         raise UsageError(f"session {kept.name} was measured by pytest-ipperf {version}, and this is {__version__}")
@@ -84,7 +84,7 @@ def _check_question(kept: StoredSession, settings: Settings) -> None:
 
 
 def _display_text(value: Any) -> Any:
-    """Return an option's value as people write it."""
+    """Return an option's value as a user writes it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value == "":
@@ -93,7 +93,7 @@ def _display_text(value: Any) -> Any:
 
 
 def _journalled(value: Any) -> Any:
-    """Return a value as the journal gives it back."""
+    """Return a value as it is read back from the journal."""
     if isinstance(value, Arm):
         return str(value)
     plain = dataclasses.asdict(value) if isinstance(value, (Design, Testbed)) else value
@@ -101,10 +101,10 @@ def _journalled(value: Any) -> Any:
 
 
 class ResumedSession:
-    """The session that is resumed, and what this one reuses of it.
+    """The session that is resumed, and the workloads that this one reuses from it.
 
-    `not_reused` holds for each workload that was begun there why it is measured anew, `damage` what of its journals
-    cannot be read; the workloads that are complete before that can be reused.
+    `not_reused` is the reason for each workload that was begun there and is measured anew. `damage` lists the parts of
+    its journals that cannot be read; workloads completed before them can be reused.
     """
 
     def __init__(self, kept: StoredSession, damage: Sequence[str] = ()) -> None:
@@ -116,7 +116,7 @@ class ResumedSession:
 
     def select(self, plans: Iterable[Plan], asked: Mapping[Workload, Mapping[Arm, Collection[Question]]],
                settings: Settings) -> None:  # fmt: skip
-        """Decide of each plan, once all are known, whether its measurement is reused."""
+        """Decide for each plan, once all are known, whether its measurement is reused."""
         self.not_reused, self._reused = {}, {}
         for plan in plans:
             try:
@@ -132,7 +132,10 @@ class ResumedSession:
                 self._reused[plan.workload] = found
 
     def _source(self, workload: Workload) -> tuple[StoredSession, StoredWorkload] | None:
-        """The session that measured it, which may be an earlier one that the resumed session resumed."""
+        """Return the session that measured a workload and its records there; None if no session did.
+
+        It may be an earlier session that the resumed one had itself resumed.
+        """
         name, kept = str(workload), self.kept
         if name in kept.reused and not (name in kept.workloads and kept.workloads[name].complete):
             folder = kept.reused[name]
@@ -147,11 +150,11 @@ class ResumedSession:
             yield workload, kept.folder
 
     def source_of(self, workload: Workload) -> str:
-        """Return the name of the session that measured a workload; empty where it is not reused."""
+        """Return the name of the session that measured a workload; empty if it is not reused."""
         return self._reused[workload][0].name if workload in self._reused else ""
 
     def reuse(self, plan: Plan, state: ServerState, deadline_s: float) -> Measurement | None:
-        """Return the measurement; None, with the reason in `not_reused`, where it cannot be used after all."""
+        """Return the reused measurement of a plan; None, with the reason in `not_reused`, if it cannot be used."""
         from pytest_ipperf.plugin.session.rebuild import load_measurement  # noqa: PLC0415 - loads scipy
 
         if plan.workload not in self._reused:
@@ -175,7 +178,7 @@ class ResumedSession:
             del self._reused[workload]
 
     def hosts_changed(self, here: StoredSession) -> list[str]:
-        """What is different of the hosts on which this session measured, from those where the earlier one did."""
+        """Return the differences between this session's hosts and those of the earlier one, a line for each fact."""
         now = {place: value for found in here.workloads.values() for place, value in _hosts(found)}
         lines = [
             f"{role} of testbed {testbed}: {fact} was {there} in session {kept.name} and is {now[place]} now"
@@ -189,7 +192,7 @@ class ResumedSession:
 
 def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Collection[Question]],
                     settings: Settings) -> None:  # fmt: skip
-    """UsageError with the reason why what is kept of a workload does not answer what this session asks of it."""
+    """Raise UsageError with the reason if the records of a workload do not answer this session's questions."""
     complete, order = found.complete, plan_data(plan)
     if not complete:
         how = found.broken[-1] if found.broken else f"it ended after {len(found.runs)} of {plan.runs} runs"
@@ -204,7 +207,7 @@ def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Colle
         raise UsageError("its order was another there")
     if complete["testbed"] != _journalled(settings.inventory[plan.workload.testbed]):
         raise UsageError(f"testbed {plan.workload.testbed} had other hosts there")
-    # The controller of xdist knows no questions; where there is one look, they do not count for what is measured.
+    # The controller of xdist knows no questions. With a single look, the measurement does not depend on them.
     if plan.looks > 1 and any(asked.values()) and complete["asked"] != question_texts(asked):
         raise UsageError("the tests asked other questions there")
     if not found.whole:
@@ -216,7 +219,7 @@ def _arms(order: Any) -> list[str]:
 
 
 def _hosts(found: StoredWorkload) -> Iterator[tuple[tuple[str, str, str], Any]]:
-    """The fingerprints of a workload's hosts, fact by fact; names of devices come and go."""
+    """Yield the facts of the hosts' fingerprints in a workload, without device names, which change."""
     testbed = found.workload_event["workload"].partition("-")[0]
     for epoch in found.epochs[:1]:
         for role, facts in epoch["fingerprint"].items():

@@ -1,4 +1,4 @@
-"""The session: what one pytest process knows. Settings in, plan after the collection, results as they come."""
+"""The measuring session of one pytest process: settings, then the plans after collection, then results."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     from pytest_ipperf.core.portable.errors import IpperfError
     from pytest_ipperf.experiment import Measurement
 
-# Building a testbed, proving its paths, starting its servers; and what a run costs beside its connections.
+# Estimates of durations, used until a plan has been measured once.
+# Build a testbed, prove its paths and start its servers.
 _EPOCH_S = 0.6
-# Until a host is back that is started anew: of physical machines many take longer, of virtual ones most do not.
+# Reboot a host: longer for many physical machines, shorter for most virtual ones.
 _REBOOT_S = 60.0
+# A run of connections, and a run of a flow, beside their traffic.
 _RUN_S = 0.05
-# What a run of a flow takes beside its traffic.
 _FLOW_S = 0.3
-# Looking whether an arm's path has the rate of its links.
+# Check that an arm's path has the rate of its links.
 _TRAINS_S = 0.3
 # The IMAP users of paper 000.
 _USERS = 500
@@ -48,18 +49,18 @@ _CACHE_KEY = "ipperf/seconds"
 
 
 def default_testbed() -> str:
-    """Return the better of the built-in testbeds that works here."""
+    """Return `lab` if it can be built here, else `loopback`."""
     return "loopback" if unusable() else "lab"
 
 
 class Session:
-    """One pytest process that measures; `facts` are those of all its processes."""
+    """The session of one pytest process; `facts` are shared by all processes of the invocation."""
 
     def __init__(
         self, config: pytest.Config, settings: Settings, facts: Invocation, resumed: ResumedSession | None = None
     ) -> None:
         self.config = config
-        # The order is that of the session that is resumed, whose plan this one ends.
+        # A resumed session keeps its order of measurement.
         self.settings = replace(settings, seed=resumed.kept.facts["seed"]) if resumed else settings
         self.resumed = resumed
         self.is_worker = from_controller(config) is not None
@@ -70,10 +71,10 @@ class Session:
         self.owner = new_owner(self.command)
         self.plans: dict[Workload, Plan] = {}
         self.questions: dict[Cell, tuple[Question, ...]] = {}
-        self.items: dict[str, str] = {}  # the cells that are to be measured, by pytest's names of their items
+        self.items: dict[str, str] = {}  # the cells to measure, by node id
         self.left_out_lines: list[str] = []
-        self.left_out: list[Cell] = []  # of what was asked for
-        self.mistake = ""  # that a worker found
+        self.left_out: list[Cell] = []  # selected cells that cannot be measured here
+        self.mistake = ""  # the error that a worker found, for its controller
         self.states: dict[Workload, str] = {}
         self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}
@@ -82,24 +83,24 @@ class Session:
 
     @property
     def default_testbed(self) -> str:
-        """The better of the built-in testbeds that works here."""
+        """Name of the testbed used by default: `lab` if it can be built here, else `loopback`."""
         return default_testbed()
 
     @property
     def testbeds(self) -> list[Testbed]:
-        """The testbeds that this session may measure on."""
+        """Testbeds that this session may measure on."""
         names = self.settings.testbeds or (self.default_testbed,)
         return [self.settings.inventory[name] for name in names]
 
     @cached_property
     def selected(self) -> frozenset[str]:
-        """The names of these testbeds; every item asks, and there may be thousands of either."""
+        """Names of these testbeds; cached, as there may be thousands of testbeds and of items that need them."""
         return frozenset(testbed.name for testbed in self.testbeds)
 
     def lacks(self, testbed: Testbed, arm: Arm, transport_name: str) -> str:
-        """Why that arm cannot be measured on that testbed; empty where it can, as far as that is known here.
+        """Return why an arm cannot be measured on a testbed; empty if nothing is known against it.
 
-        `transport_name` stands for the transport in the sentence.
+        `transport_name` stands for the transport in the message.
         """
         if lacking := testbed.lacks(arm, transport_name):
             instead = self.lab_trouble and not self.settings.testbeds and arm.transport != "native"
@@ -110,7 +111,7 @@ class Session:
         return f"testbed {testbed.name} cannot have {transport_name} here: {why}" if why else ""
 
     def make_plans(self, selected: Iterable[tuple[Cell, Collection[Question]]]) -> None:
-        """The plan of every workload that the selected cells need, the reference included; and what is asked of them.
+        """Make the plan of every workload of the selected cells, with the reference arm, and collect their questions.
 
         Several tests may ask different questions of a cell. The controller of xdist knows none of them.
         """
@@ -127,55 +128,55 @@ class Session:
             self.resumed.select(self.plans.values(), asked, self.settings)
 
     def reused_from(self, workload: Workload) -> str:
-        """The earlier session from which a workload is reused; empty where this one measures it."""
+        """Return the earlier session from which a workload is reused; empty if this session measures it."""
         return self.resumed.source_of(workload) if self.resumed else ""
 
     @property
     def to_measure(self) -> list[Plan]:
-        """The plans of what is not reused."""
+        """Plans of the workloads that are not reused."""
         return [plan for workload, plan in self.plans.items() if not self.reused_from(workload)]
 
     def check_client(self) -> None:
-        """UsageError before anything is measured, where the packages of the library client are not here.
+        """Raise UsageError, before anything is measured, if packages of the library client are missing.
 
-        xdist has no way to end a session from a worker in a sentence: there the items say it.
+        Not in a worker of xdist, which cannot end the session with a message; its items report the error.
         """
         if self.settings.client == LEAN or self.is_worker:
             return
-        from pytest_ipperf.lab.deploy.install import check_library  # noqa: PLC0415 - what only this client needs
+        from pytest_ipperf.lab.deploy.install import check_library  # noqa: PLC0415 - needed only by this client
 
         for protocol in {workload.protocol for workload in self.plans if not flow(workload.protocol)}:
             check_library(application(protocol))
 
     def check_reboot(self) -> None:
-        """UsageError before anything is measured, where hosts are to be started anew that cannot be.
+        """Raise UsageError, before anything is measured, if hosts to be rebooted have no command for it.
 
-        As for the client, of a worker's items each says it.
+        In a worker, as for the client, the items report the error.
         """
         if self.settings.reboot and not self.is_worker:
             for name in dict.fromkeys(plan.workload.testbed for plan in self.to_measure):
                 check_rebootable(self.settings.inventory[name])
 
     def check_descriptors(self) -> None:
-        """LabError before anything is measured, where this process may not have the files open that testbeds take.
+        """Raise LabError, before anything is measured, if this process may not open as many files as testbeds need.
 
-        As for the client, of a worker's items each says it.
+        In a worker, as for the client, the items report the error.
         """
         for name in [] if self.is_worker else dict.fromkeys(plan.workload.testbed for plan in self.to_measure):
             enough_descriptors(self.settings.inventory[name])
 
     def questions_of(self, workload: Workload) -> dict[Arm, tuple[Question, ...]]:
-        """What the selected tests ask of a workload's arms."""
+        """Return the questions of the selected tests for each arm of a workload."""
         return {cell.arm: questions for cell, questions in self.questions.items() if cell.workload == workload}
 
     def users_of(self, protocol: str) -> int:
-        """Accounts of a server for all numbers of connections of this session, each of which has one of its own."""
+        """Return how many accounts a server needs so that each connection of the largest burst has its own."""
         if flow(protocol) or not application(protocol).accounts:
             return 0
         return max(_USERS, *(workload.connections for workload in self.plans if workload.protocol == protocol))
 
     def forecast_s(self, plan: Plan) -> float:
-        """Seconds that a plan will take up to its first look: as long as last time, else by rule of thumb."""
+        """Return the expected seconds of a plan up to its first look: as long as last time, else an estimate."""
         if self.reused_from(plan.workload):
             return 0.0
         earlier = self._seconds().get(self._key(plan))
@@ -191,21 +192,21 @@ class Session:
         return design.epochs * (_EPOCH_S + trains_s) + rebooting_s + plan.first_runs * run_s
 
     def _bursts_s(self, workload: Workload, rate_bit_s: float) -> float:
-        """Seconds of a run's connections, of which the links' rate may be what takes longest."""
+        """Return the estimated seconds of a run's connections, limited by protocol, arrivals or link rate."""
         connections = workload.connections * self.settings.design.bursts(workload.connections)
         arriving_s = connections / workload.rate_per_s if workload.rate_per_s else 0.0
         sending_s = 8 * connections * workload.payload_bytes / rate_bit_s if rate_bit_s else 0.0
         return max(connections * application(workload.protocol).typical_s, arriving_s, sending_s)
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
-        """Keeps how long the first look took, for the next forecast; workers leave the cache to the main process."""
+        """Cache the seconds of the first look for the next forecast; only the main process writes the cache."""
         if self.cache is not None and not self.is_worker:
             self.cache.set(_CACHE_KEY, {**self._seconds(), self._key(plan): round(seconds, 2)})
 
     @property
     def cache(self) -> pytest.Cache | None:
-        """What is remembered from one session to the next, where pytest may."""
-        return getattr(self.config, "cache", None)  # -p no:cacheprovider takes the attribute away
+        """Cache of pytest, which lasts from session to session; None if it is disabled."""
+        return getattr(self.config, "cache", None)  # `-p no:cacheprovider` removes the attribute
 
     def _seconds(self) -> dict[str, float]:
         return dict(self.cache.get(_CACHE_KEY, {})) if self.cache is not None else {}
@@ -217,9 +218,9 @@ class Session:
         return plain + rebooting
 
     def budget_refuses(self, what: str, needed_s: float) -> str:
-        """Why the budget has no time for something that takes so long; empty where it has, or there is none.
+        """Return why the budget leaves too little time for `what`; empty if it leaves enough, or there is no budget.
 
-        Its clock starts when the first workload asks.
+        The clock of the budget starts with the first call.
         """
         budget_s = self.settings.budget_s
         if budget_s is None:
@@ -230,6 +231,6 @@ class Session:
         if needed_s <= left_s:
             return ""
         return (
-            f"of the budget of {seconds_text(budget_s)} there are {seconds_text(left_s)} left and {what} needs about "
+            f"of the budget of {seconds_text(budget_s)}, {seconds_text(left_s)} are left and {what} needs about "
             f"{seconds_text(needed_s)}"
         )

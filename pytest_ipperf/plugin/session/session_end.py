@@ -23,9 +23,9 @@ PAGE = "report.html"
 
 
 class SessionEnd:
-    """Writes tables and page when all is kept, in the main process.
+    """The end of a session in the main process: tables and page are written once all records are.
 
-    `troubles` are the sentences about what could not be written, `changes` the lines about the baseline.
+    `troubles` are the messages about files that could not be written, `changes` the lines about the baseline.
     """
 
     def __init__(self, session: Session) -> None:
@@ -35,12 +35,12 @@ class SessionEnd:
         self.changes: list[str] = []
 
     def pytest_ipperf_measured(self, record: Record) -> None:
-        """An answer."""
+        """Collect the record of a cell."""
         self._records.append(record)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """After the journal has its last event."""
+        """Write the outcome, tables and page and compare with the baseline, after the journal's last event."""
         if self._session.settings.outcome is not None:
             self._attempt(
                 "--ipperf-outcome",
@@ -63,8 +63,8 @@ class SessionEnd:
             )
         except IpperfError as error:
             self.troubles.append(f"{name}: {error}")
-        except Exception as error:  # noqa: BLE001 - a fault in what is drawn must not cost what was measured
-            self.troubles.append(f"{name}: {type(error).__name__}: {error}; the records are whole")
+        except Exception as error:  # noqa: BLE001 - a defect of a report must not cost the measurement
+            self.troubles.append(f"{name}: {type(error).__name__}: {error}; the records are complete")
 
     def _write_outcome(self, path: Path, status: int) -> None:
         """Write how the session ended, for the program that started it."""
@@ -77,13 +77,13 @@ class SessionEnd:
         path.write_text(json.dumps(facts), encoding="utf-8")
 
     def _tables(self) -> None:
-        from pytest_ipperf.report.table_files import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
+        from pytest_ipperf.report.table_files import write_tables  # noqa: PLC0415 - imports scipy
 
         write_tables(self._records, self._session.folder / "tables", datetime.now(UTC))
 
     def _page(self) -> None:
-        """With the course of every cell where the session has a name, and so a history."""
-        from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
+        """Write the page, with the history of every cell if the session is saved under a name."""
+        from pytest_ipperf.report.page import write  # noqa: PLC0415 - imports matplotlib
 
         summary = read_session_summary(self._session.folder, resume=LAST, running=False)
         if not summary.records and not summary.troubles and summary.completeness.is_whole:
@@ -95,8 +95,8 @@ class SessionEnd:
         write(summary, self._session.folder / PAGE)
 
     def _compare(self) -> None:
-        from pytest_ipperf.core.records.comparison import comparison  # noqa: PLC0415 - loads scipy
-        from pytest_ipperf.report.terminal.comparison import lines  # noqa: PLC0415 - the same
+        from pytest_ipperf.core.records.comparison import comparison  # noqa: PLC0415 - imports scipy
+        from pytest_ipperf.report.terminal.comparison import lines  # noqa: PLC0415 - imports scipy
 
         then = self._session.baseline
         now = strictest(self._records, self._session.folder.name)

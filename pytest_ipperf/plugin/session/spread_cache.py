@@ -1,6 +1,6 @@
-"""Cache the spread that earlier sessions observed of each cell, and forecast from it what this one can detect.
+"""Cache the spread that earlier sessions observed in each cell, and forecast from it what this session can detect.
 
-The main process writes pytest's cache, as it gets every record, also under xdist.
+The main process writes pytest's cache, since it receives every record, also under xdist.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import PROTOCOLS, flow
 
-if TYPE_CHECKING:  # scipy comes with it, which no session has to wait for that has nothing to foresee
+if TYPE_CHECKING:  # imports scipy, which takes long and only a forecast needs
     from pytest_ipperf.core.records.power_forecast import PowerForecast
 
 _CACHE_KEY = "ipperf/sightings-1"
@@ -27,15 +27,15 @@ _SESSIONS = 10
 
 
 class SpreadCache:
-    """Keeps what the last sessions saw of each cell that was answered."""
+    """The spread that the last sessions observed in each cell that has a record."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def pytest_ipperf_measured(self, record: Record) -> None:
-        """An answer; a second one of the same cell and session takes the place of the first.
+        """Add the spread of a record; a later record of the same cell and session replaces the earlier one.
 
-        What was reused has been seen already, by the session that measured it.
+        Reused cells are skipped, as the session that measured them has added theirs.
         """
         cache, here = self._session.cache, self._session.folder.name
         seen = ObservedSpread.of(record, here)
@@ -52,13 +52,13 @@ def _kept(session: Session) -> dict[str, list[dict[str, Any]]]:
 
 
 def _key(session: Session, cell: str, size: float, metric: str) -> str:
-    """What has to be the same for a spread to be comparable; the server that was found is in the sighting."""
+    """Return the key of comparable spreads; the server program found is part of the observed spread."""
     settings = session.settings
     return f"{cell}/{settings.reference}/{settings.server}/{size:g}/{settings.deadline_s:g}/{metric}"
 
 
 def _size(design: Design, protocol: str, connections: int) -> float:
-    """How long a run is: in seconds of a flow, else in bursts."""
+    """Return the size of a run: seconds of a flow, else the number of bursts."""
     return design.run_s if flow(protocol) else design.bursts(connections)
 
 
@@ -70,18 +70,18 @@ class CellMetric:
     metric: str
 
     def __str__(self) -> str:
-        usual = PROTOCOLS[self.cell.workload.protocol].metrics[0]
-        return str(self.cell) if self.metric == usual else f"{self.cell} {self.metric}"
+        default = PROTOCOLS[self.cell.workload.protocol].metrics[0]
+        return str(self.cell) if self.metric == default else f"{self.cell} {self.metric}"
 
 
 def power_forecasts(session: Session) -> Iterator[tuple[CellMetric, PowerForecast]]:
-    """Forecast what this session's design can detect in its cells, as far as earlier ones have seen them."""
+    """Yield a forecast of what this session's design can detect for each cell that earlier sessions observed."""
     design = session.settings.design
     kept = _kept(session) if design.judges else {}
     for cell, questions in session.questions.items():
         workload = cell.workload
         size = _size(design, workload.protocol, workload.connections)
-        # The controller of xdist collects nothing, so of markers it knows what they were the last time.
+        # The controller of xdist collects nothing and knows no markers; it assumes the protocol's metrics.
         metrics = dict.fromkeys(each.metric for each in questions) or PROTOCOLS[workload.protocol].metrics
         for metric in metrics:
             if entries := kept.get(_key(session, str(cell), size, metric)):
@@ -90,16 +90,16 @@ def power_forecasts(session: Session) -> Iterator[tuple[CellMetric, PowerForecas
 
 
 def _power_forecast(
-    session: Session, what: CellMetric, entries: list[dict[str, Any]], margins: list[Margin]
+    session: Session, item: CellMetric, entries: list[dict[str, Any]], margins: list[Margin]
 ) -> PowerForecast:
     from pytest_ipperf.core.records.power_forecast import forecast  # noqa: PLC0415 - see above
 
-    design, workload = session.settings.design, what.cell.workload
+    design, workload = session.settings.design, item.cell.workload
     seen = comparable([ObservedSpread(**each) for each in entries])
     last = seen[-1]
-    everywhere = session.settings.margin
-    asked = margins or ([] if everywhere is None else [everywhere])
-    metric = METRICS[what.metric].metric
+    from_option = session.settings.margin
+    asked = margins or ([] if from_option is None else [from_option])
+    metric = METRICS[item.metric].metric
     fractions = [each.effective(last.reference_value, metric.scale, header_cost=last.header_cost) for each in asked]
     margin_fraction = min(fractions) if fractions else last.margin_fraction
     size = _size(design, workload.protocol, workload.connections)

@@ -1,4 +1,4 @@
-"""The key of the measuring session of a pytest process; the session itself is loaded and started on first use."""
+"""Stash key of a pytest process's measuring session, which is imported and started on first use."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:  # which loads what only a measuring session needs
+if TYPE_CHECKING:  # its imports are needed only by a measuring session
     from pytest_ipperf.plugin.session.session import Session
 
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
 STARTER: pytest.StashKey[Callable[[pytest.Config], None]] = pytest.StashKey()
-"""What starts the session, put there when pytest is configured: its parts need the session, and not the other way."""
+"""Function that starts the session, set in `pytest_configure`; a stash entry, as importing it here would be a cycle."""
 
 
 def session_of(config: pytest.Config) -> Session:
     """Return the measuring session of this process, started at the first call.
 
-    UsageError where a setting makes no sense.
+    Raise UsageError for an invalid setting.
     """
     if SESSION not in config.stash:
         config.stash[STARTER](config)

@@ -1,6 +1,6 @@
-"""Answer `--ipperf-testbeds`: which testbeds a session would measure on.
+"""Answer `--ipperf-testbeds`: write the testbeds on which a session would measure.
 
-Only pytest knows: its ini-file, the project's conftests and the environment have a say.
+Only pytest can tell, as they depend on its ini file, the project's conftests and the environment.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pytest_ipperf.plugin.session.session import default_testbed
 
 
 def answer_testbeds(config: pytest.Config) -> pytest.ExitCode | None:
-    """Write the names of the testbeds and the path of the inventory; None where nobody asks.
+    """Write the names of the testbeds and the path of the inventory; return None if the option is not given.
 
-    The path is empty where the session would have no inventory but the built-in testbeds.
+    The path is empty if the session would have only the built-in testbeds.
     """
     asked = config.getoption("--ipperf-testbeds")
     if not asked:

@@ -203,7 +203,7 @@ def test_worse_than_its_own_nights_is_red_within_the_margin(project, night, slow
     [
         (["--design=fast"], 4, "no verdict: wrong usage, see above"),
         (["-k", "zilch"], 5, "no verdict: nothing was measured"),
-        (["--ipperf-save=last"], 4, "'last' is no name for a session"),
+        (["--ipperf-save=last"], 4, "'last' is not a valid session name"),
     ],
 )
 def test_what_measures_nothing_has_no_verdict(project, night, arguments, status, sentence):

@@ -67,9 +67,9 @@ def test_it_parses(text, at_least, margin):
         ("-1pp", None, "difference '-1pp' is not a number of percentage points such as 0.5pp"),
         ("10%,xpp", None, "difference 'xpp' is not a number of percentage points such as 0.5pp"),
         ("1pp+headers", None, "share '1pp' is not a percentage such as 10%"),
-        ("10%,1ms,2ms", None, "margin '10%,1ms,2ms' has more than one floor; right is 10% or 10%,0.5ms"),
-        ("10%,1ms", "2ms", "margin '10%,1ms' has more than one floor; right is 10% or 10%,0.5ms"),
-        ("1pp,2pp", None, "margin '1pp,2pp' has more than one floor; right is 10% or 10%,0.5ms"),
+        ("10%,1ms,2ms", None, "margin '10%,1ms,2ms' has more than one floor; use 10% or 10%,0.5ms"),
+        ("10%,1ms", "2ms", "margin '10%,1ms' has more than one floor; use 10% or 10%,0.5ms"),
+        ("1pp,2pp", None, "margin '1pp,2pp' has more than one floor; use 10% or 10%,0.5ms"),
     ],
 )
 def test_what_is_wrong_is_named(text, at_least, words):
@@ -165,30 +165,30 @@ def test_what_is_asked_without_a_margin_fits_the_metric(name):
         (
             "10%,0.5ms",
             LOSS,
-            "margin '10%,0.5ms' has a floor in time, and loss is a share; right is a margin such as 0.5pp",
+            "margin '10%,0.5ms' has a floor in time, and loss is a share; use a margin such as 0.5pp",
         ),
         (
             "1pp",
             TIME,
             (
                 "margin '1pp' has a floor in percentage points, and response time per connection is a time; "
-                "right is a margin such as 10%,0.5ms"
+                "use a margin such as 10%,0.5ms"
             ),
         ),
         (
             "10%,1ms",
             replace(RATE, title="throughput"),
-            "margin '10%,1ms' has a floor in time, and throughput is a rate; right is a margin such as 5%+headers",
+            "margin '10%,1ms' has a floor in time, and throughput is a rate; use a margin such as 5%+headers",
         ),
         (
             "10%,1pp",
             replace(RATIO, title="waiting"),
-            "margin '10%,1pp' has a floor in percentage points, and waiting is a ratio; right is a margin such as 10%",
+            "margin '10%,1pp' has a floor in percentage points, and waiting is a ratio; use a margin such as 10%",
         ),
         (
             "5%+headers",
             LOSS,
-            "margin '5%+headers' makes up for headers, which cost no loss; right is a margin such as 0.5pp",
+            "margin '5%+headers' makes up for headers, which cost no loss; use a margin such as 0.5pp",
         ),
         ("100%", RATE, "margin 100 % would let a rate vanish; below 100 % is right for a rate"),
     ],

@@ -84,12 +84,12 @@ def test_a_bare_number_could_mean_anything(margin):
 def test_no_other_comparison_asks_anything(ask, sign):
     with pytest.raises(UsageError) as caught:
         ask(slowdown(1.02), "10%")
-    right = "right is `measured.slowdown <= margin`, or a text such as '10%' in place of margin"
-    assert str(caught.value) == f"a slow-down cannot be asked by `{sign} '10%'`; {right}"
+    right = "use `measured.slowdown <= margin`, or a text such as '10%' instead of margin"
+    assert str(caught.value) == f"a slow-down cannot be compared by `{sign} '10%'`; {right}"
 
 
 def test_a_slow_down_alone_is_never_true():
-    with pytest.raises(UsageError, match="a slow-down alone asks nothing"):
+    with pytest.raises(UsageError, match="a slow-down alone compares nothing"):
         bool(slowdown(1.02))
 
 

@@ -228,7 +228,7 @@ def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
         ("@pytest.mark.smtp\n@pytest.mark.margin('10')", "share '10' is not a percentage such as 10%"),
         (
             "@pytest.mark.smtp\n@pytest.mark.margin()",
-            "marker margin takes one share and perhaps at_least, such as marg",
+            "marker margin takes one share and, if needed, at_least: marg",
         ),
     ],
 )

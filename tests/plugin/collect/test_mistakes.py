@@ -7,13 +7,13 @@ import pytest
 from pytest_ipperf.plugin.collect.claims import ATTRIBUTES
 from pytest_ipperf.plugin.measure.measured import Measured
 
-RIGHT = 'right is `measured.slowdown <= margin`, or with a margin of its own `measured.slowdown <= "10%,0.5ms"`'
+RIGHT = 'use `measured.slowdown <= margin`, or a margin of its own: `measured.slowdown <= "10%,0.5ms"`'
 HEAD = "import pytest\n\n@pytest.mark.smtp\n@pytest.mark.levels(connections=[1])\n"
 POINTS = "margin '1pp' has a floor in percentage points"
-UNKNOWN = "which it asks for, itself or by a fixture, is no fixture"
-UNITLESS = "is no margin, which is a text with a unit"
-UNANSWERED = "is no question that has an answer"
-TWISTED = "would be green for a breach and red for what is within the margin"
+UNKNOWN = "requested by the test or by one of its fixtures, does not exist"
+UNITLESS = "is not a margin, which is a text with a unit"
+UNANSWERED = "is not a comparison that can be decided"
+TWISTED = "would pass if the margin is exceeded and fail if it is kept"
 
 
 def collect(project, text, *arguments):
@@ -33,16 +33,16 @@ def collect(project, text, *arguments):
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ("measured, margn", f"'margn', {UNKNOWN}; the nearest is 'margin'"),
+        ("measured, margn", f"fixture 'margn', {UNKNOWN}; the nearest is 'margin'"),
         ("measured, conections",
-         f"'conections', {UNKNOWN}; the nearest is 'connections'"),
+         f"fixture 'conections', {UNKNOWN}; the nearest is 'connections'"),
         ("measured, zzzzzz",
-         f"'zzzzzz', {UNKNOWN}; pytest --fixtures lists those that there are"),
+         f"fixture 'zzzzzz', {UNKNOWN}; pytest --fixtures lists all fixtures"),
         ("mesured, margin",
-         f"'mesured', {UNKNOWN}; the nearest is 'measured'"),
-        ("margin", "it asks for margin, which belongs to a measurement, and not for measured; ask for both"),
+         f"fixture 'mesured', {UNKNOWN}; the nearest is 'measured'"),
+        ("margin", "it requests margin, which belongs to a measurement, but not measured; request both"),
         ("server_state",
-         "it asks for server_state, which belongs to a measurement, and not for measured; ask for both"),
+         "it requests server_state, which belongs to a measurement, but not measured; request both"),
     ],
 )  # fmt: skip
 def test_an_argument_that_is_no_fixture_is_found_at_collection(project, asked, sentence):
@@ -51,7 +51,7 @@ def test_an_argument_that_is_no_fixture_is_found_at_collection(project, asked, s
 
 def test_a_fixture_of_the_suites_that_asks_for_none_is_found_too(project):
     text = "import pytest\n\n@pytest.fixture\ndef mine(hsot): pass\n\n@pytest.fixture\ndef host(): pass\n\n"
-    sentence = f"'hsot', {UNKNOWN}; the nearest is 'host'"
+    sentence = f"fixture 'hsot', {UNKNOWN}; the nearest is 'host'"
     marks = "@pytest.mark.smtp\n@pytest.mark.levels(connections=[1])\n"
     assert collect(project, f"{text}{marks}def test_it(measured, mine): pass\n") == f"test_it: {sentence}"
 
@@ -108,24 +108,24 @@ def test_what_is_skipped_may_ask_for_what_is_not_there(project, mark):
         ("assert margin > measured.slowdown", f"`margin > measured.slowdown` {UNANSWERED}; {RIGHT}"),
         ("assert 0 <= measured.slowdown <= margin",
          f"`0 <= measured.slowdown <= margin` is a chain, and a margin has one side; {RIGHT}"),
-        ("assert measured.slowdown", f"`measured.slowdown` alone asks nothing; {RIGHT}"),
-        ("assert bool(measured.slowdown)", f"`measured.slowdown` alone asks nothing; {RIGHT}"),
-        ("if measured.slowdown: pass", f"`measured.slowdown` alone asks nothing; {RIGHT}"),
+        ("assert measured.slowdown", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
+        ("assert bool(measured.slowdown)", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
+        ("if measured.slowdown: pass", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
         ("assert not measured.slowdown <= margin", f"`not measured.slowdown <= margin` {TWISTED}; {RIGHT}"),
         ("assert measured.slowdown <= margin or True",
          "`measured.slowdown <= margin or True` is true whatever is measured; leave out `or True`"),
         ("assert dict(measured=measured.slowdown <= 0.1)",
          f"`measured.slowdown <= 0.1`: 0.1 {UNITLESS}; {RIGHT}"),
         ("assert measured.slowdown and measured.slowdown <= margin",
-         f"`measured.slowdown` alone asks nothing; {RIGHT}"),
-        ("assert measured.effect and measured.slowdown", f"`measured.slowdown` alone asks nothing; {RIGHT}"),
+         f"`measured.slowdown` alone compares nothing; {RIGHT}"),
+        ("assert measured.effect and measured.slowdown", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
         ("assert margin and not measured.slowdown <= margin",
          f"`not measured.slowdown <= margin` {TWISTED}; {RIGHT}"),
         ("assert measured.slowdwn <= margin", "measured has no 'slowdwn'; did you mean 'slowdown'?"),
         ("with open('x'): assert measured.slowdwn <= margin",
          "measured has no 'slowdwn'; did you mean 'slowdown'?"),
         ("try: assert measured.slowdown\n    finally: pass",
-         f"`measured.slowdown` alone asks nothing; {RIGHT}"),
+         f"`measured.slowdown` alone compares nothing; {RIGHT}"),
         ("assert measured.p50 <= margin",
          "measured has no 'p50'; it has cell, metric, slowdown, increase, effect, failures, runs"),
         ("assert measured.increase <= 0.1",
@@ -208,13 +208,13 @@ def test_what_only_the_body_does_wrong_is_an_error_without_internals(project):
     result.assert_outcomes(errors=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     said = [line.partition("UsageError: ")[2] for line in result.outlines if line.startswith("E  ")]
-    right = "right is `measured.slowdown <= margin`, or a text such as '10%' in place of margin"
+    right = "use `measured.slowdown <= margin`, or a text such as '10%' instead of margin"
     shown = "Margin(relative=0.1, at_least=0.0005, unit='s', headers=False)"
     assert said == [
         "a slow-down is compared with a margin such as '10%', not with 0.1",
         "share '10ms' is not a percentage such as 10%",
-        *(f"a slow-down cannot be asked by `{sign} {shown}`; {right}" for sign in ("<", "==", "!=")),
-        f"a slow-down alone asks nothing; {right}",
+        *(f"a slow-down cannot be compared by `{sign} {shown}`; {right}" for sign in ("<", "==", "!=")),
+        f"a slow-down alone compares nothing; {right}",
     ]
     result.stdout.no_fnmatch_line("*pytest_ipperf/*.py*")
     result.stdout.no_fnmatch_line("*FAILED*")
@@ -237,7 +237,7 @@ def test_a_verdict_that_a_test_passes_over_is_its_outcome_all_the_same(project):
     )
     result = project.run("--transport=native", "-v")
     result.stdout.fnmatch_lines(
-        ["*c1-1k-ipv6] FAILED*", "*c10-1k-ipv6] INCONCLUSIVE*", "*; the test itself went on as if that were well"]
+        ["*c1-1k-ipv6] FAILED*", "*c10-1k-ipv6] INCONCLUSIVE*", "*; the test itself did not fail for it"]
     )
 
 
@@ -245,7 +245,7 @@ TESTBEDS = "lab, pair, loopback, and labs with any rate, such as lab.100mbit"
 DESIGNED = "smoke, quick, standard, nightly, paper, rfc8219"
 ONCE = "a level is measured once"
 FLOWS = "import pytest\n\n@pytest.mark.tcp\n@pytest.mark.levels(window=['64k'])\ndef test_tcp(measured): pass\n"
-UNUSED = "no selected {} has a use for it; selected: {}; of use for: {}"
+UNUSED = "it has no effect on any selected {}; selected: {}; it applies to: {}"
 APPLICATIONS = UNUSED.format("protocol", "tcp", "dns, ftp, http, imap, smtp")
 
 

@@ -138,7 +138,7 @@ def test_a_look_that_the_budget_has_no_time_for_is_not_begun(project):
     result.stdout.fnmatch_lines([
         "INCONCLUSIVE *lie on both sides of the margin of 10 %*; stopped after look 2 of 3 (20 epochs): *",
     ])  # fmt: skip
-    sentence = "of the budget of 6 min 40 s there are 80 s left and the next look needs about 2 min 40 s"
+    sentence = "of the budget of 6 min 40 s, 80 s are left and the next look needs about 2 min 40 s"
     result.stdout.fnmatch_lines([f"INCONCLUSIVE *: {sentence}; no design would decide it, *"])
     assert result.ret == NOTHING_DECIDED
     assert [line["stopped"] for line in events(project, "look")] == ["", sentence]
@@ -152,8 +152,8 @@ def test_a_workload_begins_when_its_first_look_fits(project):
     result = project.run("--design=standard", "--connections=1,10", "--ipperf-budget=300s")
     result.stdout.fnmatch_lines([
         "ipperf: plan: 2 workloads, *, about 5 min 20 s to 16 min 00 s",
-        "ipperf: the budget of 5 min 00 s will not do for all of it; what does not fit is INCONCLUSIVE",
-        "INCONCLUSIVE *c10*: not measured: of the budget of 5 min 00 s there are 2 min 20 s left and its first look *",
+        "ipperf: the budget of 5 min 00 s is too small for all of it; what does not fit is INCONCLUSIVE",
+        "INCONCLUSIVE *c10*: not measured: of the budget of 5 min 00 s, 2 min 20 s are left and its first look *",
     ])  # fmt: skip
     result.assert_outcomes(passed=1)
 
@@ -163,7 +163,7 @@ def test_a_budget_that_may_not_do_for_every_look_is_told(project):
     project.run("--design=standard", "--connections=1")
     result = project.run("--design=standard", "--connections=1", "--ipperf-budget=5min")
     result.stdout.fnmatch_lines([
-        "ipperf: the budget of 5 min 00 s may not do for every look; what is undecided by then is INCONCLUSIVE"
+        "ipperf: the budget of 5 min 00 s may be too small for every look; what is undecided by then is INCONCLUSIVE"
     ])  # fmt: skip
     result.assert_outcomes(passed=1)
 

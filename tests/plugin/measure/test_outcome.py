@@ -227,10 +227,10 @@ def test_a_margin_fixture_may_give_a_text_and_what_is_no_margin_is_a_sentence(pr
     result = project.run("-v")
     result.assert_outcomes(passed=1, failed=1, errors=4)
     result.stdout.fnmatch_lines(["*-20%[]] PASSED*", "*-1%[]] FAILED*"])
-    gives = "the fixture margin gives {}; right is a margin such as '10%,0.5ms'"
+    gives = "the fixture margin returns {}; use a margin such as '10%,0.5ms'"
     assert [line for line in result.outlines if line.startswith(("the fixture", "share", "margin "))] == [
         "share '5 percent' is not a percentage such as 10%",
-        f"margin '1pp' has a floor in {POINTS}, and {TIME}; right is a margin such as 10%,0.5ms",
+        f"margin '1pp' has a floor in {POINTS}, and {TIME}; use a margin such as 10%,0.5ms",
         gives.format(0.1),
         gives.format(None),
     ]
@@ -268,8 +268,8 @@ def test_a_spent_budget_leaves_the_rest_undecided_with_the_figures(project):
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         [
-            "ipperf: the budget of 20 s will not do for all of it; what does not fit is INCONCLUSIVE",
-            "INCONCLUSIVE *c1000-1k-ipv6]: not measured: of the budget of 20 s there are * left and it needs about *",
+            "ipperf: the budget of 20 s is too small for all of it; what does not fit is INCONCLUSIVE",
+            "INCONCLUSIVE *c1000-1k-ipv6]: not measured: of the budget of 20 s, * are left and it needs about *",
         ]
     )
     assert len(project.measured) == 1

@@ -81,7 +81,7 @@ def test_it_is_never_the_reference(project):
     result = project.ask("--reference=ipv4-twin")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --reference: 'ipv4-twin' is the reference measured twice and never the reference; name ipv4"]
+        ["ERROR: --reference: 'ipv4-twin' is the twin of a reference and cannot be the reference; use ipv4"]
     )
 
 

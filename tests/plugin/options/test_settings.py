@@ -11,7 +11,7 @@ from pytest_ipperf.protocols import application, applications
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--ipver=5"], "--ipver: '5' is no IP version; there are 4 and 6"),
+        (["--ipver=5"], "--ipver: '5' is not an IP version; use 4 or 6"),
         (["--transport=teredo"], "--transport: 'teredo' does not exist; there are isatap, native, tunnel"),
         (
             ["--testbed=office"],
@@ -52,7 +52,7 @@ from pytest_ipperf.protocols import application, applications
         (["--ipperf-server=bind,"], "--ipperf-server: '' does not exist; there are auto, real, embedded, *postfix*"),
         (
             ["--ipperf-server=real,bind,embedded"],
-            "--ipperf-server: real and embedded exclude each other; one of them may stand beside names of servers",
+            "--ipperf-server: real and embedded exclude each other; combine only one of them with names of servers",
         ),
         (
             ["--ipperf-hosts=nowhere.ini"],
@@ -60,7 +60,7 @@ from pytest_ipperf.protocols import application, applications
         ),
         (
             ["--ipperf-seed=lucky"],
-            "--ipperf-seed: 'lucky' is not a whole number of zero or more of at most 4000 digits",
+            "--ipperf-seed: 'lucky' is not a whole number, zero or more, of at most 4000 digits",
         ),
         (["--ipperf-budget=5"], "--ipperf-budget: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
         (["--ipperf-twin=both"], "--ipperf-twin: 'both' does not exist; there are no, yes"),
@@ -132,7 +132,7 @@ def test_the_help_teaches(project):
     assert "standard (1 to 3 looks of 10 epochs x 3 blocks: a decision)" in text
     assert "ini: ipperf_design; default quick" in text
     assert "--ipperf-margin=MARGIN" in text
-    assert "such as 10%,0.5ms of a time, 1pp or 10%,0.5pp of a share, 5%+headers of a throughput (ini" in text
+    assert "such as 10%,0.5ms of a time, 1pp or 10%,0.5pp of a share, 5%+headers of a throughput; replaces" in text
     for protocol in map(application, applications()):
         for package in protocol.packages or ("asyncio",):
             assert package.partition(">=")[0] in text.partition("--ipperf-client")[2].partition("--ipperf-arrivals")[0]

@@ -307,7 +307,7 @@ def test_samples_that_do_not_give_the_value_are_not_believed(sessions):
     status, said = sessions.run("--ipperf-resume=last")
     assert status == NOTHING_DECIDED, said
     assert sessions.measured(sessions.names[-1]) == WORKLOADS[:1]
-    words = rf"^measured anew: {WORKLOADS[0]}: its records cannot be used \(.*were written down\)$"
+    words = rf"^measured anew: {WORKLOADS[0]}: its records cannot be used \(.*was recorded\)$"
     assert re.search(words, said, re.MULTILINE), said
     assert sessions.events(sessions.names[-1], "record")[0]["taken_from"] == ""
 
@@ -323,7 +323,7 @@ def test_a_server_that_held_something_else_is_measured_anew(sessions):
     status, said = sessions.run("--ipperf-resume=last", "-k", "c1-")
     assert status == NOTHING_DECIDED, said
     assert sessions.measured(sessions.names[-1]) == WORKLOADS[:1]
-    assert f"measured anew: {WORKLOADS[0]}: its server held something else there (server_state)\n" in said
+    assert f"measured anew: {WORKLOADS[0]}: its server held other content there (server_state)\n" in said
 
 
 def test_under_xdist_the_reason_of_what_is_measured_anew_comes_from_the_worker(sessions):
@@ -332,7 +332,7 @@ def test_under_xdist_the_reason_of_what_is_measured_anew_comes_from_the_worker(s
     samples.write_bytes(bytes(6 * 8) + samples.read_bytes()[6 * 8 :])
     status, said = sessions.run("--ipperf-resume=last", "-n1", "--connections=1,2")
     assert status == NOTHING_DECIDED, said
-    words = rf"^measured anew: {WORKLOADS[0]}: (its records cannot be used \(.*were written down\))$"
+    words = rf"^measured anew: {WORKLOADS[0]}: (its records cannot be used \(.*was recorded\))$"
     found = re.search(words, said, re.MULTILINE)
     assert found, said
     second = sessions.names[-1]

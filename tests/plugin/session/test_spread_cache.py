@@ -68,8 +68,8 @@ def test_a_margin_below_that_is_warned_of_with_what_would_do(project):
     project.network(**NOISY)
     project.run("--connections=1")
     for margin, end in (
-        ("8%", "about 27 epochs like these would do; --design=standard detects 8.1 %"),
-        ("0%", "no number of epochs would do"),
+        ("8%", "about 27 epochs like these would suffice; --design=standard detects 8.1 %"),
+        ("0%", "no number of epochs would suffice"),
     ):
         result = project.run("--connections=1", "--collect-only", "-q", f"--margin={margin}")
         shown = margin.replace("%", " %")
@@ -77,7 +77,7 @@ def test_a_margin_below_that_is_warned_of_with_what_would_do(project):
         result.stdout.fnmatch_lines([start + end])
     result = project.run("--connections=1", "--collect-only", "-q", "--design=standard", "--margin=1%")
     result.stdout.fnmatch_lines(
-        [f"ipperf: {CELL}: a margin of 1 % is * about * epochs like these would do, which no *"]
+        [f"ipperf: {CELL}: a margin of 1 % is * about * epochs like these would suffice, but no *"]
     )
 
 
