@@ -1,4 +1,4 @@
-"""The program `pytest-ipperf`: its command line, of which each command is a file in `commands/`."""
+"""The program `pytest-ipperf`. Each of its commands is a file in `commands/`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from pytest_ipperf.cli.commands import COMMANDS
 from pytest_ipperf.cli.output import give_up_output, warn
 from pytest_ipperf.core.portable.errors import IpperfError, UsageError
 
-# As pytest's own, see docs/exit-status.md.
+# The same as pytest's, see docs/exit-status.md.
 TROUBLE, INTERRUPTED, USAGE = 1, 2, 4
 _ENOUGH_FILES = 256
 
 
 class _Parser(argparse.ArgumentParser):
-    """Report wrong usage as every other error: in one sentence, with pytest's exit status."""
+    """A parser that reports wrong usage like every other error: one line, with pytest's exit status."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; {self.prog} --help tells what there is")
+        raise UsageError(f"{message}; see {self.prog} --help")
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser of the command that is named alone, which then imports no other command; else of all."""
-    parser = _Parser(prog="pytest-ipperf", description="Network measurements with pytest: what there is beside pytest.")
+    """Return the parser of the command that is named, without importing the others; without a name that of all."""
+    parser = _Parser(prog="pytest-ipperf", description="Network measurements with pytest: further commands.")
     parser.add_argument("--version", action="version", version=f"pytest-ipperf {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     names = argv[:1] if argv and argv[0] in COMMANDS else COMMANDS
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; return the exit status of the command, or 1 for trouble, 2 for Ctrl-C, 4 for wrong usage."""
     _reopen_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # a command line may hold what is no text
+        sys.stdout.reconfigure(errors="backslashreplace")  # a command line may contain undecodable bytes
     try:
         given = sys.argv[1:] if argv is None else argv
         args, rest = _parser(given).parse_known_args(given)
@@ -69,14 +69,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _reopen_closed_streams() -> None:
-    """Open the null device in place of each standard stream that was closed, for the programs started here as well.
+    """Open the null device in place of each standard stream that was closed, also for child processes.
 
-    Open them in the order of their numbers, as each gets the lowest one that is free: else another file would get it.
+    The streams are opened in the order of their numbers, since each gets the lowest one that is free.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             number = os.open(os.devnull, os.O_RDWR)
-            os.set_inheritable(number, True)  # noqa: FBT003 - it has no name
+            os.set_inheritable(number, True)  # noqa: FBT003 - positional-only
             setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8"))
 
 
@@ -90,9 +90,7 @@ def _trouble(error: OSError) -> str:
 
 def _forwarded(command: str, rest: list[str]) -> list[str]:
     if rest and not COMMANDS[command].forwards_unknown:
-        raise UsageError(
-            f"unrecognized arguments: {' '.join(rest)}; pytest-ipperf {command} --help tells what there is"
-        )
+        raise UsageError(f"unrecognized arguments: {' '.join(rest)}; see pytest-ipperf {command} --help")
     return rest
 
 

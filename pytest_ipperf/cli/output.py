@@ -1,4 +1,4 @@
-"""Write lines for people to standard output and standard error, which may be closed at any time."""
+"""Write lines to standard output and standard error, which may be closed at any time."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import TextIO
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write to standard output; a reader that closes the pipe does not change how the command ends."""
+    """Write to standard output; a reader that closes the pipe does not change the exit status."""
     try:
         for line in lines:
-            print(line)  # noqa: T201 - that is what it is for
+            print(line)  # noqa: T201 - the output of the command
         sys.stdout.flush()
     except BrokenPipeError:
         give_up_output()
 
 
 def warn(sentence: str) -> None:
-    """Write a line to standard error; that nobody can read it changes no status."""
+    """Write a line to standard error; a failure to do so does not change the exit status."""
     try:
-        print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - beside the answer
+        print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - apart from the output
     except OSError:
         give_up_output(sys.stderr)
 
 
 def give_up_output(stream: TextIO | None = None) -> None:
-    """Write no more to a stream, by default standard output; the interpreter would try it once more when it ends."""
+    """Redirect a stream, by default standard output, to the null device, as the interpreter flushes it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def screen_width() -> int | None:
-    """Columns of the terminal; None where the output goes elsewhere, which has no width."""
+    """Return the columns of the terminal; None if standard output is not a terminal."""
     return os.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,4 +1,4 @@
-"""Find the folder of records that a command works on."""
+"""Find the records folder of a command."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ FOLDER = ".ipperf"
 
 
 def records_argument(parser: argparse.ArgumentParser) -> None:
-    """`--ipperf-records`, as pytest has it."""
+    """Add `--ipperf-records`, which pytest has too."""
     parser.add_argument(
         "--ipperf-records", "--records", dest="records", default="", metavar="FOLDER",
-        help=f"where the records are; default {FOLDER} here or in the nearest directory above that has one",
+        help=f"the records folder; default {FOLDER} here or in the nearest parent directory that has one",
     )  # fmt: skip
 
 
 def records_root(folder: str) -> Path:
-    """The folder of records that is meant; UsageError where there is none."""
+    """Return the records folder: the one named, else the nearest; raise UsageError if there is none."""
     if folder:
         if not Path(folder).is_dir():
-            raise UsageError(f"--ipperf-records: {folder!r} is no folder")
+            raise UsageError(f"--ipperf-records: {folder!r} is not a folder")
         return Path(folder)
     here = Path.cwd()
     for place in (here, *here.parents):

@@ -1,4 +1,4 @@
-"""Select the sessions that a command is given, in the folder of records or in one that lies elsewhere."""
+"""Find the sessions named on the command line, in the records folder or elsewhere."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from pytest_ipperf.store import (
 )
 
 SESSION = "last, last~1 (the one before), a name given by --ipperf-save, the beginning of its own name, or its folder"
-"""How a session is named, for help."""
+"""Forms of a session's name, for help texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRef:
-    """A session that was named; without an `entry` it lies elsewhere."""
+    """A session named on the command line; `entry` is None if it lies outside the records folder."""
 
     name: str
     folder: Path
@@ -41,30 +41,30 @@ class SessionRef:
 
 
 class Records:
-    """The folder of records, by default the nearest one; opened when it is needed."""
+    """The records folder, by default the nearest one; opened on first use."""
 
     def __init__(self, folder: str) -> None:
         self._asked = folder
 
     @cached_property
     def root(self) -> Path:
-        """The folder; UsageError where there is none."""
+        """Path of the folder; UsageError if there is none."""
         return records_root(self._asked)
 
     @cached_property
     def archive(self) -> Archive:
-        """All sessions in it."""
+        """Archive of all sessions in the folder."""
         return Archive(self.root)
 
     def close(self) -> None:
-        """Print the archive's notes on what could not be read, and close it."""
+        """Print the archive's notes on unreadable records, and close it."""
         if "archive" in self.__dict__:
             for note in self.archive.notes:
-                print(note, file=sys.stderr)  # noqa: T201 - beside the answer
+                print(note, file=sys.stderr)  # noqa: T201 - apart from the output
             self.archive.close()
 
     def session(self, name: str) -> SessionRef:
-        """The session of that name, or in that folder; UsageError where there is none."""
+        """Return the session of that name, or in that folder; raise UsageError if there is none."""
         folder = Path(name)
         if name and self._elsewhere(folder):
             return SessionRef(folder.resolve().name, folder, None)
@@ -72,10 +72,10 @@ class Records:
         return SessionRef(entry.name, entry.folder, entry)
 
     def pair(self, then: str, now: str | None) -> tuple[SessionRef, SessionRef]:
-        """Return two sessions to compare, the earlier one first; without `now` the later one is the last.
+        """Return two sessions to compare, the earlier one first; without `now` the later one is the last session.
 
-        What else would be the last one too, `last` or the name of a series, is then the session before it. UsageError
-        where there is none.
+        If `then` names the last session too, as `last` or the name of a series do, it stands for the session before.
+        Raise UsageError if there is none.
         """
         if now is not None:
             return self.session(then), self.session(now)
@@ -85,24 +85,24 @@ class Records:
         there = self.archive.whole()
         series = [entry for entry in there[:-1] if then in (LAST, entry.saved)]
         if not series:
-            raise UsageError(f"session {last.name} is the last, and {then!r} names none before it to compare it with")
+            raise UsageError(f"session {last.name} is the last, and {then!r} names no earlier one to compare it with")
         return SessionRef(series[-1].name, series[-1].folder, series[-1]), last
 
     def _elsewhere(self, folder: Path) -> bool:
         if not any(folder.glob("*.jsonl")):
             return False
-        with contextlib.suppress(UsageError):  # who names two folders needs no third one
+        with contextlib.suppress(UsageError):  # two folders can be compared without a records folder
             return folder.resolve().parent != (self.root / "runs").resolve()
         return True
 
     def completeness(self, session: SessionRef) -> Completeness:
-        """Return how far a session came."""
+        """Return the completeness of a session."""
         if session.entry is None:
             return read_session_summary(session.folder).completeness
         return replace(session.entry.completeness, resume=self.archive.resume_of(session.entry))
 
     def history_entries(self, session: SessionRef) -> dict[HistoryKey, HistoryEntry]:
-        """What a session found, by key; of several questions about a cell the strictest stays."""
+        """Return the history entries of a session by key; of several questions about a cell the strictest."""
         if session.entry:
             return self.archive.history_entries(session.entry)
         return strictest(records_in(session.folder), session.name)
@@ -110,7 +110,7 @@ class Records:
 
 @contextlib.contextmanager
 def records(folder: str) -> Iterator[Records]:
-    """The folder of records; closed at the end."""
+    """Open the records folder; close it at the end."""
     found = Records(folder)
     try:
         yield found
@@ -119,10 +119,10 @@ def records(folder: str) -> Iterator[Records]:
 
 
 def summary_of(found: Records, session: SessionRef, *, damage: list[str] | None = None) -> SessionSummary:
-    """The story of a session, with the history of its cells over the sessions of its name, and the night it screened.
+    """Return a session's summary, with its cells' history over the sessions of its name, and the night it screened.
 
-    DamageError where not all of it can be known; where `damage` is a list, that gains the sentences, and the session
-    summary has what can be known.
+    Raise DamageError if some of its records cannot be read; if `damage` is a list, the messages are appended to it
+    instead, and the summary has the readable part.
     """
     if session.entry is None:
         return read_session_summary(session.folder, damage=damage)
@@ -130,7 +130,7 @@ def summary_of(found: Records, session: SessionRef, *, damage: list[str] | None 
         check_verdict_is_there(found.root, session.name)
         if os.path.lexists(found.root / "nights" / session.name / VERDICT):
             return _decided_again(found.archive, session.folder)
-    except (DamageError, UsageError) as error:  # what it was decided by may be gone, or none any more
+    except (DamageError, UsageError) as error:  # files by which the night was decided may be missing or damaged
         if damage is None:
             raise
         damage.append(str(error))

@@ -1,4 +1,4 @@
-"""Find what the project ships to begin with: its suites, the inventory, the pages and the recipes of CI in them."""
+"""Find the files shipped with the package: suites, inventory, pages of documentation and the CI recipes in them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest_ipperf
 from pytest_ipperf.core.portable.errors import UsageError
 
 _PACKAGE = Path(pytest_ipperf.__file__).parent
-# A recipe on the page of CI: the name of its file begins a paragraph, and its text is the next fenced block.
+# A recipe on the CI page: its file name begins a paragraph, and its text is the next fenced block.
 _RECIPE = re.compile(r"^`([\w./-]+)`(?:(?!^```).)*^```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def _folder() -> Path:
-    """Return the folder with `suites`, `docs` and `hosts.ini`: of a wheel in the package, of a checkout beside it."""
+    """Return the folder with `suites`, `docs` and `hosts.ini`: in the package (wheel), or beside it (checkout)."""
     for folder in (_PACKAGE / "starter", _PACKAGE.parent):
         if (folder / "suites").is_dir() and (folder / "docs" / "ci.md").is_file():
             return folder
-    raise UsageError(f"neither in {_PACKAGE} nor beside it are suites and pages; install pytest-ipperf from its wheel")
+    raise UsageError(f"there are no suites and pages in {_PACKAGE} or beside it; install pytest-ipperf from its wheel")
 
 
 def suites() -> dict[str, str]:
@@ -34,19 +34,19 @@ def hosts() -> str:
 
 
 def recipes() -> dict[str, str]:
-    """Return the text of each file of a recipe of CI, by its path in a repository."""
+    """Return the text of each file of the CI recipes, by its path in a repository."""
     return dict(_RECIPE.findall(page("ci")))
 
 
 def pages() -> list[str]:
-    """Return the names of the pages of the documentation, without `.md`."""
+    """Return the names of the documentation's pages, without `.md`."""
     docs = _folder() / "docs"
     found = [*docs.glob("*.md"), *docs.glob("howto/*.md")]
     return sorted(path.relative_to(docs).with_suffix("").as_posix() for path in found)
 
 
 def page(name: str) -> str:
-    """Return a page of the documentation, in Markdown; UsageError for one that does not exist."""
+    """Return a page of the documentation, in Markdown; raise UsageError if it does not exist."""
     found = name.removeprefix("docs/").removesuffix(".md")
     if found not in pages():
         raise UsageError(f"page {name!r} does not exist; there are {', '.join(pages())}")

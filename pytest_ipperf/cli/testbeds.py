@@ -1,4 +1,4 @@
-"""Select the testbeds that a command is given, of the inventory or built in."""
+"""Find the testbeds named on the command line, in the inventory or built in."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ from pytest_ipperf.lab.inventory.model import Testbed
 HOSTS = "hosts.ini"
 
 
-def testbed_arguments(parser: argparse.ArgumentParser, those: str) -> None:
-    """`--testbed`, of which `those` is the help, and the inventory, as pytest has them."""
+def testbed_arguments(parser: argparse.ArgumentParser, testbeds_help: str) -> None:
+    """Add `--testbed`, with its help, and `--ipperf-hosts`, which pytest has too."""
     parser.add_argument(
         "--testbed", action="append", default=[], metavar="NAME",
-        help=f"{those}; several with commas, or given again",
+        help=f"{testbeds_help}; comma list, repeatable",
     )  # fmt: skip
     parser.add_argument(
-        "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory of testbeds and hosts; default {HOSTS}"
+        "--ipperf-hosts", default="", metavar="FILE", help=f"inventory of testbeds and hosts; default {HOSTS}"
     )
 
 
 def inventory(hosts: str) -> Mapping[str, Testbed] | None:
-    """The file that is named, or the one here; None where there is none. UsageError where it cannot be read."""
+    """Return the inventory that is named, or the one here; None if there is none.
+
+    Raise UsageError if it cannot be read.
+    """
     path = Path(hosts or HOSTS)
     return read_inventory(path) if hosts or path.exists() else None
 
 
 def testbeds_named(names: Sequence[str], among: Mapping[str, Testbed]) -> list[Testbed]:
-    """Return the testbeds of these names, each once; UsageError for one that does not exist."""
+    """Return the testbeds of these names, each once; raise UsageError for one that does not exist."""
     unique = dict.fromkeys(part.strip() for name in names for part in name.split(","))
     try:
         return [testbed_of(name, among) for name in unique]
@@ -50,10 +53,10 @@ def inventory_testbeds(among: Mapping[str, Testbed]) -> list[Testbed]:
 
 
 def session_testbeds(hosts: str) -> tuple[list[Testbed], Mapping[str, Testbed]]:
-    """Return the testbeds that pytest would measure on here without `--testbed`, and all of its inventory.
+    """Return the testbeds on which pytest would measure here without `--testbed`, and all of its inventory.
 
-    pytest is asked, in a process of its own, as its ini-file and environment have a say. UsageError with its sentence
-    where it could not begin.
+    They depend on pytest's ini file and environment, so a pytest process is asked. Raise UsageError with its message
+    if it cannot start.
     """
     with tempfile.TemporaryDirectory(prefix="ipperf-testbeds-") as scratch:
         answer = Path(scratch) / "testbeds.json"

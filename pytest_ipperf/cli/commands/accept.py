@@ -1,4 +1,4 @@
-"""The command `accept`: record that cells are worse, why, and until when the gate of a night lets them pass."""
+"""The command `accept`: record that cells may be worse until a day, and why, so that the gate lets them pass."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ _HEAD = ["metric", "up to", "until", "state", "by", "said (UTC)", "reason"]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("cell", nargs="?", default="", metavar="CELL", help="the cells; * stands for any text")
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why they are worse; reports show it")
+    parser.add_argument("cell", nargs="?", default="", metavar="CELL", help="the cells; * matches any text")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why they are worse; shown in reports")
     ends = parser.add_mutually_exclusive_group()
-    ends.add_argument("--until", default="", metavar="DAY", help="the last day (UTC) on which it holds, as 2027-01-31")
+    ends.add_argument("--until", default="", metavar="DAY", help="last day (UTC) of the acceptance, such as 2027-01-31")
     ends.add_argument(
-        "--for", dest="days", default=_FOR, metavar="TIME", help=f"30d or 4w from today on; default {_FOR}"
+        "--for", dest="days", default=_FOR, metavar="TIME", help=f"how long it holds, such as 30d or 4w; default {_FOR}"
     )
     levels = parser.add_mutually_exclusive_group()
     levels.add_argument(
         "--up-to", default="", metavar="SHARE",
-        help="how much worse than the reference, as 25%% or of shares 2pp; default: the far end of the 95 %% interval "
-        "that the worst of the cells has in the last session, up to a whole percent",
+        help="how much worse than the reference, such as 25%%, or 2pp for shares; default: the far end of the worst "
+        "cell's 95 %% interval in the last session, rounded up to a whole percent",
     )  # fmt: skip
-    levels.add_argument("--gone", action="store_true", help="that they are no longer measured, and nothing else")
-    parser.add_argument("--metric", default="", metavar="NAME", help="of that metric alone, where cells have several")
-    parser.add_argument("--session", default="", metavar="SESSION", help=f"the session that has the level: {SESSION}")
+    levels.add_argument("--gone", action="store_true", help="accept only that they are no longer measured")
+    parser.add_argument("--metric", default="", metavar="NAME", help="the metric, if the cells have several")
+    parser.add_argument("--session", default="", metavar="SESSION", help=f"take the level from a session: {SESSION}")
     others = parser.add_mutually_exclusive_group()
-    others.add_argument("--list", dest="listed", action="store_true", help="show what was accepted")
-    others.add_argument("--withdraw", action="store_true", help="end what was accepted of exactly that CELL")
+    others.add_argument("--list", dest="listed", action="store_true", help="list the acceptances")
+    others.add_argument("--withdraw", action="store_true", help="end the acceptances of exactly that CELL")
     records_argument(parser)
 
 
@@ -62,7 +62,7 @@ def _run(args: argparse.Namespace) -> int:
         elif not args.cell:
             raise UsageError("accept needs a CELL, or --list")
         elif not args.reason.strip():
-            raise UsageError("--reason is missing: who reads the next report wants to know why")
+            raise UsageError("--reason is missing; say why, for the readers of reports")
         elif args.withdraw:
             _withdraw(found, args.cell, args.reason.strip())
         else:
@@ -90,14 +90,14 @@ def _accept(found: Records, args: argparse.Namespace) -> None:
     accept(found.root, acceptance)
     cells = len({key.cell for key in keys})
     what = "that they are no longer measured" if up_to is None else f"up to {_share(acceptance)} worse"
-    write_lines([f"accepted of {cells} cell{'s' * (cells != 1)}: {what}, until {until} ({acceptance.reason})"])
+    write_lines([f"accepted for {cells} cell{'s' * (cells != 1)}: {what}, until {until} ({acceptance.reason})"])
 
 
 def _withdraw(found: Records, cell: str, reason: str) -> None:
     holding = [each for each in acceptances(found.root) if each.holds(_today())]
     if cell not in {each.cell for each in holding}:
-        there = ", ".join(dict.fromkeys(repr(each.cell) for each in holding)) or "nothing"
-        raise UsageError(f"nothing is accepted now of exactly {cell!r}; accepted is {there}")
+        there = ", ".join(dict.fromkeys(repr(each.cell) for each in holding)) or "none"
+        raise UsageError(f"there is no acceptance of exactly {cell!r} to withdraw; there are {there}")
     withdraw(found.root, cell, reason=reason, by=_login(), at=time.time())
     write_lines([f"withdrawn: {cell}"])
 
@@ -115,7 +115,7 @@ def _until(day: str, days: str) -> dt.date:
     if found < today:
         raise UsageError(f"--until: {found} is over; today is {today} (UTC)")
     if found > today + dt.timedelta(days=_MOST_DAYS):
-        raise UsageError(f"--until: {found} is more than a year from now; accept it again when it is still so then")
+        raise UsageError(f"--until: {found} is more than a year from now; accept it again later if need be")
     return found
 
 
@@ -123,7 +123,7 @@ def _date(text: str) -> dt.date:
     try:
         return dt.date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"--until: {text!r} is no day such as 2027-01-31") from None
+        raise UsageError(f"--until: {text!r} is not a date such as 2027-01-31") from None
 
 
 def _number(text: str) -> int:
@@ -137,11 +137,11 @@ def _number(text: str) -> int:
 
 
 def _keys(found: Records, pattern: str, metric: str) -> list[HistoryKey]:
-    """Those that the acceptance covers; UsageError where there are none, or not of one kind."""
+    """Return the keys that the acceptance covers; raise UsageError if there are none."""
     there = found.archive.keys("")
     keys = [key for key in there if fnmatchcase(key.cell, pattern) and not key.cell.endswith(_TWIN)]
     if not keys and any(fnmatchcase(key.cell, pattern) for key in there):
-        raise UsageError(f"{pattern!r} are twins of the reference, which no night takes for worse")
+        raise UsageError(f"{pattern!r} are twins of the reference, which are never found worse")
     if not keys:
         known = ", ".join(list(dict.fromkeys(key.cell for key in there))[:_NAMED]) or "none"
         raise UsageError(
@@ -160,12 +160,12 @@ def _metrics(keys: Sequence[HistoryKey]) -> str:
 def _one_metric(keys: Sequence[HistoryKey]) -> str:
     metrics = list(dict.fromkeys(key.metric for key in keys))
     if len(metrics) > 1:
-        raise UsageError(f"these cells have several metrics ({_metrics(keys)}); say by --metric which one is worse")
+        raise UsageError(f"these cells have several metrics ({_metrics(keys)}); name the one that is worse by --metric")
     return metrics[0]
 
 
 def _given(text: str, name: str) -> float:
-    """A share as a margin has it."""
+    """Return the share that a text stands for, in the form of a margin."""
     shares = METRICS[name].metric.scale == "difference"
     try:
         return parse_points(text) if shares else parse_percent(text)
@@ -182,7 +182,7 @@ class _Worst:
 
 
 def _level(found: Records, keys: Sequence[HistoryKey], name: str, session: str) -> float:
-    """The far end of the interval of the worst cell, up to the next whole percent."""
+    """Return the far end of the worst cell's interval, rounded up to a whole percent."""
     from pytest_ipperf.core.inference.power import slowdown_fraction  # noqa: PLC0415
     from pytest_ipperf.core.records.comparison import interval_of  # noqa: PLC0415 - loads scipy
 
@@ -193,29 +193,29 @@ def _level(found: Records, keys: Sequence[HistoryKey], name: str, session: str) 
             far = interval.high if metric.direction == "lower_is_better" else -interval.low
             shares.append(_Worst(entry, slowdown_fraction(far, metric.direction, metric.scale)))
     if not shares:
-        raise UsageError("no session has an interval of these cells; say by --up-to how much worse they may be")
+        raise UsageError("no session has an interval of these cells; give --up-to")
     worst = max(shares, key=lambda each: each.share)
     if worst.share <= 0:
         raise UsageError(
             f"none of these cells is worse than its reference in {worst.entry.session}, so there is nothing to accept; "
-            "--up-to says otherwise"
+            "give --up-to to accept all the same"
         )
     return math.ceil(round(100 * worst.share, 6)) / 100
 
 
 def _check_level(found: Records, keys: Sequence[HistoryKey], up_to: float, session: str) -> None:
-    """UsageError where the margins allow as much anyway: these cells' histories would begin anew for nothing."""
+    """Raise UsageError if the margins allow as much anyway: the cells' histories would begin anew for nothing."""
     entries = _newest(found, keys, session)
     least = min((entry.margin_fraction for entry in entries if entry.margin_fraction is not None), default=0.0)
     if up_to <= least:
         raise UsageError(
             f"up to {100 * up_to:g} % there is nothing to accept, as the margin of these cells is {100 * least:g} %; "
-            "--up-to says more"
+            "give a larger --up-to"
         )
 
 
 def _newest(found: Records, keys: Sequence[HistoryKey], session: str) -> Iterator[HistoryEntry]:
-    """What the last session that measured any of them found, or the one that is named."""
+    """Yield the history entries of the named session, else of the last one that measured any of the cells."""
     if session:
         entries = found.history_entries(found.session(session))
         yield from (entries[key] for key in keys if key in entries)
@@ -237,7 +237,7 @@ def _login() -> str:
 
 def _table(accepted: Sequence[Acceptance], today: dt.date) -> list[str]:
     if not accepted:
-        return ["nothing was accepted"]
+        return ["no acceptances"]
     rows: list[Row] = [("cell", _HEAD)]
     for number, each in enumerate(accepted):
         said = dt.datetime.fromtimestamp(each.at, dt.UTC)
@@ -257,17 +257,17 @@ def _state(acceptance: Acceptance, later: Sequence[Acceptance], today: dt.date) 
 
 
 def _share(acceptance: Acceptance) -> str:
-    """`25 %`, `2 pp`; of no metric that is known in percent."""
+    """Return `25 %` or `2 pp`; in percent for a metric that is not known."""
     name = acceptance.metric
     unit = "pp" if name in METRICS and METRICS[name].metric.scale == "difference" else "%"
     return f"{100 * (acceptance.up_to or 0.0):g} {unit}"
 
 
 command = Command(
-    help="accept that cells are worse, with a reason and until when",
+    help="accept that cells are worse until a day, with a reason",
     description=(
-        "Accepts that cells are worse than their margin allows, so that the gate of a night lets them pass until that "
-        "day, as far as they are not worse than accepted. The newest acceptance of a cell that has not expired counts."
+        "Accepts that cells are worse than their margin allows, so that the gate of a night lets them pass until a "
+        "day, unless they are worse than accepted. The newest acceptance of a cell that has not expired counts."
     ),
     arguments=_arguments,
     run=_run,

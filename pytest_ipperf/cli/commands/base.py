@@ -1,4 +1,4 @@
-"""Define what the file of a command offers."""
+"""Interface of a command's file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 class Command:
     """A subcommand: `arguments` declares its arguments, `run` executes it and returns the exit status.
 
-    With `forwards_unknown` the arguments that it does not know are in `rest`, for pytest.
+    With `forwards_unknown`, unknown arguments are passed in `rest`, for pytest.
     """
 
     help: str

@@ -17,20 +17,20 @@ _TROUBLE = 1
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    testbed_arguments(parser, f"on the hosts of these; default: of all in {HOSTS}")
+    testbed_arguments(parser, f"clean the hosts of these testbeds; default: all in {HOSTS}")
     parser.add_argument(
-        "--here", action="store_true", help="on this machine, and on hosts only where --testbed names some"
+        "--here", action="store_true", help="clean this machine, and hosts only if --testbed names some"
     )
 
 
 def _run(args: argparse.Namespace) -> int:
-    """0, or 1 where something could not be cleaned."""
+    """Return 0, or 1 if something could not be cleaned."""
     hosts = [] if args.here and not args.testbed else caching_hosts(_testbeds(args))
     cleaned = [*([purge_here()] if args.here else []), *purge(hosts)]
     write_lines(_lines(cleaned))
     for each in cleaned:
         if each.trouble:
-            print(f"pytest-ipperf: {each.trouble}", file=sys.stderr)  # noqa: T201 - beside the answer
+            print(f"pytest-ipperf: {each.trouble}", file=sys.stderr)  # noqa: T201 - apart from the output
     return _TROUBLE if any(each.trouble for each in cleaned) else 0
 
 
@@ -46,16 +46,16 @@ def _lines(cleaned: list[Purged]) -> Iterator[str]:
         if not each.trouble:
             yield f"{each.name}: {f'removed {each.removed}' if each.removed else 'nothing to remove'}"
             if each.holder:
-                yield f"  it is held by {each.holder}, which measures on; what it needs anew it sends anew"
+                yield f"  it is held by {each.holder}, which goes on measuring and sends again what it needs"
     if not cleaned:
-        yield "no host of these keeps anything: they are all this machine, which --here cleans"
+        yield "these hosts have no caches of their own: they are all this machine, which --here cleans"
 
 
 command = Command(
     help="remove the caches of hosts: code, packages, directories of agents that were killed",
     description=(
-        "Removes what is kept for the next time on hosts, which is code and packages, and what agents left there that "
-        "were killed. With --here the same on this machine, and the wheels that were fetched for hosts."
+        "Removes the code and packages kept on hosts for the next session, and the directories of agents that were "
+        "killed. With --here it does so on this machine, and removes the wheels that were fetched for hosts."
     ),
     arguments=_arguments,
     run=_run,

@@ -16,13 +16,13 @@ _WORSE, _NOTHING_DECIDED = 1, 10
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("then", metavar="A", help=f"the earlier session: {SESSION}")
     parser.add_argument("now", metavar="B", nargs="?", help="the later one; default last, and A is then one before it")
-    parser.add_argument("--margin", default="", help="counts in place of each cell's own, such as 10%% or 10%%,0.5ms")
-    parser.add_argument("--all", dest="everything", action="store_true", help="a line for each cell")
+    parser.add_argument("--margin", default="", help="use this margin for every cell, such as 10%% or 10%%,0.5ms")
+    parser.add_argument("--all", dest="everything", action="store_true", help="print a line for each cell")
     records_argument(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
-    # Here, as scipy comes with them, for which wrong usage and the other commands need not wait.
+    # Imported here, as they import scipy, for which wrong usage and other commands need not wait.
     from pytest_ipperf.core.design.margin import Margin  # noqa: PLC0415
     from pytest_ipperf.core.inference.verdict import Verdict  # noqa: PLC0415
     from pytest_ipperf.core.records.comparison import comparison  # noqa: PLC0415
@@ -53,11 +53,11 @@ def _run(args: argparse.Namespace) -> int:
 command = Command(
     help="show what has changed from one session to another",
     description=(
-        "Shows which cells are worse in session B than they were in session A by more than their margin, which are "
-        "better, and which cannot be compared; the others are counted. What differs from night to night beside the "
-        "epochs is not in these intervals: pytest-ipperf night knows it from many nights."
+        "Shows which cells are worse in session B than in session A by more than their margin, which are better, and "
+        "which cannot be compared; the others are counted. The intervals do not include the variation from night to "
+        "night, which pytest-ipperf night estimates from many nights."
     ),
-    epilog="Exit status: 1 where a cell is worse by more than its margin, 10 where no cell was decided, else 0.",
+    epilog="Exit status: 1 if a cell is worse by more than its margin, 10 if no cell was decided, else 0.",
     arguments=_arguments,
     run=_run,
 )

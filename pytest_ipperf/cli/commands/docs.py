@@ -1,4 +1,4 @@
-"""The command `docs`: print a page of the documentation, which messages and the README name by its file."""
+"""The command `docs`: print a page of the documentation, by the file name that messages and the README give."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Return 0; UsageError for a page that does not exist."""
+    """Return 0; raise UsageError for a page that does not exist."""
     if args.page:
         write_lines(shipped_files.page(args.page).splitlines())
         return 0

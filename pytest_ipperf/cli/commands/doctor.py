@@ -1,4 +1,4 @@
-"""The command `doctor`: check testbeds before they are measured on, with a remedy for whatever is wrong."""
+"""The command `doctor`: check testbeds before measuring on them, and name a remedy for each problem."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ _COLOURS = {Grade.WELL: "32", Grade.DOUBTFUL: "33", Grade.WRONG: "1;31"}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    testbed_arguments(parser, "of the inventory, or lab, pair or loopback; without it what pytest would take here")
+    testbed_arguments(
+        parser, "testbeds of the inventory, or lab, pair or loopback; default: those on which pytest would measure here"
+    )
     parser.add_argument(
         "--clear", action="store_true",
-        help="remove the dirty marks of hosts that a person has restored; a host with visible leftovers stays marked",
+        help="remove the dirty marks of hosts that you have restored; a host with visible leftovers stays marked",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
 def _run(args: argparse.Namespace) -> int:
-    """1 where something is wrong; UsageError for a testbed that there is not."""
+    """Return 1 if something is wrong, else 0; raise UsageError for a testbed that does not exist."""
     testbeds, among = _testbeds(args)
     found: dict[str, list[Finding]] = {}
     for at, testbed in enumerate(testbeds):
@@ -50,7 +52,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _testbeds(args: argparse.Namespace) -> tuple[list[Testbed], Mapping[str, Testbed]]:
-    """Return what is examined, and the inventory; without a name what a session would measure on."""
+    """Return the testbeds to examine, by default those of a session, and the inventory."""
     if not args.testbed:
         return session_testbeds(args.ipperf_hosts)
     among = inventory(args.ipperf_hosts) or BUILTIN
@@ -61,14 +63,14 @@ def _testbeds(args: argparse.Namespace) -> tuple[list[Testbed], Mapping[str, Tes
 
 
 def _lines(testbed: Testbed, findings: Sequence[Finding]) -> Iterator[str]:
-    """By host, then what is between hosts; at the end a count."""
+    """Yield the findings by host, then those between hosts, and a count at the end."""
     merged = _merged(findings)
     width = max(_LEAST_COLUMNS, min(screen_width() or _COLUMNS, _COLUMNS + 20))
     topics = max((len(finding.topic) for finding in merged), default=0)
     yield _bold(_title(testbed))
     for subject in dict.fromkeys(sorted((finding.subject for finding in merged), key=_rank)):
         yield ""
-        yield _bold(subject or "all of it")
+        yield _bold(subject or "testbed")
         for finding in merged:
             if finding.subject == subject:
                 yield from _finding_lines(finding, topics, width)
@@ -78,7 +80,7 @@ def _lines(testbed: Testbed, findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _rank(subject: str) -> int:
-    """Rank hosts first, then paths between them, then the testbed."""
+    """Return the rank of a subject: hosts first, then paths between them, then the testbed."""
     return 2 if not subject else 1 if "->" in subject else 0
 
 
@@ -89,7 +91,7 @@ def _title(testbed: Testbed) -> str:
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Merge equal findings of several hosts, which `client` and `server` of one machine mostly have."""
+    """Merge equal findings of several hosts, common if `client` and `server` are one machine."""
     subjects: dict[tuple[Any, ...], list[str]] = {}
     for each in findings:
         subjects.setdefault((each.grade, each.topic, each.said, each.remedy), []).append(each.subject)
@@ -127,11 +129,11 @@ def _plain(finding: Finding) -> dict[str, str]:
 
 
 command = Command(
-    help="check testbeds: what is wrong with their hosts, and what to do",
+    help="check testbeds and their hosts, with a remedy for each problem",
     description=(
         "Checks testbeds: access, rights, limits, ports, addresses, firewalls, MTU, clocks, servers, tunnels, "
-        "processors, resources, leases and what earlier measurements have left. Each is well, doubtful or wrong, and "
-        "what is not well has a remedy. Exit status 1 where something is wrong."
+        "processors, resources, leases and leftovers of earlier measurements. Each finding is well, doubtful or wrong, "
+        "with a remedy unless it is well. Exit status 1 if something is wrong."
     ),
     arguments=_arguments,
     run=_run,

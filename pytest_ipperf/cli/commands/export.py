@@ -1,4 +1,4 @@
-"""The command `export`: write a session, or the night of which it was the screening, in another format."""
+"""The command `export`: write a session, or the night that it screened, in another format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_ipperf.store import write_atomically
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help=SESSION)
     parser.add_argument("--format", dest="form", required=True, metavar="NAME", help=f"one of {', '.join(FORMATS)}")
-    parser.add_argument("--output", "-o", default="", metavar="FILE", help="where to; default standard output")
+    parser.add_argument("--output", "-o", default="", metavar="FILE", help="the file to write; default standard output")
     records_argument(parser)
 
 
@@ -40,8 +40,8 @@ def _run(args: argparse.Namespace) -> int:
 command = Command(
     help="write a session, with its night, in another format",
     description=(
-        "Writes a session in another format; where it was the screening of a night, with the night's decisions. It is "
-        "made of the records alone, so it is the same whenever that is done. Where they are damaged nothing is written."
+        "Writes a session in another format, with the night's decisions if it was the screening of a night. The result "
+        "depends on the records alone, so it is the same at any time. If they are damaged, nothing is written."
     ),
     epilog=f"Formats: {', '.join(FORMATS)}.",
     arguments=_arguments,

@@ -1,4 +1,4 @@
-"""The command `init`: write a project to measure in: suites, an inventory, pytest's settings, a CI recipe."""
+"""The command `init`: create a project with suites, an inventory, pytest's settings and a CI recipe."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.cli.output import write_lines
 from pytest_ipperf.core.portable.errors import UsageError
 
-# How the files of each service's recipe begin; docs/ci.md has them all.
+# Beginnings of the file names of each service's recipe in docs/ci.md.
 _SERVICES = {"github": (".github/",), "gitlab": (".gitlab-ci",), "jenkins": ("Jenkinsfile",), "none": ()}
 _SETTINGS = """\
-# pytest's settings for this project. docs/suites.md of pytest-ipperf explains those of measurements:
+# pytest's settings for this project. Those of pytest-ipperf are explained by:
 #     pytest-ipperf docs suites
 [pytest]
 testpaths = suites
 addopts = -ra --strict-markers --import-mode=importlib
-# The same testbed in every job; without it the best of lab and loopback that works on the machine.
+# The testbed of every job; by default lab if it works on the machine, else loopback.
 # ipperf_testbed = lab.100mbit
 # ipperf_design = quick
 # ipperf_margin = 10%,0.5ms
 """
 _REQUIREMENTS = f"""\
-# Where jobs get pytest-ipperf from: a name and a version, or the path of a wheel or a checkout.
+# The source of pytest-ipperf in jobs: a name and a version, or the path of a wheel or a checkout.
 pytest-ipperf=={__version__}
 """
 _IGNORED = ".ipperf/\n.venv/\nreport/\n__pycache__/\n.pytest_cache/\n"
-# pytest takes its settings from one file: a second one would silently replace them, or be left unread.
+# pytest reads its settings from one file only: a second one would silently take its place, or be ignored.
 _OTHER_SETTINGS = ("pytest.toml", ".pytest.toml", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 
 
@@ -41,15 +41,18 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=".",
         metavar="DIRECTORY",
-        help="created where it does not exist; default: this one",
+        help="the directory, created if it does not exist; default: the current one",
     )
     parser.add_argument(
-        "--ci", choices=tuple(_SERVICES), default="github", help="the service whose recipe is written; default github"
+        "--ci",
+        choices=tuple(_SERVICES),
+        default="github",
+        help="CI service whose recipe is written; default github",
     )
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Return 0; UsageError where a file is in the way, and then nothing was written."""
+    """Return 0; raise UsageError, before anything is written, if a file is in the way."""
     directory = Path(args.directory)
     files = _files(args.ci)
     _check(directory, files)
@@ -77,20 +80,20 @@ def _check(directory: Path, files: dict[str, str]) -> None:
     blocked = [name for name in (*files, *_OTHER_SETTINGS) if _in_the_way(directory, name)]
     if blocked:
         raise UsageError(
-            f"in {directory.resolve()} there is already: {', '.join(dict.fromkeys(blocked))}; nothing was written, "
+            f"{directory.resolve()} already has {', '.join(dict.fromkeys(blocked))}; nothing was written, "
             "name an empty directory"
         )
 
 
 def _in_the_way(directory: Path, name: str) -> bool:
-    """Return whether the path exists, be it a dangling link, or a folder on the way to it is none."""
+    """Return whether the path exists, also as a dangling link, or one of its parents is not a directory."""
     path = directory / name
     above = [each for each in path.parents if each != directory and directory in each.parents]
     return os.path.lexists(path) or any(os.path.lexists(each) and not each.is_dir() for each in above)
 
 
 def _write(directory: Path, files: dict[str, str]) -> None:
-    """Write all files or none; OSError where one cannot be written."""
+    """Write all files or none; raise OSError if one cannot be written."""
     made: list[Path] = []
     try:
         for name, text in files.items():
@@ -99,7 +102,7 @@ def _write(directory: Path, files: dict[str, str]) -> None:
                 if not folder.exists():
                     folder.mkdir()
                     made.append(folder)
-            with path.open("x", encoding="utf-8") as file:  # another `init` may be at it
+            with path.open("x", encoding="utf-8") as file:  # another `init` may be running
                 made.append(path)
                 file.write(text)
     except BaseException:
@@ -112,8 +115,8 @@ def _next(directory: Path) -> list[str]:
     here = directory.resolve() == Path.cwd()
     return [
         "Next, here:" if here else f"Next, after cd {shlex.quote(str(directory))}:",
-        "  pytest -m smtp --ipver=6    # SMTP over IPv6 beside IPv4, in some minutes",
-        "  pytest-ipperf docs          # the pages of the documentation",
+        "  pytest -m smtp --ipver=6    # compare SMTP over IPv6 with IPv4, in a few minutes",
+        "  pytest-ipperf docs          # list the pages of the documentation",
     ]
 
 
@@ -121,7 +124,7 @@ command = Command(
     help="write suites, an inventory, pytest's settings and a CI recipe into a directory",
     description=(
         "Writes the studies' suites, a commented inventory, pytest's settings and a CI recipe into a directory. Writes "
-        "nothing where one of its files, or another file of pytest's settings, is there already."
+        "nothing if one of these files, or another file with settings of pytest, exists there."
     ),
     arguments=_arguments,
     run=_run,

@@ -1,6 +1,6 @@
-"""The command `lab`: keep a lab up for somebody to explore.
+"""The command `lab`: keep a lab up to explore it.
 
-It takes no lease, as an idle lab disturbs nothing: a measurement need not wait for it.
+It takes no lease, since an idle lab disturbs nothing: a measurement need not wait for it.
 """
 
 from __future__ import annotations
@@ -44,37 +44,37 @@ _SHORT = {"--target": "-t", "--user": "-U", "--mount": "-m", "--pid": "-p", "--n
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "testbed", nargs="?", default="lab", metavar="TESTBED",
-        help="lab (client, router, server), pair (no router), or one of these with any rate, such as lab.100mbit",
+        help="lab (client, router, server), pair (no router), or one of these with a rate, such as lab.100mbit",
     )  # fmt: skip
     parser.add_argument(
         "--ipperf-backend", "--backend", dest="backend", default="", metavar="NAME",
-        help=f"the backend of the tunnels: {', '.join(preferred())}, or {AUTO}: the first of them that works here; "
-        "default what the inventory says of that lab",
+        help=f"backend of the tunnels: {', '.join(preferred())}, or {AUTO} (the first of them that works here); "
+        "default: the inventory's for that lab",
     )  # fmt: skip
     parser.add_argument(
-        "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory, where it has labs; default {HOSTS}"
+        "--ipperf-hosts", default="", metavar="FILE", help=f"inventory with further labs; default {HOSTS}"
     )
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Return 0, or 2 for Ctrl-C before it was up; LabError for a lab that cannot be built."""
+    """Return 0, or 2 after Ctrl-C before the lab was up; raise LabError for a lab that cannot be built."""
     try:
         _keep_up(_testbed(args.testbed, args.ipperf_hosts), _backend(args.backend))
     except KeyboardInterrupt:
-        print("pytest-ipperf: interrupted before the lab was up, and nothing is left of it", file=sys.stderr)  # noqa: T201
+        print("pytest-ipperf: interrupted before the lab was up; nothing is left of it", file=sys.stderr)  # noqa: T201
         return _INTERRUPTED
     return 0
 
 
 def _testbed(name: str, hosts: str) -> Testbed:
-    """The lab of that name; an inventory, which may be another tool's or half written, is read for other names only."""
-    with contextlib.suppress(UsageError):  # `lab.x` may be the name of a lab of one's own
+    """Return the lab of that name; the inventory, which may be invalid, is read only if the name is not built in."""
+    with contextlib.suppress(UsageError):  # `lab.x` may be a lab of the inventory
         if (found := BUILTIN.get(name) or with_rate(name, BUILTIN)) and found.is_lab:
             return found
     known = inventory(hosts) or BUILTIN
     labs = {each: testbed for each, testbed in known.items() if testbed.is_lab}
     if name in known and name not in labs:
-        raise UsageError(f"testbed {name!r} is no lab, as its hosts are there without it; there are {', '.join(labs)}")
+        raise UsageError(f"testbed {name!r} is not a lab, as its hosts exist without it; there are {', '.join(labs)}")
     return testbed_of(name, labs)
 
 
@@ -86,24 +86,24 @@ def _backend(name: str) -> str:
 
 
 def _keep_up(testbed: Testbed, backend: str) -> None:
-    """Keep a lab up until the end of input or a signal; LabError when one of its hosts is gone."""
+    """Keep a lab up until the end of input or a signal; raise LabError when one of its hosts is gone."""
     enough_descriptors(testbed)
     if why := namespaces.unusable():
         raise LabError(f"testbed {testbed.name} cannot be built here: {why}")
     began = time.monotonic()
     with _signals_interrupt(), build_testbed(testbed, transports=tuple(testbed.paths), backend=backend) as lab:
         lines = list(_guide(testbed, lab, time.monotonic() - began))
-        with contextlib.suppress(KeyboardInterrupt, OSError):  # a terminal that has gone is an input that has ended
+        with contextlib.suppress(KeyboardInterrupt, OSError):  # a closed terminal counts as the end of input
             _print(*lines)
             _wait(lab)
         for each in _SIGNALS:
-            signal.signal(each, signal.SIG_IGN)  # it is on its way
+            signal.signal(each, signal.SIG_IGN)  # the lab is being taken down
     _print("", f"{testbed.name} is taken down.")
 
 
 @contextlib.contextmanager
 def _signals_interrupt() -> Iterator[None]:
-    """Have the signals that end a program raise KeyboardInterrupt, unless its parent ignores them."""
+    """Make the signals that end a program raise KeyboardInterrupt, except those its parent made it ignore."""
     before = {each: signal.getsignal(each) for each in _SIGNALS}
     try:
         for each in _SIGNALS:
@@ -117,41 +117,41 @@ def _signals_interrupt() -> Iterator[None]:
 
 def _print(*lines: str) -> None:
     try:
-        print(*lines, sep="\n", flush=True)  # noqa: T201 - that is what it is for
-    except BrokenPipeError:  # nobody reads any more
+        print(*lines, sep="\n", flush=True)  # noqa: T201 - the output of the command
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _wait(lab: BuiltTestbed) -> None:
-    """Wait for the end of standard input; LabError when an agent has ended, as its host then has too."""
+    """Wait for the end of standard input; raise LabError when an agent has ended, and with it its host."""
     while not select.select([0], [], [], _POLL_S)[0] or os.read(0, 4096):
         for agent in lab.agents.values():
             if agent.ended:
-                raise LabError(f"host {agent.host.name} is gone, and the lab with it: somebody has ended its agent")
+                raise LabError(f"host {agent.host.name} is gone, and the lab with it: its agent has been ended")
 
 
 def _guide(testbed: Testbed, lab: BuiltTestbed, took_s: float) -> Iterator[str]:
-    """Describe the lab, and how its hosts are entered, in lines of 80 columns."""
+    """Yield a description of the lab, with the commands that enter its hosts, in lines of 80 columns."""
     links = str(testbed.links) or "as fast as this machine"
     yield f"{testbed.name} is up, built in {seconds_text(took_s)}; its links: {links}"
     yield from ("", *(f"  {line}" for line in _diagram(testbed)), "")
-    yield "From another terminal each host is entered by its line:"
+    yield "To enter a host from another terminal, run its command:"
     for host in filter(None, (testbed.client, *testbed.more_clients, testbed.router, testbed.server)):
         yield f"\n{host.name}"
         yield f"  {_entry_text(lab.entries[host.name])}"
         yield from _devices(lab.entries[host.name])
     yield "\nfrom the client"
     yield from _arms(testbed, lab)
-    yield "\nto begin with"
+    yield "\na first example"
     yield from _example(testbed, lab)
     yield "\nNothing is measured here, and no lease is held."
     if holder := Lease("").holder():
-        yield textwrap.fill(f"Load would disturb a measurement that runs now, by {holder}.", _COLUMNS)
-    yield "Ctrl-C or the end of input takes the lab down, with all that runs in it."
+        yield textwrap.fill(f"Load would disturb a measurement that is running now, by {holder}.", _COLUMNS)
+    yield "Ctrl-C or the end of input takes the lab down, with everything that runs in it."
 
 
 def _diagram(testbed: Testbed) -> Iterator[str]:
-    """Draw the links in one line, and those of further clients in a line each."""
+    """Yield a line that draws the links, and a line for each further client."""
     pairs = veth_pairs(testbed)
     diagram = testbed.client.name
     for one, other in [pairs[0], *(pair[::-1] for pair in pairs[1:2])]:
@@ -162,15 +162,16 @@ def _diagram(testbed: Testbed) -> Iterator[str]:
 
 
 def _entry_text(entry: Sequence[str]) -> str:
-    """Return the command line that enters a host; a shell needs no folder and no path, and a line has 80 columns."""
+    """Return the command line that enters a host, shortened to 80 columns: without its directory and PATH."""
     return shlex.join(_SHORT.get(word, word) for word in entry[: entry.index("env")])
 
 
 def _devices(entry: Sequence[str]) -> Iterator[str]:
     for device in _run_json(entry, ["ip", "-json", "address"]):
-        own = [f"{each['local']}/{each['prefixlen']}" for each in device["addr_info"] if each["scope"] == "global"]
-        if own:
-            listed = "  ".join(sorted(own, key=lambda each: (":" in each, each)))
+        entries = [each for each in device["addr_info"] if each["scope"] == "global"]
+        addresses = [f"{each['local']}/{each['prefixlen']}" for each in entries]
+        if addresses:
+            listed = "  ".join(sorted(addresses, key=lambda each: (":" in each, each)))
             yield f"  {device['ifname']:<14} mtu {device['mtu']}  {listed}"
 
 
@@ -186,14 +187,14 @@ def _arms(testbed: Testbed, lab: BuiltTestbed) -> Iterator[str]:
     for arm in (Arm(4, "native"), Arm(6, "native"), *(Arm(6, each) for each in testbed.paths)):
         name = f"  {arm!s:<14} "
         if trouble := lab.tunnels.trouble.get(arm.transport):
-            yield textwrap.fill(f"{name}is not there: {trouble}", _COLUMNS, subsequent_indent=" " * len(name))
+            yield textwrap.fill(f"{name}not available: {trouble}", _COLUMNS, subsequent_indent=" " * len(name))
         else:
             by = lab.tunnels.backends.get(arm.transport)
             yield f"{name}ping {testbed.path(arm).server:<20} {f'by {BACKENDS[by].title}' if by else ''}".rstrip()
 
 
 def _example(testbed: Testbed, lab: BuiltTestbed) -> Iterator[str]:
-    """A packet inside another, as root or not."""
+    """Yield the commands that show a packet of the first tunnel, for root or another user."""
     arm = Arm(6, next(iter(lab.tunnels.backends), "native"))
     watcher = testbed.router or testbed.server
     entry = lab.entries[watcher.name]

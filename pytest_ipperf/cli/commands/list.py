@@ -32,7 +32,7 @@ def _run(args: argparse.Namespace) -> int:
     with records(args.records) as found:
         entries = found.archive.sessions(args.saved)[-args.most :]
         if not entries:
-            of = f" that was saved as {args.saved!r}" if args.saved else ""
+            of = f" saved as {args.saved!r}" if args.saved else ""
             raise UsageError(f"there is no session{of} in {found.root / 'runs'} yet")
         write_lines(aligned([_HEAD, *map(_row, entries)], screen_width()))
         last = replace(entries[-1].completeness, resume=found.archive.resume_of(entries[-1]))
@@ -55,7 +55,7 @@ def _row(entry: SessionEntry) -> tuple[str, list[str]]:
 
 
 def _cells(verdicts: Mapping[str, int]) -> str:
-    """The worst first: `1 exceeds, 118 within`."""
+    """Return the counts of verdicts, the worst first: `1 exceeds, 118 within`."""
     ranking = ("exceeds", "invalid", "inconclusive", "within", "unjudged")
     known = sorted(
         verdicts, key=lambda verdict: (ranking.index(verdict) if verdict in ranking else len(ranking), verdict)
@@ -75,7 +75,7 @@ command = Command(
     help="list the sessions, with their verdicts",
     description=(
         "Lists the sessions, the newest last: their cells by verdict, items without an answer (troubles), pytest's "
-        "exit status, and the gate status of the night of which a session was the screening."
+        "exit status, and the gate status of a night if the session was its screening."
     ),
     arguments=_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""The command `night`: screen all cells, measure flagged ones again, and decide all together by one exit status."""
+"""The command `night`: screen all cells, measure flagged ones again, and decide on all by one exit status."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from pytest_ipperf.store import FRESH, LAST, Archive, acceptances
 _NAME = "night"
 _WITHOUT, _NOTHING = 3, 5
 _STOPPED = {
-    2: "it was interrupted, or a test file could not be collected, see above",
+    2: "pytest was interrupted, or a test file could not be collected, see above",
     _WITHOUT: "an internal error of pytest or of a plugin, see above",
     4: "wrong usage, see above",
     _NOTHING: "nothing was measured",
 }
-"""The statuses of pytest after which there is nothing to decide."""
+"""Statuses of pytest after which there is nothing to decide."""
 _ENDED = (0, 1, 10)
-"""The statuses of a session that has come to its end, pytest's and ours."""
+"""Statuses of a session that ended in order, pytest's and ours."""
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ipperf-save", dest="saved", default=_NAME, metavar="NAME",
-        help=f"the name of this night's history; default {_NAME}. Another selection of tests wants another name",
+        help=f"name of this night's history; default {_NAME}. Another selection of tests needs another name",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", "--ipperf-baseline", default="", metavar="NAME",
         help=(
-            "the name of the nights to compare with; default: that of --ipperf-save. 'last' and the folder of a "
-            "session only inform, as with pytest"
+            "name of the nights to compare with; default: that of --ipperf-save. 'last' and the folder of a session "
+            "are for information only, as in pytest"
         ),
     )  # fmt: skip
     parser.add_argument(
         "--ipperf-output", dest="output", default="", metavar="FOLDER",
-        help="where verdict.json, report.html, summary.md and junit.xml are copied, for a job to publish",
+        help="copy verdict.json, report.html, summary.md and junit.xml to this folder, for a job to publish",
     )  # fmt: skip
 
 
 def _run(args: argparse.Namespace) -> int:
-    """A night without a verdict never has the status of one, whatever it ended by."""
+    """Run a night; whatever error ends it without a verdict, the exit status is not that of a verdict."""
     try:
         _check(args)
         return _night(args)
@@ -58,9 +58,9 @@ def _run(args: argparse.Namespace) -> int:
         raise
     except (IpperfError, OSError) as error:
         return _without(str(error))
-    except Exception as error:  # noqa: BLE001 - Python would end with the status of a red night
+    except Exception as error:  # noqa: BLE001 - Python's own exit status would be that of a red night
         warn(traceback.format_exc())
-        return _without(f"{type(error).__name__}, a fault of pytest-ipperf, see above; the records are kept")
+        return _without(f"{type(error).__name__}, a defect of pytest-ipperf, see above; the records are kept")
 
 
 def _night(args: argparse.Namespace) -> int:
@@ -69,14 +69,14 @@ def _night(args: argparse.Namespace) -> int:
     screening = run_pytest([*common, *args.rest, *named, "--ipperf-exceeds=flag"])
     if screening.session is None or screening.records is None or screening.status not in _ENDED:
         return _stopped(screening)
-    # Here, as scipy comes with it, which wrong usage need not wait for.
+    # Imported here, as it imports scipy, for which wrong usage need not wait.
     from pytest_ipperf.cli.night.finish import end_night, flagged_items  # noqa: PLC0415
 
     fresh = PytestResult(0, None, None)
     if found := flagged_items(screening.session):
-        own = [f"--ipperf-level={found.level:.6g}", f"--ipperf-save={args.saved}{FRESH}", "--ipperf-baseline="]
-        fresh = _again([*common, *only_arguments(args.rest), *own], found.items)
-        # Of wrong usage, or of no item that is there any more, the flagged cells are not measured again.
+        added = [f"--ipperf-level={found.level:.6g}", f"--ipperf-save={args.saved}{FRESH}", "--ipperf-baseline="]
+        fresh = _again([*common, *only_arguments(args.rest), *added], found.items)
+        # After wrong usage, or if none of the items exists any more, the night is decided without fresh data.
         if fresh.status not in (*_ENDED, 4, _NOTHING):
             return _stopped(fresh)
     try:
@@ -89,30 +89,30 @@ def _night(args: argparse.Namespace) -> int:
             output=Path(args.output) if args.output else None,
             lost=screening.trouble or fresh.trouble,
         )
-    except UsageError as error:  # it was right before anything was measured
+    except UsageError as error:  # of a file that has changed since it was checked
         return _without(str(error))
 
 
 def _check(args: argparse.Namespace) -> None:
-    """UsageError before anything is measured that would be of no use afterwards."""
+    """Raise UsageError, before anything is measured, for anything that would prevent the verdict."""
     if not args.saved:
-        raise UsageError("--ipperf-save: a night needs a name, as its history is that of the name")
+        raise UsageError("--ipperf-save: a night needs a name, under which its history is kept")
     designs, folders = (
         _values(args.rest, *options) for options in (("--design", "--ipperf-design"), ("--ipperf-records",))
     )
     if designs and designs[-1] in DESIGNS and DESIGNS[designs[-1]].looks > 1:
         raise UsageError(
-            f"--design: {designs[-1]} takes {DESIGNS[designs[-1]].looks} looks, and the levels of a night are those of "
-            "one; nightly is right"
+            f"--design: {designs[-1]} takes {DESIGNS[designs[-1]].looks} looks, but the levels of a night are for one; "
+            "use nightly"
         )
     root = Path(folders[-1] if folders else FOLDER)
-    acceptances(root)  # says which line of them is none
+    acceptances(root)  # raises UsageError for an invalid line
     with contextlib.closing(Archive(root)) as archive:
-        archive.last_night(args.saved)  # says which verdict cannot be read
+        archive.last_night(args.saved)  # raises DamageError for an unreadable verdict
         if (name := _history(args.baseline)) and name != args.saved and not archive.sessions(name):
             raise UsageError(f"--baseline: no session in {root} was saved as {name!r}")
         for note in archive.notes:
-            warn(note)  # before it takes a night
+            warn(note)  # before hours of measuring
     if args.output:
         _check_writable(Path(args.output))
 
@@ -127,7 +127,7 @@ def _check_writable(folder: Path) -> None:
 
 
 def _values(arguments: Sequence[str], *options: str) -> list[str]:
-    """Return the values of an option of pytest by any of its names, in both of its forms."""
+    """Return the values of a pytest option under any of its names, written with `=` or as two words."""
     pairs = zip(arguments, [*arguments, ""][1:], strict=True)
     return [
         word.partition("=")[2] if "=" in word else after for word, after in pairs if word.partition("=")[0] in options
@@ -135,13 +135,13 @@ def _values(arguments: Sequence[str], *options: str) -> list[str]:
 
 
 def _history(baseline: str) -> str:
-    """The name of the nights to compare with; a single session, which decides nothing, has none."""
+    """Return the name of the nights to compare with; empty for a single session, which is for information only."""
     return "" if baseline == LAST or "/" in baseline else baseline
 
 
 def _again(arguments: Sequence[str], items: Sequence[str]) -> PytestResult:
-    """The second session, of the flagged items alone, in epochs of their own."""
-    _tell(f"{len(items)} flagged, measured once more in fresh epochs")
+    """Run the second session, of the flagged items alone, in fresh epochs."""
+    _print(f"{len(items)} flagged; measuring again in fresh epochs")
     with tempfile.NamedTemporaryFile("w", prefix="ipperf-", suffix=".txt", encoding="utf-8") as only:
         only.write("".join(f"{item}\n" for item in items))
         only.flush()
@@ -149,37 +149,38 @@ def _again(arguments: Sequence[str], items: Sequence[str]) -> PytestResult:
 
 
 def _stopped(ended: PytestResult) -> int:
-    """The status of a night whose pytest has not come to its end, or has measured nothing."""
+    """Report a pytest that did not end in order or measured nothing; return the night's exit status."""
     if ended.status < 0:
-        return _without(f"pytest was killed by signal {-ended.status}; --ipperf-resume=last goes on with its records")
+        return _without(f"pytest was killed by signal {-ended.status}; --ipperf-resume=last continues from its records")
     if ended.status not in (*_ENDED, *_STOPPED):
-        return _without(f"pytest ended with status {ended.status}, which is none of its own, see above")
+        return _without(f"pytest ended with status {ended.status}, which is not one of pytest's, see above")
     status = ended.status if ended.status in _STOPPED else _NOTHING
-    _tell(f"no verdict: {_STOPPED[status]}")
+    _print(f"no verdict: {_STOPPED[status]}")
     return status
 
 
 def _without(why: str) -> int:
-    _tell(f"no verdict: {why}")
+    _print(f"no verdict: {why}")
     return _WITHOUT
 
 
-def _tell(sentence: str) -> None:
-    """At once, as pytest writes to the same output; that nobody can read it changes no status."""
+def _print(sentence: str) -> None:
+    """Print at once, as pytest writes to the same output; an error does not change the exit status."""
     with contextlib.suppress(OSError):
         write_lines(["", f"pytest-ipperf night: {sentence}"])
 
 
 command = Command(
-    help="measure everything, what seems worse once more, and decide of all together: the gate of a night",
+    help="the gate of a night: measure everything, measure again what seems worse, and decide on all cells together",
     description=(
-        "Runs pytest with design nightly and the reference's twin, measures the cells beyond their margin once more in "
-        "fresh epochs, and decides of all cells together, also against earlier nights. Other arguments are pytest's."
+        "Runs pytest with design nightly and the reference's twin, measures the cells that exceed their margin again "
+        "in fresh epochs, and decides on all cells together, also against earlier nights. Other arguments are passed "
+        "to pytest."
     ),
     epilog=(
-        "Of pytest's arguments --ipperf-records=FOLDER says where all is kept from night to night, and "
-        "--ipperf-resume=last goes on with a night that was broken off. Exit status: 0 green, 1 red, 10 nothing "
-        "decided, 11 unstable, 12 cells are missing; 2 to 5 as pytest's, and 3 too where no verdict could be had."
+        "Of pytest's arguments, --ipperf-records=FOLDER names the folder in which records are kept from night to "
+        "night, and --ipperf-resume=last resumes a night that was broken off. Exit status: 0 green, 1 red, 10 nothing "
+        "decided, 11 unstable, 12 cells are missing; 2 to 5 as pytest's, and 3 also if there is no verdict."
     ),
     arguments=_arguments,
     run=_run,

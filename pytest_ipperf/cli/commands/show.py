@@ -27,16 +27,16 @@ _FILES = {"tables": "tables", "captures": "captures", "logs": "logs", "page": "r
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="WHAT", help=f"a session: {SESSION}; else text that occurs in cells")
+    parser.add_argument("what", metavar="WHAT", help=f"a session: {SESSION}; otherwise a text that occurs in cells")
     parser.add_argument(
-        "cells", nargs="*", metavar="TEXT", help="of a session only the cells in which one of them occurs"
+        "cells", nargs="*", metavar="TEXT", help="for a session: only the cells in which one of these texts occurs"
     )
     parser.add_argument(
-        "--saved", default="", metavar="NAME", help="of a trend only the sessions saved under that name"
+        "--saved", default="", metavar="NAME", help="for a trend: only the sessions saved under that name"
     )
     parser.add_argument(
         "-n", dest="most", type=int, default=_NIGHTS, metavar="N",
-        help=f"of a trend only the last N sessions; default {_NIGHTS}",
+        help=f"for a trend: only the last N sessions; default {_NIGHTS}",
     )  # fmt: skip
     records_argument(parser)
 
@@ -54,7 +54,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _session(found: Records, args: argparse.Namespace) -> SessionRef | None:
-    """None where it is cells that are meant."""
+    """Return the session that is named; None if the text occurs in cells instead."""
     try:
         return found.session(args.what)
     except UsageError as error:
@@ -69,8 +69,8 @@ def _session(found: Records, args: argparse.Namespace) -> SessionRef | None:
 
 
 def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> None:
-    from pytest_ipperf.report.terminal.application_tables import tables  # noqa: PLC0415 - as above
-    from pytest_ipperf.report.terminal.night import lines  # noqa: PLC0415 - loads scipy, which no trend needs
+    from pytest_ipperf.report.terminal.application_tables import tables  # noqa: PLC0415 - imports scipy
+    from pytest_ipperf.report.terminal.night import lines  # noqa: PLC0415 - imports scipy, which no trend needs
 
     damage: list[str] = []
     summary = summary_of(found, session, damage=damage)
@@ -89,8 +89,8 @@ def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> 
 
 
 def _write_page(summary: SessionSummary, session: SessionRef) -> None:
-    """Write the page of a session that was killed before it could; whoever may not write there does without."""
-    from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
+    """Write the page of a session that was killed before it could, if its folder can be written."""
+    from pytest_ipperf.report.page import write  # noqa: PLC0415 - imports matplotlib, which only a page needs
 
     if not (session.folder / _FILES["page"]).exists():
         with contextlib.suppress(OSError):
@@ -116,8 +116,8 @@ def _head(summary: SessionSummary) -> Iterator[str]:
 
 
 def _reasons(summary: SessionSummary, chosen: Sequence[Record], *, everything: bool) -> Iterator[str]:
-    """As pytest says them below its tables; then what has no answer."""
-    from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons  # noqa: PLC0415 - as above
+    """Yield the reasons as pytest prints them below its tables, then the items without an answer."""
+    from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons  # noqa: PLC0415 - imports scipy
 
     undecided = {record.nodeid or record.cell: record.sentence for record in chosen if record.verdict == "inconclusive"}
     if everything:
@@ -142,14 +142,14 @@ def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    """Lists and settings without the marks of a program; of what is only on or off what is on."""
+    """Return a fact as text: lists and mappings without brackets, and of switches only those that are on."""
     if isinstance(value, Mapping):
         return ", ".join(name if on is True else f"{name} {_text(on)}" for name, on in value.items() if on is not False)
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _places(found: Records, session: SessionRef) -> Iterator[str]:
-    """Where everything is."""
+    """Yield the paths of the session's records and reports that exist."""
     yield f"records: {session.folder}"
     for title, name in _FILES.items():
         if (session.folder / name).exists():
@@ -164,13 +164,13 @@ def _places(found: Records, session: SessionRef) -> Iterator[str]:
 
 
 def _show_trends(found: Records, args: argparse.Namespace) -> None:
-    from pytest_ipperf.metrics import METRICS  # noqa: PLC0415 - as above
+    from pytest_ipperf.metrics import METRICS  # noqa: PLC0415 - not needed for a session
     from pytest_ipperf.report.terminal.trend import trend_lines  # noqa: PLC0415
 
     keys = found.archive.keys(args.what)
     if len(keys) > _MOST_CELLS:
         such = ", ".join(map(str, keys[:_NAMED]))
-        raise UsageError(f"{args.what!r} occurs in {len(keys)} cells, such as {such}; say more")
+        raise UsageError(f"{args.what!r} occurs in {len(keys)} cells, such as {such}; give a longer text")
     written = False
     for key in keys:
         if history := found.archive.history(key, saved=args.saved):
@@ -178,15 +178,15 @@ def _show_trends(found: Records, args: argparse.Namespace) -> None:
             write_lines([*([""] * written), *lines])
             written = True
     if not written:
-        raise UsageError(f"no session that was saved as {args.saved!r} has a cell in which {args.what!r} occurs")
+        raise UsageError(f"no session saved as {args.saved!r} has a cell in which {args.what!r} occurs")
 
 
 command = Command(
     help="show a session as pytest reported it at its end, or the trend of a cell over all sessions",
     description=(
         "Shows a session as pytest reported it at its end: its tables, every cell that is not green with its reason, "
-        "the hosts, and where everything is. Where WHAT is no session, it is text of cells: shown is what each session "
-        "found of them, and at which one a lasting change begins."
+        "the hosts, and the paths of its files. If WHAT is not a session, it is a text that occurs in cells; the trend "
+        "of these cells is shown, with the session at which a lasting change begins."
     ),
     arguments=_arguments,
     run=_run,

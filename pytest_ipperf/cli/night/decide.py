@@ -1,6 +1,6 @@
-"""Decide a night from the records of its sessions, of earlier nights and of what was accepted.
+"""Decide a night from the records of its sessions, from earlier nights and from acceptances.
 
-All of it is on the disk, so that a night can be decided once more at any time, with the same result.
+All of these are on disk, so that a night can be decided again at any time, with the same result.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import LOST, Archive, acceptances, read_session_summary
 
 _FAILED = 1
-_OTHERWISE = (
-    "it ended with status 1, for a test that measures nothing or by --ipperf-inconclusive=fail; its output says"
+_UNEXPLAINED = (
+    "it ended with status 1, for a test that measures nothing or by --ipperf-inconclusive=fail; see its output"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightDecision:
-    """A night's report, with the summaries of its screening, which holds it, and of its fresh session if it had one."""
+    """A night's report, the summary of its screening, which contains the report, and that of its fresh session."""
 
     report: NightReport
     summary: SessionSummary
@@ -47,19 +47,17 @@ def decide_night(
     lost: str = "",
     troubles: Mapping[str, str] | None = None,
 ) -> NightDecision:
-    """What a night found whose sessions lie in these folders; it has the name `saved`.
+    """Decide the night `saved`, whose sessions lie in these folders.
 
-    Compared is with the earlier nights of the name `baseline`. What was accepted by the end of the night counts. `lost`
-    says that an answer could not be kept, which its sessions cannot know; `troubles` are further ones. DamageError
-    where not all of its own sessions can be read; of earlier ones a warning says what had to be left out.
+    It is compared with the earlier nights of the name `baseline`; acceptances made by its end count. `lost` is the
+    message that an answer could not be kept, which the records cannot contain, and `troubles` are further ones.
+    Raise DamageError if its own sessions cannot be read completely; unreadable earlier ones become warnings.
     """
     summary = read_session_summary(screening)
     again = read_session_summary(fresh) if fresh else None
     for each in (summary, again):
         if each is not None and each.status is None and not lost:
-            raise DamageError(
-                f"session {each.name} has no end, so that no night can be decided of it; measure it again"
-            )
+            raise DamageError(f"session {each.name} has no end, so its night cannot be decided; measure it again")
     began = dt.datetime.fromtimestamp(summary.began_at, dt.UTC)
     ended_at = max(each.began_at + (each.seconds or 0) for each in (summary, again) if each)
     before = archive.last_night(saved, before=screening.name)
@@ -80,9 +78,9 @@ def decide_night(
 
 
 def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) -> NightDecision:
-    """Decide a night again, by the arguments in its stored verdict.
+    """Decide a night again, with the arguments in its stored verdict.
 
-    Where the result is another one, the records are not what they were, and that is trouble of the night.
+    A different result means that the records have changed, and is a trouble of the night.
     """
     fresh = verdict.get("fresh_session")
     saved, said = verdict["saved"], {each["nodeid"]: each["sentence"] for each in verdict.get("troubles", ())}
@@ -103,16 +101,16 @@ def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) 
     before, after = GateStatus(verdict["status"]).word, found.report.gate_status.word
     other = sum(then.get(cell) != now.get(cell) for cell in then.keys() | now.keys())
     sentence = (
-        f"night {screening.name} ended as {before}, and what is kept of it gives {after} now, with another ruling of "
-        f"{other} of its cells: earlier nights, what was accepted, or the rules are not what they were then"
+        f"night {screening.name} ended as {before}, but its records now give {after}, with another ruling of "
+        f"{other} of its cells: earlier nights, acceptances or the rules have changed since"
     )
     return again(troubles={_VERDICT: sentence})
 
 
 def _troubles(screening: SessionSummary, fresh: SessionSummary | None) -> dict[str, str]:
-    """What the budget left out is no trouble: the gate reports that it is missing, or that it has no fresh data."""
+    """Return the troubles by node id, without cells left out by the budget, which the gate reports itself."""
     both = [*screening.troubles, *(fresh.troubles if fresh else ())]
     found = {each.nodeid: each.sentence for each in both if each.kind != "inconclusive"}
     if screening.status == _FAILED and not found:
-        return {"pytest": _OTHERWISE}
+        return {"pytest": _UNEXPLAINED}
     return found

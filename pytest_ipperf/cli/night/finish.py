@@ -16,10 +16,10 @@ from pytest_ipperf.store import Archive, records_in
 
 @dataclass(frozen=True, slots=True)
 class FlaggedItems:
-    """The flagged items by their node ids, and the level at which pytest judges each of them alone.
+    """The flagged items by node id, and the level at which pytest judges each of them.
 
-    The night decides by Holm's procedure, whose first step is this level; so what pytest shows as failed is red, unless
-    it was accepted.
+    The level is that of the first step of Holm's procedure, by which the night decides. An item that pytest shows as
+    failed is therefore red, unless it was accepted.
     """
 
     items: tuple[str, ...]
@@ -30,7 +30,7 @@ class FlaggedItems:
 
 
 def flagged_items(screening: Path) -> FlaggedItems:
-    """Return the items to measure again, of the session in that folder."""
+    """Return the items to measure again after the session in that folder."""
     found = flagged(records_in(screening))
     return FlaggedItems(tuple(dict.fromkeys(record.nodeid for record in found)), FAMILY_ALPHA / max(1, len(found)))
 
@@ -38,7 +38,10 @@ def flagged_items(screening: Path) -> FlaggedItems:
 def end_night(
     records: Path, screening: Path, fresh: Path | None, *, saved: str, baseline: str, output: Path | None, lost: str
 ) -> int:
-    """Decide, print and write; return the night's exit status. LabError where the verdict cannot be written."""
+    """Decide a night, write its files and print it; return its exit status.
+
+    Raise LabError if the verdict cannot be written.
+    """
     with contextlib.closing(Archive(records)) as archive:
         found = decide_night(archive, screening, fresh, saved=saved, baseline=baseline, lost=lost)
         notes = archive.notes

@@ -1,4 +1,4 @@
-"""Run pytest in a process of its own, which ends when the night does, however that ends."""
+"""Run pytest in a process of its own, which ends with the night, however that ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pytest_ipperf.core.portable.errors import LabError
 
 _FAILED = 1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# Of these there is one for both sessions, it is for the first alone, or it would leave out what was flagged.
+# Options not passed to the second session: their file would be overwritten, they concern the first session alone, or
+# they would leave out flagged items.
 _FOR_ONE = ("--junitxml", "--junit-xml", "--ipperf-resume", "--ipperf-seed", "--maxfail")
 _SWITCHES = {
     "--clean-alluredir", "-x", "--exitfirst", "--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first",
@@ -28,9 +29,9 @@ _SWITCHES = {
 
 @dataclass(frozen=True, slots=True)
 class PytestResult:
-    """How a session of pytest ended: its status and the folder of its records, None where it measured nothing.
+    """The end of a pytest session: its status and its folders, None if it measured nothing.
 
-    A negative status is that of the signal that killed it. `trouble` says that an answer could not be kept.
+    A negative status is the signal that killed it. `trouble` is the message about an answer that could not be kept.
     """
 
     status: int
@@ -40,16 +41,16 @@ class PytestResult:
 
 
 def run_pytest(arguments: Sequence[str]) -> PytestResult:
-    """Run pytest to its end, with its output on ours; a signal that ends us interrupts it, and it ends regularly.
+    """Run pytest to its end, sharing our output; a signal that ends us interrupts it, so that it ends in order.
 
-    LabError where it cannot be started, or has written half of how it ended, as on a full disk.
+    Raise LabError if it cannot be started, or its outcome is missing or incomplete, as on a full disk.
     """
     with tempfile.TemporaryDirectory(prefix="ipperf-night-") as scratch:
         outcome = Path(scratch) / "outcome.json"
         argv = [sys.executable, "-m", "pytest", *arguments, f"--ipperf-outcome={outcome}"]
         status = _run_to_end([*_pdeathsig_prefix(), *argv])
         said = _outcome(outcome)
-        if status == _FAILED and not said:  # Python's own, of a program that broke
+        if status == _FAILED and not said:  # the status of an uncaught exception
             raise LabError("pytest ended with status 1 and did not say how, see above")
     session, records = said.get("session"), said.get("records")
     return PytestResult(
@@ -58,7 +59,7 @@ def run_pytest(arguments: Sequence[str]) -> PytestResult:
 
 
 def _outcome(outcome: Path) -> Mapping[str, Any]:
-    """Return what pytest wrote about its end; empty where it was killed before."""
+    """Return the outcome that pytest wrote; empty if it was killed before."""
     try:
         found = json.loads(outcome.read_bytes()) if outcome.exists() else {}
     except (OSError, ValueError) as error:
@@ -67,7 +68,7 @@ def _outcome(outcome: Path) -> Mapping[str, Any]:
 
 
 def only_arguments(arguments: Sequence[str]) -> list[str]:
-    """What both sessions are given, without what is meant for one report or one session alone."""
+    """Return the arguments for both sessions, without those meant for one report or one session."""
     kept, words = [], iter(arguments)
     for word in words:
         option, equals, _ = word.partition("=")
@@ -86,7 +87,7 @@ def _pdeathsig_prefix() -> list[str]:
 
 
 def _run_to_end(argv: Sequence[str]) -> int:
-    # A group of its own, so that a Ctrl-C reaches it once, from here, and not a second time while it clears up.
+    # A process group of its own, so that Ctrl-C reaches it once, from here, and not again while it cleans up.
     process = subprocess.Popen(argv, process_group=0)
     with _forwarding_signals(process):
         return process.wait()

@@ -1,4 +1,4 @@
-"""Write the files of a night, each whole or not at all, the verdict first."""
+"""Write the files of a night, each atomically, the verdict first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WrittenFiles:
 
 
 def write_night(folder: Path, decided: NightDecision, facts: Mapping[str, Any]) -> WrittenFiles:
-    """Write a night's verdict, with further `facts`, and its reports; LabError where the verdict cannot be written."""
+    """Write a night's verdict, with further `facts`, and its reports; raise LabError if it cannot write the verdict."""
     try:
         files = [write_verdict(folder, decided, facts)]
     except OSError as error:
@@ -37,20 +37,20 @@ def write_night(folder: Path, decided: NightDecision, facts: Mapping[str, Any]) 
             files.append(write_atomically(folder / name, FORMATS[form].render(decided.summary)))
         except OSError as error:
             troubles.append(f"{name}: {folder / name} cannot be written ({error.strerror})")
-        except Exception as error:  # noqa: BLE001 - a fault in what is drawn must not cost what was decided
-            troubles.append(f"{name}: {type(error).__name__}: {error}; the verdict and the records are whole")
+        except Exception as error:  # noqa: BLE001 - a defect of a report must not cost the decision
+            troubles.append(f"{name}: {type(error).__name__}: {error}; the verdict and the records are complete")
     return WrittenFiles(files, troubles)
 
 
 def write_verdict(folder: Path, decided: NightDecision, facts: Mapping[str, Any]) -> Path:
-    """Write the verdict, which later nights read; raises OSError where that cannot be written."""
+    """Write the verdict, which later nights read; raise OSError if it cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {**night_document(decided.report, **_of(decided)), **facts}
     return write_atomically(folder / VERDICT, verdict_with_checksum(document))
 
 
 def copy_night(files: Sequence[Path], target: Path) -> list[str]:
-    """Copy a night's files to a job's folder of artifacts; return the error where that cannot be written."""
+    """Copy a night's files to a job's folder of artifacts; return the error, if any, as a list."""
     try:
         target.mkdir(parents=True, exist_ok=True)
         for path in files:

@@ -73,7 +73,5 @@ def _marked(node: pytest.Item) -> Margin | None:
     if mark is None:
         return None
     if len(mark.args) != 1 or not isinstance(mark.args[0], str) or set(mark.kwargs) - {"at_least"}:
-        raise UsageError(
-            'marker margin takes one share and optionally at_least, such as margin("10%", at_least="0.5ms")'
-        )
+        raise UsageError('marker margin takes one share and, if needed, at_least: margin("10%", at_least="0.5ms")')
     return Margin.parse(mark.args[0], **mark.kwargs)

@@ -83,21 +83,21 @@ def test_the_level_of_a_rate_is_how_much_less_it_is(program, tmp_path):
             ["lab-x", "--reason", "so"],
             f"no cell is called 'lab-x'; there are 3, such as {C1}, {C2}, lab-http-c3-10k-ipv6",
         ),
-        ([C2], "--reason is missing: who reads the next report wants to know why"),
-        ([C2, "--reason", " "], "--reason is missing: who reads the next report wants to know why"),
+        ([C2], "--reason is missing; say why, for the readers of reports"),
+        ([C2, "--reason", " "], "--reason is missing; say why, for the readers of reports"),
         (["--reason", "so"], "accept needs a CELL, or --list"),
         ([C2, "--reason", "so", "--until", "2026-12-19"], "--until: 2026-12-19 is over; today is 2026-12-20 (UTC)"),
         (
             [C2, "--reason", "so", "--for", "53w"],
-            "--until: 2027-12-26 is more than a year from now; accept it again when it is still so then",
+            "--until: 2027-12-26 is more than a year from now; accept it again later if need be",
         ),
-        ([C2, "--reason", "so", "--until", "soon"], "--until: 'soon' is no day such as 2027-01-31"),
+        ([C2, "--reason", "so", "--until", "soon"], "--until: 'soon' is not a date such as 2027-01-31"),
         ([C2, "--reason", "so", "--for", "a"], "--for: 'a' is not a number of days or weeks, such as 30d or 4w"),
         ([C2, "--reason", "so", "--up-to", "9"], "--up-to: share '9' is not a percentage such as 10%"),
         ([C2, "--reason", "so", "--metric", "loss"], f"--metric: '{C2}' has no 'loss'; there are response_time"),
         (
             ["*", "--reason", "so"],
-            "these cells have several metrics (response_time, loss); say by --metric which one is worse",
+            "these cells have several metrics (response_time, loss); name the one that is worse by --metric",
         ),
         (
             [C2, "--reason", "so", "--session", "last~7"],
@@ -105,13 +105,13 @@ def test_the_level_of_a_rate_is_how_much_less_it_is(program, tmp_path):
         ),
         (
             [C1, "--reason", "so", "--session", "main"],
-            "no session has an interval of these cells; say by --up-to how much worse they may be",
+            "no session has an interval of these cells; give --up-to",
         ),
         (
             [C2, "--reason", "so", "--up-to", "5%"],
-            "up to 5 % there is nothing to accept, as the margin of these cells is 10 %; --up-to says more",
+            "up to 5 % there is nothing to accept, as the margin of these cells is 10 %; give a larger --up-to",
         ),
-        (["x", "--withdraw", "--reason", "so"], "nothing is accepted now of exactly 'x'; accepted is nothing"),
+        (["x", "--withdraw", "--reason", "so"], "there is no acceptance of exactly 'x' to withdraw; there are none"),
     ],
 )
 def test_what_is_refused_is_one_sentence_and_nothing_is_written(program, root, arguments, sentence):
@@ -124,7 +124,7 @@ def test_of_what_is_not_worse_there_is_nothing_to_accept(program, tmp_path):
     keep(root, 0, [record(1, 0.8)])
     status, _, said = program(root, "accept", "*", "--reason", "so")
     why = f"none of these cells is worse than its reference in {name_of(0)}, so there is nothing to accept"
-    assert (status, said) == (4, f"pytest-ipperf: {why}; --up-to says otherwise\n")
+    assert (status, said) == (4, f"pytest-ipperf: {why}; give --up-to to accept all the same\n")
 
 
 def test_a_twin_is_nothing_to_accept(program, tmp_path):
@@ -132,13 +132,13 @@ def test_a_twin_is_nothing_to_accept(program, tmp_path):
     cell = f"{C1}-twin"
     keep(root, 0, [dataclasses.replace(record(1, 1.5), cell=cell, twin=True), record(2, 1.5)])
     status, _, said = program(root, "accept", "*-twin", "--reason", "so")
-    why = "'*-twin' are twins of the reference, which no night takes for worse"
+    why = "'*-twin' are twins of the reference, which are never found worse"
     assert (status, said) == (4, f"pytest-ipperf: {why}\n")
     assert program(root, "accept", "*", "--reason", "so")[1][0].startswith("accepted of 1 cell: ")
 
 
 def test_the_list_tells_what_holds(program, root, monkeypatch):
-    assert program(root, "accept", "--list") == (0, ["nothing was accepted"], "")
+    assert program(root, "accept", "--list") == (0, ["no acceptances"], "")
     monkeypatch.setattr("time.time", lambda: 1797724800.0)
     for arguments in (
         [C2, "--until", "2026-12-20", "--reason", "one", "--up-to", "30%"],
@@ -164,4 +164,7 @@ def test_the_list_tells_what_holds(program, root, monkeypatch):
     assert [line.split()[5] for line in lines[1:3]] == ["withdrawn", "withdrawn"]
     assert lines[2].endswith("two; withdrawn: it is mended (ada)")
     status, _, said = program(root, "accept", C2, "--withdraw", "--reason", "again")
-    assert (status, said) == (4, f"pytest-ipperf: nothing is accepted now of exactly '{C2}'; accepted is '*c3*'\n")
+    assert (status, said) == (
+        4,
+        f"pytest-ipperf: there is no acceptance of exactly '{C2}' to withdraw; there are '*c3*'\n",
+    )

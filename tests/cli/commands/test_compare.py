@@ -76,7 +76,7 @@ def test_a_session_with_none_before_it_is_compared_with_nothing(program, tmp_pat
     root = tmp_path / ".ipperf"
     keep(root, 0, [record(1)], saved="main")
     status, output, said = program(root, "compare", asked)
-    sentence = f"session {name_of(0)} is the last, and {asked!r} names none before it to compare it with"
+    sentence = f"session {name_of(0)} is the last, and {asked!r} names no earlier one to compare it with"
     assert (status, output, said) == (4, [], f"pytest-ipperf: {sentence}\n")
 
 
@@ -99,7 +99,7 @@ def test_folders_elsewhere_need_no_folder_of_records(program, tmp_path):
         (["mian"], "session 'mian' does not exist in {root}; there are 27, the last is *"),
         (["main", "last~99"], "session 'last~99' does not exist; there are 27"),
         (["main", "last", "--margin", "10"], "--margin: share '10' is not a percentage such as 10%"),
-        ([], "the following arguments are required: A; pytest-ipperf compare --help tells what there is"),
+        ([], "the following arguments are required: A; see pytest-ipperf compare --help"),
     ],
 )
 def test_wrong_usage_is_one_sentence(program, history, arguments, sentence):

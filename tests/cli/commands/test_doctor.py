@@ -86,7 +86,7 @@ def test_hosts_come_first_then_ways_then_the_testbed_and_a_count(run):
         "alpha -> beta",
         "  well      reach  it goes",
         "",
-        "all of it",
+        "testbed",
         "  well      ports  arms",
         "",
         "testbed one: 3 well, 1 doubtful, 1 wrong",
@@ -141,7 +141,7 @@ def test_a_lab_needs_no_inventory(run):
             "",
             "none.ini: cannot be read (No such file or directory); name an inventory",
         ),
-        (("--nothing",), INVENTORY, "unrecognized arguments: --nothing; pytest-ipperf doctor --help tells what there"),
+        (("--nothing",), INVENTORY, "unrecognized arguments: --nothing; see pytest-ipperf doctor --help"),
         (
             ("--testbed=one",),
             "[host alpha]\nway = by foot\n",

@@ -66,7 +66,7 @@ def test_the_help_names_all_formats(capsys):
         (
             ["main"],
             4,
-            "the following arguments are required: --format; pytest-ipperf export --help tells what there is",
+            "the following arguments are required: --format; see pytest-ipperf export --help",
         ),
         (["last~99", "--format", "csv"], 4, "session 'last~99' does not exist; there are 27"),
         (

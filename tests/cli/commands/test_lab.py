@@ -182,7 +182,7 @@ def test_who_measures_meanwhile_is_named(keep, me):
     rights = [] if os.geteuid() == 0 else ["--map-root-user"]
     kept = keep(dataclasses.replace(me, words=("unshare", *rights, "--net", me.python, "-c", BUSY)), "pair")
     text = " ".join(kept.screen.partition("no lease is held.\n")[2].split())
-    assert re.match(r"Load would disturb a measurement that runs now, by process \d+ of user 0 since .*\(", text)
+    assert re.match(r"Load would disturb a measurement that is running now, by process \d+ of user 0 since .*\(", text)
     assert "client eth0 --- eth0 server\n" in kept.screen
     assert max(map(len, kept.screen.splitlines())) <= 80
 
@@ -191,7 +191,7 @@ def test_what_cannot_be_there_is_told_with_the_reason(keep, me):
     kept = keep(me, "pair", "--backend=userspace")
     text = " ".join(kept.screen.split())
     for arm, name in (("ipv6-tunnel", "tunnel"), ("ipv6-isatap", "isatap")):
-        assert f"{arm} is not there: nothing can carry {name} on testbed pair (userspace: " in text
+        assert f"{arm} not available: nothing can carry {name} on testbed pair (userspace: " in text
     watcher = "as real root nsenter -t [0-9]+ -n" if os.geteuid() else "on the server"
     assert re.search(rf" on the client ping 2001:2:0:10::2 {watcher} tcpdump -ni eth0 ip6 ", text)
     assert max(map(len, kept.screen.splitlines())) <= 80
@@ -231,7 +231,7 @@ def test_a_lab_that_is_gone_is_told(keep, me):
     status, said = kept.ended()
     assert status == 1
     assert re.fullmatch(
-        r"pytest-ipperf: host (client|server) is gone, and the lab with it: somebody has ended its agent\n", said
+        r"pytest-ipperf: host (client|server) is gone, and the lab with it: its agent has been ended\n", said
     )
     assert kept.left() == []
 
@@ -268,15 +268,15 @@ def said(capsys, *arguments):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "the following arguments are required: COMMAND; pytest-ipperf --help tells what there is"),
+        ([], "the following arguments are required: COMMAND; see pytest-ipperf --help"),
         (["lab", "x"], "testbed 'x' does not exist; there are lab, pair, and labs with any rate, such as lab.100mbit"),
         (
             ["lab", "lab.100mbt"],
             "rate '100mbt' is not a number of bits a second such as 512kbit, 100mbit or 1gbit",
         ),
         (["lab", "pair.1kbit"], "rate '1kbit' is not between 256kbit and 100gbit"),
-        (["lab", "loopback"], "testbed 'loopback' is no lab, as its hosts are there without it; there are lab, pair"),
-        (["lab", "lab", "y"], "unrecognized arguments: y; pytest-ipperf lab --help tells what there is"),
+        (["lab", "loopback"], "testbed 'loopback' is not a lab, as its hosts exist without it; there are lab, pair"),
+        (["lab", "lab", "y"], "unrecognized arguments: y; see pytest-ipperf lab --help"),
         (
             ["lab", "far", "--ipperf-hosts=/nowhere/hosts.ini"],
             "/nowhere/hosts.ini: cannot be read (No such file or directory); name an inventory with --ipperf-hosts",
@@ -307,7 +307,7 @@ def test_an_inventory_that_nobody_named_is_read_for_the_names_that_it_may_have(c
     assert "hosts.ini" in output
     (tmp_path / "hosts.ini").write_text("[testbed office]\nclient = a\nserver = a\n\n[host a]\nipv4 = 192.0.2.1\n")
     assert said(capsys, "lab", "office") == (
-        4, "testbed 'office' is no lab, as its hosts are there without it; there are lab, pair",
+        4, "testbed 'office' is not a lab, as its hosts exist without it; there are lab, pair",
     )  # fmt: skip
 
 
@@ -335,7 +335,7 @@ def test_ctrl_c_before_it_is_up_is_reported_and_leaves_the_signals_as_they_were(
 
     before = [signal.getsignal(each) for each in lab_command._SIGNALS]
     monkeypatch.setattr(lab_command, "build_testbed", interrupted)
-    assert said(capsys, "lab") == (2, "interrupted before the lab was up, and nothing is left of it")
+    assert said(capsys, "lab") == (2, "interrupted before the lab was up; nothing is left of it")
     assert [signal.getsignal(each) for each in lab_command._SIGNALS] == before
 
 

@@ -90,9 +90,9 @@ def test_what_cannot_be_read_is_said_beside_the_answer(program, tmp_path):
 def test_wrong_usage_is_one_sentence(program, history, tmp_path):
     for arguments, sentence in {
         ("list", "-n", "-1"): "-n -1 is not a number of zero (all) or more",
-        ("list", "--saved", "mian"): f"there is no session that was saved as 'mian' in {history / 'runs'} yet",
-        ("list", "--ipperf-records", "nowhere"): "--ipperf-records: 'nowhere' is no folder",
-        ("list", "all"): "unrecognized arguments: all; pytest-ipperf list --help tells what there is",
+        ("list", "--saved", "mian"): f"there is no session saved as 'mian' in {history / 'runs'} yet",
+        ("list", "--ipperf-records", "nowhere"): "--ipperf-records: 'nowhere' is not a folder",
+        ("list", "all"): "unrecognized arguments: all; see pytest-ipperf list --help",
     }.items():
         assert program(history, *arguments) == (4, [], f"pytest-ipperf: {sentence}\n")
     elsewhere = tmp_path / "a" / "b"

@@ -79,7 +79,7 @@ def test_a_slower_cell_is_measured_again_alone_and_red(project, night):
     status, said, verdict = night()
     assert status == 1, said
     assert decisions(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}
-    assert "1 flagged, measured once more in fresh epochs" in said
+    assert "1 flagged; measuring again in fresh epochs" in said
     assert "1 of 2 cells is beyond the margin, confirmed in fresh epochs" in said
     # The screening has both arms and the twin of both workloads, the fresh session what was flagged and the reference.
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]
@@ -330,7 +330,7 @@ def test_a_pytest_that_was_killed_is_said_to_be(project, night):
     project.pytester.makepyfile(test_z="import os\ndef test_z():\n    os.kill(os.getpid(), 9)\n")
     status, said, verdict = night()
     assert (status, verdict) == (3, None)
-    assert "pytest was killed by signal 9; --ipperf-resume=last goes on with its records" in said
+    assert "pytest was killed by signal 9; --ipperf-resume=last continues from its records" in said
 
 
 def test_what_stops_a_session_early_leaves_no_flagged_cell_out(project, night):
@@ -342,7 +342,7 @@ def test_what_stops_a_session_early_leaves_no_flagged_cell_out(project, night):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--design=standard"], "--design: standard takes 3 looks, and the levels of a night are those of one"),
+        (["--design=standard"], "--design: standard takes 3 looks, but the levels of a night are for one"),
         (["--ipperf-save="], "--ipperf-save: a night needs a name"),
         (["--baseline=nigth"], "--baseline: no session in .ipperf was saved as 'nigth'"),
         (["--ipperf-output=/proc/none"], "--ipperf-output: /proc/none cannot be made ("),
@@ -402,7 +402,7 @@ def test_a_second_session_that_breaks_off_leaves_no_verdict_and_no_status_of_one
     )
     status, said, verdict = night()
     assert (status, verdict) == (3, None), said
-    assert "1 flagged, measured once more in fresh epochs" in said
+    assert "1 flagged; measuring again in fresh epochs" in said
     assert "no verdict: " in said
 
 
@@ -489,7 +489,7 @@ def test_a_report_that_cannot_be_made_costs_no_verdict(project, monkeypatch, tmp
     assert written.files == [tmp_path / "verdict.json"]
     assert [each.partition(":")[0] for each in written.troubles] == ["report.html", "summary.md", "junit.xml"]
     assert "AttributeError" in written.troubles[0]
-    assert written.troubles[0].endswith("; the verdict and the records are whole")
+    assert written.troubles[0].endswith("; the verdict and the records are complete")
 
 
 def _only_child(pid):

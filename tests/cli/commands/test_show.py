@@ -109,7 +109,7 @@ def test_a_course_tells_other_hosts_and_nights_without_an_interval(program, hist
         (["main", "c9-"], f"session {name_of(23)} has no cell in which 'c9-' occurs"),
         (["c2-", "c1-"], "session 'c2-' does not exist in *"),
         (["c2-", "-n", "0"], "-n 0 is not a number of 1 or more"),
-        (["c2-", "--saved", "mian"], "no session that was saved as 'mian' has a cell in which 'c2-' occurs"),
+        (["c2-", "--saved", "mian"], "no session saved as 'mian' has a cell in which 'c2-' occurs"),
     ],
 )
 def test_wrong_usage_is_one_sentence(program, history, arguments, sentence):

@@ -143,7 +143,7 @@ def test_who_measures_on_a_host_that_is_cleaned_is_told(tmp_path, monkeypatch, c
     assert capsys.readouterr().out == (
         "a: nothing to remove\n"
         "c: removed 1 entry of the cache (0.0 MB) and 1 private folder\n"
-        f"  it is held by {holder}, which measures on; what it needs anew it sends anew\n"
+        f"  it is held by {holder}, which goes on measuring and sends again what it needs\n"
     )
 
 
@@ -151,5 +151,6 @@ def test_a_testbed_of_this_machine_is_told_to_be_one(tmp_path, capsys):
     (tmp_path / "bed.ini").write_text("")
     assert main(["clean", "--testbed", "lab", "--ipperf-hosts", str(tmp_path / "bed.ini")]) == 0
     assert (
-        capsys.readouterr().out == "no host of these keeps anything: they are all this machine, which --here cleans\n"
+        capsys.readouterr().out
+        == "these hosts have no caches of their own: they are all this machine, which --here cleans\n"
     )
