@@ -1,19 +1,19 @@
-# make measure     measure on this machine: IPv4 against IPv6, native and through tunnels, HTTP and SMTP, design quick
-# make report      one page of what --alluredir=.ipperf/allure left, or RESULTS=FOLDER, by Allure 3 (needs Node.js)
-# make check       ruff, mypy, the import contracts and the tests that need neither network nor processes; two minutes
-# make test        run the project's own tests, tier by tier, with the time that each took
-# make lint        ruff, mypy and the import contracts
-# make servers     the real servers (Apache, Postfix, ProFTPD, Dovecot, BIND): prints the apt-get line; as root, runs it
-#                  and unpacks Courier beside Dovecot, with which apt would not have it
-# make evidence    the tests that take long (simulations, truth, faults, A/A), every Python that is here and the lowest
-#                  dependencies, both commands in a minimal Debian 12 (as root), what the lab's four paths carry, the
-#                  engines beside other tools, then make grids; hours
-# make grids       the studies' whole grids, of routers in runs of 1 s, then response times under design standard, on
-#                  real servers; about 50 minutes; what is broken off goes on with ARGS=--ipperf-resume=last
-# make docs        write the tables of docs/ that the code says anew
+# make measure     measure on this machine: IPv4 and IPv6, native and through tunnels, HTTP and SMTP, design quick
+# make report      make one page of the results in .ipperf/allure, or RESULTS=FOLDER, with Allure 3 (needs Node.js)
+# make check       run ruff, mypy, the import contracts and the unit tests; two minutes
+# make test        run the project's own tests, tier by tier, and print the time of each tier
+# make lint        run ruff, mypy and the import contracts
+# make servers     print the apt-get line that installs the real servers (Apache, Postfix, ProFTPD, Dovecot, BIND); as
+#                  root, run it, and unpack Courier beside Dovecot, with which it conflicts in apt
+# make evidence    run the long tests (simulations, truth, faults, A/A), every installed Python and the lowest
+#                  dependencies, both commands in a minimal Debian 12 (as root), the throughput of the lab's four paths,
+#                  the engines beside other tools, then make grids; hours
+# make grids       measure the studies' full grids, those of routers in runs of 1 s, then response times under design
+#                  standard, on real servers; about 50 minutes; resume a broken-off run by ARGS=--ipperf-resume=last
+# make docs        regenerate the tables of docs/ that are written from the code
 # make lock        renew requirements.lock and requirements.lowest (needs uv)
-# make clean       remove .venv and everything else that was made here, but no results
-# make help        this text
+# make clean       remove .venv and all other generated files except results
+# make help        print this text
 #
 # Other arguments for pytest: make measure ARGS="--testbed=lab --connections=1,10,100"
 
@@ -23,7 +23,7 @@ SERVERS := apache2-bin postfix proftpd-core dovecot-imapd bind9
 
 .PHONY: measure report check test lint types contracts servers evidence grids docs lock clean help venv network
 
-# Where a lab stands, its links have a rate: then tunnels are there for everyone, and figures are those of links.
+# A lab with a link rate has tunnels for every user, and its links rather than the processor determine the figures.
 measure: ARGS ?= --connections=1,10
 measure: venv network
 	@testbed=$$($(PYTHON) -c "from pytest_ipperf.lab.netns.namespaces import unusable; \
@@ -45,7 +45,7 @@ lint: venv types contracts
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
 
-# The hosts' Python may be older than the controller's, and only mypy knows which parts of the library it lacks.
+# The hosts' Python may be older than the controller's; mypy finds uses of library parts that it lacks.
 types: venv
 	$(PYTHON) -m mypy
 	$(PYTHON) -m mypy --python-version 3.10 $(addprefix pytest_ipperf/,agent protocols servers transports core/portable)
@@ -65,7 +65,7 @@ evidence: venv
 	@for each in throughput packets pacing rtt agreement hosts startup; do $(PYTHON) benchmarks/$$each.py || exit $$?; done
 	@$(MAKE) --no-print-directory grids
 
-# Design paper never judges, and says so with status 10.
+# Design paper never judges, so pytest ends with status 10.
 grids: venv
 	@$(PYTEST) suites/response_time --design=paper --ipperf-server=courier,real -p no:randomly $(ARGS) || [ $$? = 10 ]
 	@$(PYTEST) suites/router --testbed=lab.100mbit --transport=native,isatap --design=paper --duration=1s \
@@ -77,7 +77,7 @@ docs: venv
 
 LOCKED := --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-# With the lowest matplotlib, newer releases of pyparsing warn; the tests need hypothesis.
+# Newer releases of pyparsing warn with the lowest matplotlib; the tests need hypothesis.
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv (pip install uv)" >&2; exit 2; }
 	uv pip compile --quiet --universal --python-version 3.11 $(LOCKED) \
@@ -97,7 +97,7 @@ help:
 network: venv
 	@sh .ci/network
 
-# Two stamps, because the packages take long and the project itself does not.
+# Two stamps, because installing the packages is slow and installing the project is fast.
 venv: .venv/.packages .venv/.project
 
 .venv/.packages: requirements.lock
@@ -105,7 +105,7 @@ venv: .venv/.packages .venv/.project
 	echo "setting up .venv (about 40 s, once)"; \
 	"$$python" -m venv --clear .venv && \
 	{ $(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock || { \
-	    echo "the packages of requirements.lock could not be installed: is a package index within reach?" >&2; exit 1; }; }
+	    echo "the packages of requirements.lock could not be installed; is a package index reachable?" >&2; exit 1; }; }
 	@touch $@
 
 .venv/.project: pyproject.toml .venv/.packages

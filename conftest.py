@@ -1,1 +1,1 @@
-"""Project settings for pytest; the plugin itself comes by its entry point."""
+"""Settings of this project for pytest; the plugin itself is loaded by its entry point."""

@@ -1,7 +1,7 @@
-"""Hooks of hatchling: what the wheel holds beside the package, and its long description.
+"""Hooks of hatchling for the files that the wheel contains beside the package, and for its long description.
 
-`pytest-ipperf init` and `pytest-ipperf docs` need the suites, the inventory and the pages where there is no checkout.
-They stay where they are in the repository, and only the wheel has them inside the package.
+`pytest-ipperf init` and `pytest-ipperf docs` need the suites, the inventory and the pages without a checkout. In the
+repository they have their own folders; only the wheel contains them inside the package.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 STARTER = "pytest_ipperf/starter"
 SHIPPED = ("suites/**/*.py", "docs/*.md", "docs/howto/*.md", "hosts.ini")
 
-# A link to a page of the repository leads nowhere on a package index.
+# A relative link, which is broken on a package index.
 _LINK = re.compile(r"\[([^\]]+)\]\((?!https?://)([^)#]*)(?:#[^)]*)?\)")
 
 
 def long_description(readme: str) -> str:
-    """Return the README with the name of each linked page in place of a link that only the repository can follow."""
+    """Return the README with each relative link replaced by its text and the name of the page."""
     return _LINK.sub(_named, readme)
 
 
@@ -33,23 +33,23 @@ def _named(link: re.Match[str]) -> str:
 
 
 class Description(MetadataHookInterface):
-    """Sets the field `readme`, which pyproject.toml therefore names as dynamic."""
+    """Metadata hook that sets the field `readme`, which pyproject.toml lists as dynamic."""
 
     PLUGIN_NAME = "custom"
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Change the project's metadata in place."""
+        """Set `readme` in the project's metadata."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         metadata["readme"] = {"content-type": "text/markdown", "text": long_description(text)}
 
 
 class Starter(BuildHookInterface):  # type: ignore[type-arg]  # its parameter is hatchling's own configuration
-    """Adds what `SHIPPED` names to a wheel; an editable installation reads the checkout."""
+    """Build hook that adds the files of `SHIPPED` to a wheel; an editable installation reads the checkout."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Change `build_data` in place."""
+        """Add the files to `build_data`."""
         if version == "editable":
             return
         root = Path(self.root)

@@ -1,4 +1,4 @@
-// What the report shows. build.mjs names the places; the categories are those that the plugin wrote beside the results.
+// Settings of the report. build.mjs passes the paths; the plugin has written the categories beside the results.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -9,9 +9,9 @@ export default {
   name: "IPv6 against IPv4",
   output,
   historyPath,
-  // Three months of nights.
+  // Nights of three months.
   historyLimit: 92,
-  // Who reads of a measurement does not ask for these.
+  // Labels that mean nothing for a measurement.
   hideLabels: ["host", "thread", "language", "framework", "package", "parentSuite", "suite", "subSuite", "tag"],
   categories: { rules: existsSync(categories) ? JSON.parse(readFileSync(categories, "utf8")) : [] },
   plugins: {

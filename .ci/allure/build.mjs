@@ -1,7 +1,7 @@
-// node build.mjs RESULTS REPORT.html HISTORY.jsonl: makes one page of Allure's results, which loads nothing.
+// node build.mjs RESULTS REPORT.html HISTORY.jsonl: build one page of Allure's results that loads nothing.
 //
-// Allure's own page asks a tracker for a script. It is taken out here, the page forbids its browser every request, and
-// what is left is searched for addresses that something could fetch; if there is one, there is no page.
+// Allure's own page loads a tracker's script. It is removed here, the page forbids its browser every request, and the
+// rest is searched for addresses that could be fetched; if one is found, no page is written.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-// Names of dialects of XML, a link to Allure's home, and a viewer that opens in a tab of its own when somebody asks.
+// XML namespaces, a link to Allure's site, and a viewer that opens in a tab of its own on request.
 const KNOWN = new Set(["www.w3.org", "allurereport.org", "trace.playwright.dev"]);
 const TRACKER = /<script async src="https:\/\/www\.googletagmanager\.com\/[^"]*"><\/script>\s*<script>[^<]*gtag\([^<]*<\/script>/g;
 const FORBID =
@@ -19,7 +19,7 @@ const FORBID =
 
 class Trouble extends Error {}
 
-/** The page without its tracker, and with the rule that its browser must not fetch anything. */
+/** Return the page without its tracker, and with a policy that forbids its browser to fetch anything. */
 export function offline(html) {
   const head = '<meta charset="utf-8">';
   if (!html.includes(head)) throw new Trouble("Allure's page has no <meta charset>; this version is not known");
@@ -27,7 +27,7 @@ export function offline(html) {
   return html.replace(TRACKER, "").replace(head, rule);
 }
 
-/** The elements of a page: name, attributes by name, and of a program or style its text. Each sign is read once. */
+/** Yield the elements of a page: name, attributes, and the text of a script or style; in linear time. */
 function* elements(html) {
   const start = /<([a-z][a-z0-9-]*)/gi;
   const attribute = /([^\s=>"'\/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?/gy;
@@ -52,7 +52,7 @@ function* elements(html) {
   }
 }
 
-/** Whether a program only tells the page what it shows, where links may be: those of CI's jobs. */
+/** Return whether a script only holds the page's data, which may contain links to CI jobs. */
 function isData(program) {
   const match = program.trim().match(/^window\.allureReportOptions = (\{.*\});?$/s);
   try {
@@ -62,7 +62,7 @@ function isData(program) {
   }
 }
 
-/** The addresses on which something in the page could call: those of elements, and those that programs hold. */
+/** Return the addresses that the page could fetch: those of elements, and those in scripts. */
 export function fetched(html) {
   const found = new Set();
   const search = (program) => {
@@ -88,7 +88,7 @@ export function fetched(html) {
 
 const md5 = (text) => createHash("md5").update(text).digest("hex");
 
-/** The history without the entry of these very results, so that a report made twice counts once. */
+/** Return the history without the entry of these same results, so that a report built twice counts once. */
 function withoutThese(history, results) {
   const documents = results.map((file) => JSON.parse(readFileSync(file, "utf8")));
   const last = md5(documents.reduce((one, other) => ((other.stop ?? 0) > (one.stop ?? 0) ? other : one)).uuid ?? "");

@@ -1,6 +1,6 @@
 """Application response times (paper 000): from the first socket's opening to the end of the transaction.
 
-The grids are the study's; it does not tell the sizes of page, file and messages (docs/paper-000.md), nor has it DNS.
+The grids are the study's. The study gives no sizes of page, file and messages, and has no DNS (docs/paper-000.md).
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """IPv4, IPv6 and ISATAP routers (paper 001): throughput, round-trip time, jitter and loss through a router.
 
-The study does not tell the levels of its figures but for the rates; these are docs/paper-001.md's.
+The study names no levels of its figures except the rates; the others are explained in docs/paper-001.md.
 """
 
 import pytest

@@ -38,7 +38,7 @@ def test_it_is_written_down_with_the_far_end_of_the_interval(program, root):
     assert (status, said) == (0, "")
     assert SLOW.high
     percent = math.ceil(SLOW.high)
-    assert lines == [f"accepted of 1 cell: up to {percent} % worse, until 2027-01-19 (a new kernel)"]
+    assert lines == [f"accepted for 1 cell: up to {percent} % worse, until 2027-01-19 (a new kernel)"]
     (output,) = acceptances(root)
     assert (output.cell, output.metric, output.reason, output.by) == (C2, "response_time", "a new kernel", "ada")
     assert (output.until, output.up_to) == (dt.date(2027, 1, 19), percent / 100)
@@ -56,16 +56,16 @@ def test_it_is_written_down_with_the_far_end_of_the_interval(program, root):
 )
 def test_a_person_may_say_more(program, root, more, up_to, until):
     status, lines, _ = program(root, "accept", "*-c2-*", "--reason", "so", *more)
-    assert (status, lines[0].split(":")[0]) == (0, "accepted of 1 cell")
+    assert (status, lines[0].split(":")[0]) == (0, "accepted for 1 cell")
     (output,) = acceptances(root)
     assert (output.up_to, output.until.isoformat()) == (up_to, until)
 
 
 def test_of_several_cells_the_worst_counts_and_shares_are_points(program, root):
     _, lines, _ = program(root, "accept", "*", "--reason", "so", "--metric", "response_time")
-    assert lines == [f"accepted of 2 cells: up to {math.ceil(SLOW.high or 0)} % worse, until 2027-01-19 (so)"]
+    assert lines == [f"accepted for 2 cells: up to {math.ceil(SLOW.high or 0)} % worse, until 2027-01-19 (so)"]
     _, lines, _ = program(root, "accept", "*-c3-*", "--reason", "so", "--up-to", "2pp")
-    assert lines == ["accepted of 1 cell: up to 2 pp worse, until 2027-01-19 (so)"]
+    assert lines == ["accepted for 1 cell: up to 2 pp worse, until 2027-01-19 (so)"]
 
 
 def test_the_level_of_a_rate_is_how_much_less_it_is(program, tmp_path):
@@ -73,7 +73,7 @@ def test_the_level_of_a_rate_is_how_much_less_it_is(program, tmp_path):
     slow = record(1, 0.7, metric="throughput", margin="10%")
     keep(root, 0, [slow])
     _, lines, _ = program(root, "accept", "*", "--reason", "so")
-    assert lines == [f"accepted of 1 cell: up to {math.ceil(-(slow.low or 0))} % worse, until 2027-01-19 (so)"]
+    assert lines == [f"accepted for 1 cell: up to {math.ceil(-(slow.low or 0))} % worse, until 2027-01-19 (so)"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_twin_is_nothing_to_accept(program, tmp_path):
     status, _, said = program(root, "accept", "*-twin", "--reason", "so")
     why = "'*-twin' are twins of the reference, which are never found worse"
     assert (status, said) == (4, f"pytest-ipperf: {why}\n")
-    assert program(root, "accept", "*", "--reason", "so")[1][0].startswith("accepted of 1 cell: ")
+    assert program(root, "accept", "*", "--reason", "so")[1][0].startswith("accepted for 1 cell: ")
 
 
 def test_the_list_tells_what_holds(program, root, monkeypatch):

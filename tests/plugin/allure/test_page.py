@@ -66,7 +66,7 @@ def page(tmp_path_factory):
         pytest.skip("Node.js and npm are not installed (Debian: apt-get install nodejs npm)")
     folder = tmp_path_factory.mktemp("page") / "allure"
     status, said = report(write(folder, result("one"), result("two", "failed", "regression: slower by 7 %")))
-    if "is a registry within reach" in said:
+    if "is a registry reachable" in said:
         pytest.skip("npm's registry is out of reach")
     assert status == 0, said
     assert said.splitlines()[-1] == f"report: {folder}.html"
@@ -230,15 +230,15 @@ def test_without_results_it_says_how_to_get_some(tmp_path):
     status, said = report(tmp_path / "none")
     assert status == 2
     none = tmp_path / "none"
-    assert said == f"make report: there is no folder {none}; pytest --alluredir={none} makes it (docs/allure.md)\n"
+    assert said == f"make report: there is no folder {none}; pytest --alluredir={none} creates it (docs/allure.md)\n"
 
 
 @pytest.mark.parametrize(
     ("node", "said"),
     [
         ("", "there is no Node.js here (Debian: apt-get install nodejs npm)"),
-        ("echo v16.20.2", "Node.js 16 is too old, it takes 18 or newer"),
-        ("exit 1", "Node.js that does not run is too old, it takes 18 or newer"),
+        ("echo v16.20.2", "Node.js 16 is too old; 18 or newer is needed"),
+        ("exit 1", "Node.js that does not run is too old; 18 or newer is needed"),
     ],
 )
 def test_what_node_lacks_is_said_and_results_stay(tmp_path, node, said):
@@ -246,7 +246,7 @@ def test_what_node_lacks_is_said_and_results_stay(tmp_path, node, said):
     status, output = report(folder, {"PATH": str(programs(tmp_path, node=node))})
     assert status == 2
     assert output == (
-        f"make report: {said}; the results in {folder} are as they were, and any Allure 2 or 3 reads them\n"
+        f"make report: {said}; the results in {folder} are unchanged, and any Allure 2 or 3 can read them\n"
     )
     assert (folder / "0-result.json").exists()
 
@@ -260,8 +260,8 @@ def test_a_registry_that_is_out_of_reach_is_not_waited_for_long_and_said(tmp_pat
     status, output = report(folder, {"PATH": str(programs(tmp_path, node="echo v20.1.0", npm=npm))}, build)
     assert status == 2
     assert output == (
-        "fetching Allure 3 (about 53 MB, once)\nno way\nmake report: npm could not fetch Allure: is a registry within "
-        f"reach?; the results in {folder} are as they were, and any Allure 2 or 3 reads them\n"
+        "fetching Allure 3 (about 53 MB, once)\nno way\nmake report: npm could not fetch Allure; is a registry "
+        f"reachable?; the results in {folder} are unchanged, and any Allure 2 or 3 can read them\n"
     )
     asked = (tmp_path / "asked").read_text().split()
     assert {"ci", "--ignore-scripts", "--fetch-timeout=20000", "--fetch-retries=1"} <= set(asked)
