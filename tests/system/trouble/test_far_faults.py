@@ -159,12 +159,12 @@ CHAINS = {
             before=python("old"),
         ),
         Trouble(
-            "it has no such Python",
+            "its Python does not exist",
             UNSTARTED.format(r".*/python3: No such file or directory \(exit status 127\)"),
             before=python(""),
         ),
         Trouble(
-            "what is called its Python is none",
+            "its Python is another program",
             UNSTARTED.format("what was started there ended before it answered; it has to be a Python"),
             before=python("/bin/true"),
         ),
@@ -190,7 +190,7 @@ CHAINS = {
             before=cut_before,
         ),
         Trouble(
-            "the resolver tells a wrong address",
+            "the resolver returns a wrong address",
             NONE.format(
                 r"content: dns: expected A 198\.18\.6\.2 for www\.ipperf\.test, seen A 198\.18\.6\.1: \d+",
                 "name server",
@@ -202,7 +202,7 @@ CHAINS = {
     "bed5": [
         Trouble("", "", protocol="ftp", connections=5),
         Trouble(
-            "the agent is killed that keeps what the servers hold",
+            "the agent that keeps the server state is killed",
             "host SERVER: the agent that keeps what its servers hold died$",
             before=no_keeper,
             protocol="ftp",
@@ -309,7 +309,7 @@ KILLED_MAIN = Trouble("the controller of xdist's workers is killed", "", ends=Fa
 STOPPED = Trouble(
     "the controller is stopped until the watchdogs have ended its agents", f"host (?:CLIENT|SERVER): {DIED}"
 )
-WAITS = Trouble("the same, as another session meets it", WAITING, beside=True, outcome="measured")
+WAITS = Trouble("the same, seen by another session", WAITING, beside=True, outcome="measured")
 FULL = Trouble(
     "the disk for the records is full",
     r"records: \S+/runs/\S+ cannot be written \(No space left on device\); what was written before is kept; name "

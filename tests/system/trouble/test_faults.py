@@ -295,9 +295,9 @@ RESOLVER_FAULTS = [
         r"arm ipv4 is not what it is called \(epoch 0\): expected an answer from the name server at 198\.18\.0\.2, "
         r"seen none$",
     ),
-    Fault("the resolver knows nothing", "_honest(query, {})", NONE.format(r"dns NXDOMAIN: \d+", "name server")),
+    Fault("the resolver answers NXDOMAIN", "_honest(query, {})", NONE.format(r"dns NXDOMAIN: \d+", "name server")),
     Fault(
-        "the resolver tells a wrong address, where nothing listens",
+        "the resolver returns a wrong address, where nothing listens",
         ELSEWHERE.format(["198.18.0.1", "2001:2:0:10::1"]),
         NONE.format(rf"{MISLED} A 198\.18\.0\.2 for mail\.ipperf\.test, seen A 198\.18\.0\.1: \d+", "name server"),
     ),
@@ -307,8 +307,8 @@ RESOLVER_FAULTS = [
         NONE.format(rf"{MISLED} A 198\.18\.0\.2 for mail\.ipperf\.test, seen AAAA 2001:2:0:10::2: \d+", "name server"),
     ),
 ]
-CLOTHES = Fault(
-    "the resolver tells an IPv4 address in the clothes of IPv6",
+MAPPED = Fault(
+    "the resolver returns an IPv4-mapped address for AAAA",
     ELSEWHERE.format(["198.18.0.2", "::ffff:198.18.0.2"]),
     r"FAILURES pair-smtp-c10-1k-ipv6: (\d+) of \1 connections by ipv6, 0 of \1 by ipv4; each counts as \S+ s; "
     rf"{MISLED} AAAA 2001:2:0:10::2 for mail\.ipperf\.test, seen AAAA ::ffff:198\.18\.0\.2$",
@@ -338,12 +338,12 @@ def test_a_resolver_at_fault_is_told(session, note, fault, form):
 @needs_lab
 @FORMS
 def test_a_resolver_that_leads_one_arm_astray_has_nobody_connect_there(session, note, form):
-    inner = lied_to(session, CLOTHES, form, NOTHING_DECIDED, "1 unjudged")
-    report, seconds = inner.find_report(f"^{CLOTHES.words}")
+    inner = lied_to(session, MAPPED, form, NOTHING_DECIDED, "1 unjudged")
+    report, seconds = inner.find_report(f"^{MAPPED.words}")
     assert seconds < BOUND_S[form]
     assert {run["arm"] for run in inner.kept_runs() if run["rows"]} == {"ipv4"}
     assert not any(run["proof"]["peers"] for run in inner.kept_runs() if run["arm"] == "ipv6")
-    note(inner.row(CLOTHES.name, report, None, "measured"))
+    note(inner.row(MAPPED.name, report, None, "measured"))
 
 
 # --- agents and servers under way -------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ def test_what_is_struck_in_the_midst_of_a_run_is_told(session, note, fault, form
 
 
 PAUSE_S = 0.05
-STARVED = Fault("the client's agent is kept from its processor", "client", "^nothing$")
+STARVED = Fault("the client's agent gets no processor time", "client", "^nothing$")
 
 
 @contextlib.contextmanager
@@ -517,7 +517,7 @@ def test_a_clock_that_is_set_changes_no_figure(session, note, pytester, form):
 def test_the_page_has_a_row_for_each_fault_with_the_words_that_are_said():
     faults = [
         *SERVER_FAULTS, *ACCOUNT_FAULTS, DIES, TENTH, TENTH6, DENIED, DENIED6, DIFFERS6, SLOW, *CLIENT_FAULTS,
-        *RESOLVER_FAULTS, CLOTHES, *STRIKES, STARVED, FULL, CLOCK,
+        *RESOLVER_FAULTS, MAPPED, *STRIKES, STARVED, FULL, CLOCK,
     ]  # fmt: skip
     page = PAGE.read_text().partition("\n## ")[0]
     lines = [line.strip("| \n").split(" | ") for line in page.splitlines() if line.startswith("| the ")]
