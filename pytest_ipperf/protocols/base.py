@@ -302,7 +302,7 @@ class Application(Protocol):
             _check_accounts(self.name, state)
         for page in state.pages:
             if self.path and f"{page}/".startswith(f"{self.path}/"):
-                raise UsageError(f"page {page!r} is in the way of what {self.name} moves; give that as content")
+                raise UsageError(f"page {page!r} is where {self.name} has its content; give it as content")
         return state if state.content else replace(state, content=self.content(payload_bytes))
 
     @abstractmethod
@@ -372,6 +372,6 @@ def _check_accounts(name: str, state: ServerState) -> None:
         )
     if not state.password or not state.password.isascii() or not state.password.isprintable():
         raise UsageError(
-            f"{name} logs in, and the password of server_state is no line of printable ASCII characters; one such as "
-            "'secret' will do"
+            f"{name} logs in, and the password of server_state is not a line of printable ASCII characters such as "
+            "'secret'"
         )

@@ -226,7 +226,7 @@ class Http(Application):
     def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
         filled = super().filled(state, payload_bytes)
         if not filled.content.endswith(_END) or filled.content.count(_END) > 1:
-            raise UsageError("the content of server_state is no page that ends in </html> and has it nowhere else")
+            raise UsageError("the content of server_state is not a page with </html> at its end and nowhere else")
         return filled
 
     def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:

@@ -47,7 +47,7 @@ class Rtt(Flow):
             title="probe",
             unit="word",
             levels=("udp",),
-            help="what RTT is measured with: udp, tcp (a message each way), connect (TCP's handshake) or icmp",
+            help="the probe of RTT: udp, tcp (a message each way), connect (TCP's handshake) or icmp",
             words=("udp", "tcp", "connect", "icmp"),
         ),
         Factor(
@@ -55,7 +55,7 @@ class Rtt(Flow):
             title="waiting",
             unit="word",
             levels=("path",),
-            help="what RTT holds: path (both ends look all the time), application (they sleep), wire (between kernels)",
+            help="what RTT includes: path (both ends poll), application (they sleep), wire (between kernels)",
             words=("path", "application", "wire"),
             implicit="path",
         ),
@@ -65,10 +65,10 @@ class Rtt(Flow):
         if connections != 1:
             raise UsageError(f"{connections} connections make no sense for rtt, which has one probe at a time; take 1")
         if not _LEAST_BYTES <= payload_bytes <= _MOST_BYTES:
-            raise UsageError(f"payload {payload_bytes} is no size of a probe; {_LEAST_BYTES} to {_MOST_BYTES} are")
+            raise UsageError(f"payload {payload_bytes} is not a size of a probe; take {_LEAST_BYTES} to {_MOST_BYTES}")
         probe, waiting = factors.get("probe"), factors.get("waiting")
         if waiting == "wire" and probe not in ("udp", "icmp"):
-            raise UsageError(f"rtt has no time stamps of the {waiting} with probe {probe!r}; udp and icmp have them")
+            raise UsageError(f"rtt has no timestamps of the {waiting} with probe {probe!r}; take udp or icmp")
 
 
 protocol = Rtt()

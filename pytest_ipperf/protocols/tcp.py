@@ -86,7 +86,7 @@ class Tcp(Flow):
             title="congestion control",
             unit="word",
             levels=("auto",),
-            help="TCP's congestion control: auto (cubic where that may be had, else the host's), cubic, reno or bbr",
+            help="TCP's congestion control: auto (cubic if permitted, else the host's), cubic, reno or bbr",
             words=("auto", "cubic", "reno", "bbr"),
             implicit="auto",
         ),
@@ -94,12 +94,16 @@ class Tcp(Flow):
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
         if connections > _MOST_STREAMS:
-            raise UsageError(f"{connections} parallel streams are more than tcp has; {_MOST_STREAMS} are the most")
+            raise UsageError(f"{connections} parallel streams are more than tcp supports; take {_MOST_STREAMS} at most")
         if payload_bytes > _MOST_WRITE_BYTES:
-            raise UsageError(f"payload {payload_bytes} is too much for a write of tcp; {_MOST_WRITE_BYTES} is the most")
+            raise UsageError(
+                f"payload {payload_bytes} is too large for a write of tcp; take {_MOST_WRITE_BYTES} at most"
+            )
         window = factors.get("window", 0)
         if isinstance(window, int) and window > _MOST_WINDOW_BYTES:
-            raise UsageError(f"window {window} is more than TCP can have; {_MOST_WINDOW_BYTES} is the most (RFC 7323)")
+            raise UsageError(
+                f"window {window} is larger than TCP supports; take {_MOST_WINDOW_BYTES} at most (RFC 7323)"
+            )
 
     def caution(self, run_s: float) -> str:
         if run_s >= _RFC6349_S:

@@ -107,7 +107,7 @@ class Udp(Flow):
             title="offered rate",
             unit="bit/s",
             levels=(1e7,),
-            help="what UDP offers, in payload bits a second, such as 10mbit, or flood (as much as the sender can)",
+            help="the rate that UDP offers, in payload bit/s, such as 10mbit, or flood (as much as the sender can)",
             mark="",
             implicit="flood",
         ),
@@ -119,8 +119,8 @@ class Udp(Flow):
             raise UsageError(f"{connections} connections make no sense for udp, which sends one stream; take 1")
         if not _LEAST_BYTES <= payload_bytes <= _MOST_BYTES:
             raise UsageError(
-                f"payload {payload_bytes} is no size of a datagram here; {_LEAST_BYTES} to {_MOST_BYTES} are, which "
-                "both IPv4 and IPv6 can have"
+                f"payload {payload_bytes} is not a size of a datagram here; take {_LEAST_BYTES} to {_MOST_BYTES}, "
+                "which both IPv4 and IPv6 support"
             )
 
 

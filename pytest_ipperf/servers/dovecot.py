@@ -90,7 +90,7 @@ class Dovecot(Server):
         if not (found := program("dovecot")) or not os.path.exists("/usr/lib/dovecot/imap"):  # noqa: PTH110 - one look
             return f"dovecot is not installed (Debian: apt-get install {self.apt})"
         if not (version := words(found, "--version")).startswith("2.3."):
-            return f"dovecot {version.partition(' ')[0] or '(which tells no version)'} is not supported, only 2.3 is"
+            return f"dovecot {version.partition(' ')[0] or '(of unknown version)'} is not supported, only 2.3 is"
         try:
             for user in _users():
                 pwd.getpwnam(user)

@@ -22,7 +22,7 @@ STATE = ServerState(users=2, password="secret")
 SMTP = application("smtp")
 REPLIES = [b"220 hi\r\n", *[b"250 Ok\r\n"] * 3, b"354 go on\r\n", b"250 Ok: queued as 1\r\n", b"221 bye\r\n"]
 DOTTED = b"Subject: x\r\n\r\n.\r\n..\r\n.a\r\na.\r\n"
-PLAIN = "is no line of printable ASCII characters; one such as 'secret' will do"
+PLAIN = "is not a line of printable ASCII characters such as 'secret'"
 
 logs_in = pytest.mark.parametrize("name", ["ftp", "imap"])
 
@@ -61,7 +61,7 @@ def test_who_does_not_log_in_needs_no_password():
 @pytest.mark.parametrize(("name", "path"), [("http", "/index.html"), ("ftp", "/file.bin"), ("http", "/index.html/x")])
 def test_a_page_does_not_take_the_place_of_what_is_measured(name, path):
     said = refused(name, dataclasses.replace(STATE, pages={path: b"other"}))
-    assert said == f"page {path!r} is in the way of what {name} moves; give that as content"
+    assert said == f"page {path!r} is where {name} has its content; give it as content"
     beside = dataclasses.replace(STATE, pages={"/index.htm": b"", "/a/index.html": b"", "/a/file.bin": b""})
     assert application(name).filled(beside, 1000).pages == beside.pages
 
@@ -71,7 +71,7 @@ def test_a_page_does_not_take_the_place_of_what_is_measured(name, path):
 )
 def test_a_page_ends_where_its_measurement_does(content):
     said = refused("http", ServerState(content))
-    assert said == "the content of server_state is no page that ends in </html> and has it nowhere else"
+    assert said == "the content of server_state is not a page with </html> at its end and nowhere else"
 
 
 def test_a_page_of_ones_own_is_whole_when_it_ends_and_not_before():

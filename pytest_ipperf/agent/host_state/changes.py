@@ -23,7 +23,7 @@ from pytest_ipperf.agent.kernel.processes import search_path
 from pytest_ipperf.core.portable.errors import LabError
 
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from pytest_ipperf.agent.host_state.restorer import main; main()"
-_KILLED = "the process that changes this host and puts it back was killed"
+_KILLED = "the process that changes this host and restores it was killed"
 
 
 class Changes:
@@ -142,7 +142,7 @@ class _HelperPipe:
                 start_new_session=True,
             )
         except OSError as error:
-            raise LabError(f"nothing can be changed here: no process to put it back: {error}") from None
+            raise LabError(f"nothing can be changed here: no process to restore it: {error}") from None
         self._received = b""
         self._request_number = 0
 

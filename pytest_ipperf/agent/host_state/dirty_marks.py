@@ -64,7 +64,7 @@ def mark_dirty(sentences: Iterable[str]) -> None:
     if not notes or (os.geteuid() == 0 and not true_root() and not (named and ensure_user_dir())):
         return
     if not named:
-        _fail_unnoted(_text(notes), "nothing tells this network from others, which takes Linux 5.14")
+        _fail_unnoted(_text(notes), "nothing identifies this network, which takes Linux 5.14")
     _note(_unrestored(), notes)
 
 
@@ -107,7 +107,7 @@ def dirty_reason(*, networks: bool = True) -> str:
         for each in found
         for note in each.notes
     ]
-    return f"an earlier measurement has not left it as it was: {'; '.join(said)}"
+    return f"an earlier measurement has not restored it: {'; '.join(said)}"
 
 
 def still_holds(note: Note) -> bool | None:
@@ -191,7 +191,7 @@ def _text(notes: Iterable[Note]) -> str:
 
 
 def _fail_unnoted(text: str, why: str) -> None:
-    raise LabError(f"it is not as it was ({text}), which cannot be noted: {why}; {NO_SPACE_REMEDY}") from None
+    raise LabError(f"it is not restored ({text}), which cannot be noted: {why}; {NO_SPACE_REMEDY}") from None
 
 
 def _remove(name: str, place: int) -> None:

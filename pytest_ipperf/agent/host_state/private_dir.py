@@ -134,7 +134,7 @@ def populate(folder: str, entries: Iterable[Entry]) -> None:
         for path, entry in reversed(made):
             _give(path, entry)
     except (OSError, LookupError) as error:
-        raise LabError(f"folder {folder} cannot be laid out: {error}; it needs room, rights and the users") from None
+        raise LabError(f"folder {folder} cannot be populated: {error}; it needs space, rights and the users") from None
 
 
 def _make(path: Path, entry: Entry) -> None:

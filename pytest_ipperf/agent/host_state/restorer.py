@@ -30,7 +30,7 @@ _COMMAND_S = 10.0
 _SETTLED_S, _POLL_S = 0.3, 0.05
 PATIENCE_S = 25.0
 SILENT = (
-    f"process pytest-ipperf-rollback, which puts this host back, gave no answer in {PATIENCE_S:g} s "
+    f"process pytest-ipperf-rollback, which restores this host, gave no answer in {PATIENCE_S:g} s "
     "(if it is stopped: kill -CONT)"
 )
 """Dirty mark of a host with a silent rollback helper, until the helper has restored the host after all."""
@@ -206,7 +206,7 @@ def _differences(before: Snapshot, notes: Sequence[Note]) -> list[str]:
     try:
         return differences(before, snapshot(files), commands, made)
     except LabError as error:
-        return [f"nobody knows whether all is as it was: {error}"]
+        return [f"it is unknown whether all is restored: {error}"]
 
 
 def _read(records: Iterable[dict[str, Any]]) -> tuple[Snapshot, list[Note]]:

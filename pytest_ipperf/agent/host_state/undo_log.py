@@ -57,7 +57,7 @@ class UndoLog:
             return [], []
         torn = [line for line, record in zip(lines, read, strict=True) if record is None]
         said = [
-            f"nobody knows whether all is as it was: of the undo log {self._path} {len(torn)} of {len(lines)} lines "
+            f"it is unknown whether all is restored: of the undo log {self._path} {len(torn)} of {len(lines)} lines "
             f"could not be read, such as {line[:_SHOWN]!r}"
             for line in torn[:1]
         ]
@@ -104,7 +104,7 @@ def claim_undo_log(wait_s: float = WAIT_S) -> UndoLog | None:
     try:
         while (descriptor := _locked(path, os.O_CREAT)) is None:
             if time.monotonic() > end:
-                raise LabError(f"another agent changes this host, or puts it back: {path} is locked; wait for its end")
+                raise LabError(f"another agent is changing or restoring this host: {path} is locked; wait for its end")
             time.sleep(POLL_S)
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -123,7 +123,7 @@ def abandoned_undo_log() -> UndoLog | None:
         return None  # the folder may be root's, and closed to this user
     except OSError as error:
         raise LabError(
-            f"nobody knows whether all is as it was: the undo log {path} cannot be read: {error.strerror}; remove it"
+            f"it is unknown whether all is restored: the undo log {path} cannot be read: {error.strerror}; remove it"
         ) from None
     return None if descriptor is None else UndoLog(path, descriptor)
 

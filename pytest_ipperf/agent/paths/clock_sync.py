@@ -58,8 +58,8 @@ def check_not_set(host: str, before_ns: int, after_ns: int) -> None:
     if abs(after_ns - before_ns) > _STEP_NS:
         by_s = (after_ns - before_ns) / 1e9
         raise LabError(
-            f"the clock of host {host} was set by {by_s:.3f} s during the run, so its time stamps tell nothing; let it "
-            "alone, or have it slewed, while measurements run"
+            f"the clock of host {host} was set by {by_s:.3f} s during the run, so its timestamps are useless; do not "
+            "set it, or only slew it, while measurements run"
         )
 
 

@@ -171,7 +171,7 @@ def _libc_function(name: str, extra_arguments: int) -> tuple[Callable[..., int],
     `extra_arguments` counts those after the first four.
     """
     if sys.byteorder != "little" or struct.calcsize("P") != 8:
-        raise UnsupportedError(f"{name}: the layout of this machine's memory is another")
+        raise UnsupportedError(f"{name}: this machine's architecture is not supported")
     try:
         import ctypes  # noqa: PLC0415 - a Python may be built without it
 

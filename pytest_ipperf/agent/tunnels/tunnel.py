@@ -23,7 +23,7 @@ def create_tunnel(backend: str, endpoint: TunnelEndpoint, changes: Changes, stac
     with contextlib.suppress(OSError):
         socket.if_nametoindex(endpoint.device)
         raise LabError(
-            f"device {endpoint.device} is there already, and not ours; remove it: ip link del {endpoint.device}"
+            f"device {endpoint.device} exists already and is not ours; remove it: ip link del {endpoint.device}"
         )
     _expect_free(endpoint.addresses)
     with changes.transaction(), contextlib.ExitStack() as own:
@@ -90,5 +90,5 @@ def _expect_free(addresses: Iterable[str]) -> None:
         found = ipaddress.IPv6Address(bytes.fromhex(digits))
         if found in wanted and not found.is_link_local:
             raise LabError(
-                f"address {found} is there already, on device {device}, and not ours; give the testbed others"
+                f"address {found} exists already on device {device} and is not ours; give the testbed others"
             )

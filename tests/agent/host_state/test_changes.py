@@ -293,7 +293,7 @@ def test_another_rollback_helper_does_what_one_that_was_killed_cannot(host, run_
         except LabError as error:
             print([str(error), changes.undo(), snapshot() == before])
     """)
-    assert found == ["the process that changes this host and puts it back was killed", [], True]
+    assert found == ["the process that changes this host and restores it was killed", [], True]
     assert list(run_folder.iterdir()) == []
 
 
@@ -342,7 +342,7 @@ def test_what_it_cannot_undo_marks_the_host(host, run_folder):
         + "sh('ip link set added name other')\nprint([until(lambda: Changes() and dirty_marks.dirty_reason())])"
     )
     left = 'device other is still there; ip link del added: Cannot find device "added"'
-    assert found == [f"an earlier measurement has not left it as it was: {left}"]
+    assert found == [f"an earlier measurement has not restored it: {left}"]
 
 
 # A folder of 32 KiB for the undo log, which can be filled; what remains of the undo log's own page still takes records.
@@ -440,7 +440,7 @@ print([full, path.exists(), dirty_marks.dirty_reason()])
 """
     )
     left = 'device other is still there; ip link del added: Cannot find device "added"'
-    assert found[0].startswith(f"it is not as it was ({left}), which cannot be noted: No space left on device: ")
+    assert found[0].startswith(f"it is not restored ({left}), which cannot be noted: No space left on device: ")
     assert found[0].endswith(ROOM)
     assert not found[1]
     assert left in found[2]
@@ -475,7 +475,7 @@ print([left, snapshot()["device va"] == before["device va"], found, str(path)])
         "route 203.0.113.0/24 dev va proto kernel scope link src 203.0.113.1",
     ]
     assert same
-    assert f"nobody knows whether all is as it was: of the undo log {path} 1 of " in said
+    assert f"it is unknown whether all is restored: of the undo log {path} 1 of " in said
     assert 'lines could not be read, such as \'{"note": {"do": [' in said
     assert [each.name.partition("-")[0] for each in run_folder.iterdir()] == ["unrestored"]
 
@@ -511,7 +511,7 @@ def test_what_stands_in_a_undo_logs_place_marks_the_host_once(host, make, words)
             print([first, dirty_marks.dirty_reason() == first, str(path), str(error), snapshot() == before])
     """)
     first, again, path, error, same = found
-    assert f"nobody knows whether all is as it was: the undo log {path} cannot be read: {words}; remove it" in first
+    assert f"it is unknown whether all is restored: the undo log {path} cannot be read: {words}; remove it" in first
     assert again
     assert error == f"no undo log of changes to this host can be kept: {words}: {path}{ROOM}"
     assert same
@@ -536,8 +536,8 @@ def test_a_rollback_helper_that_does_not_answer_marks_the_host_until_it_has_put_
         print(found)
     """)
     (said,) = found[0]
-    assert said.startswith("process pytest-ipperf-rollback, which puts this host back, gave no answer in ")
-    assert found[1] == f"an earlier measurement has not left it as it was: {said}"
+    assert said.startswith("process pytest-ipperf-rollback, which restores this host, gave no answer in ")
+    assert found[1] == f"an earlier measurement has not restored it: {said}"
     assert found[2:] == ["", True, *found[:4]]
     assert list(run_folder.iterdir()) == []
 
@@ -592,7 +592,7 @@ def test_only_one_changes_a_host_at_a_time(host):
         except LabError as error:
             print([str(error).partition("; ")[0], changes.undo()])
     """)
-    assert found[0].startswith("another agent changes this host, or puts it back: ")
+    assert found[0].startswith("another agent is changing or restoring this host: ")
     assert found[1] == []
 
 
@@ -693,7 +693,7 @@ def test_a_mark_goes_with_a_reboot_or_by_hand(host, run_folder):
         mark.write_text("another-boot\\na is missing\\n")
         print([*said, dirty_marks.dirty_reason(), mark.exists()])
     """)
-    assert found[0] == "an earlier measurement has not left it as it was: a is missing; b is still there"
+    assert found[0] == "an earlier measurement has not restored it: a is missing; b is still there"
     assert found[1:] == ["", False]
 
 

@@ -21,7 +21,7 @@ from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.portable.errors import LabError
 
 ROOT = os.geteuid() == 0
-SAID = "an earlier measurement has not left it as it was: "
+SAID = "an earlier measurement has not restored it: "
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +126,7 @@ def test_who_holds_the_folder_for_ever_is_not_waited_for(monkeypatch):
         dirty_marks.mark_leftovers([note()])
     left = f"{state_dir.user_dir()}/left"
     why = f"Resource temporarily unavailable: {left}; make room there, or remove what stands in its way"
-    assert str(caught.value) == f"it is not as it was (a is left), which cannot be noted: {why}"
+    assert str(caught.value) == f"it is not restored (a is left), which cannot be noted: {why}"
 
 
 def test_marks_of_the_network_can_be_left_out():
@@ -188,7 +188,7 @@ def test_a_folder_that_somebody_else_may_write_to_cannot_hold_a_mark(places):
     with pytest.raises(LabError) as caught:
         dirty_marks.mark_leftovers([note()])
     why = f"{state_dir.user_dir()} is not this user's alone; make room there, or remove what stands in its way"
-    assert str(caught.value) == f"it is not as it was (a is left), which cannot be noted: {why}"
+    assert str(caught.value) == f"it is not restored (a is left), which cannot be noted: {why}"
 
 
 def test_a_network_that_cannot_be_marked_is_an_error_but_for_root_of_a_namespace(places, monkeypatch):
@@ -199,9 +199,9 @@ def test_a_network_that_cannot_be_marked_is_an_error_but_for_root_of_a_namespace
         with pytest.raises(LabError) as caught:
             dirty_marks.mark_dirty(["route x is missing"])
         room = "make room there, or remove what stands in its way"
-        assert str(caught.value) == f"it is not as it was (route x is missing), which cannot be noted: {why}; {room}"
+        assert str(caught.value) == f"it is not restored (route x is missing), which cannot be noted: {why}; {room}"
         monkeypatch.setattr(dirty_marks, "netns_suffix", lambda: None)
-        why = "nothing tells this network from others, which takes Linux 5.14"
+        why = "nothing identifies this network, which takes Linux 5.14"
     dirty_marks.mark_dirty([])
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(dirty_marks, "true_root", lambda: False)

@@ -245,7 +245,7 @@ def test_a_secret_is_nobodys_to_read_at_any_moment(tmp_path, monkeypatch):
 def test_what_cannot_be_laid_out_is_named(tmp_path, entry, words):
     with pytest.raises(LabError, match=words) as caught:
         populate(str(tmp_path / "site"), [entry])
-    assert str(caught.value).startswith(f"folder {tmp_path}/site cannot be laid out: ")
+    assert str(caught.value).startswith(f"folder {tmp_path}/site cannot be populated: ")
 
 
 # --- against other users of the host --------------------------------------------------------------------------------

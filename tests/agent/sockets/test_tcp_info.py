@@ -167,6 +167,6 @@ def test_a_stream_that_moved_nothing_is_a_note_and_a_run_in_which_none_did_an_er
     assert [*zip(rows[::3], rows[1::3], rows[2::3], strict=True)] == [
         (0, 0, 0), (1, 0, 0), (0, 0.1, 2), (1, 0.1, 0), (0, 0.4, 4), (1, 0.4, 0),
     ]  # fmt: skip
-    assert "1 of 2 streams moved nothing in the run, so the others had its path alone" in told.notes
+    assert "1 of 2 streams moved nothing in the run, so the others had the path to themselves" in told.notes
     with pytest.raises(LabError, match=r"^nothing arrived at 127\.0\.0\.1 from the sender in the 0\.4 s of the run$"):
         received._report([(0.1, [5, 5]), (0.5, [5, 5])])

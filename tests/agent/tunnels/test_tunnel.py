@@ -125,11 +125,11 @@ def test_an_end_has_its_addresses_at_once_and_its_routes(host):
     [
         (
             "ip link add ipperf-6in4 type ifb",
-            "device ipperf-6in4 is there already, and not ours; remove it: ip link del ipperf-6in4",
+            "device ipperf-6in4 exists already and is not ours; remove it: ip link del ipperf-6in4",
         ),
         (
             "ip addr add 2001:2:0:41::1/128 dev vb nodad",
-            "address 2001:2:0:41::1 is there already, on device vb, and not ours; give the testbed others",
+            "address 2001:2:0:41::1 exists already on device vb and is not ours; give the testbed others",
         ),
     ],
 )
@@ -254,7 +254,7 @@ def test_a_leg_is_laid_on_the_device_towards_its_host(host):
         (
             "",
             'HostRoutes("192.0.2.9", ("2001:db8::1/64",))',
-            "address 2001:db8::1 is there already, on device va, and not ours; give the testbed others",
+            "address 2001:db8::1 exists already on device va and is not ours; give the testbed others",
         ),
         (
             "echo 1 > /proc/sys/net/ipv6/conf/va/disable_ipv6",

@@ -8,9 +8,9 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, levels_from_text, values_of
 from pytest_ipperf.protocols import PROTOCOLS
 
-NO_DATAGRAM = "is no size of a datagram here; 32 to 65507 are, which both IPv4 and IPv6 can have"
-NO_WINDOW = "is more than TCP can have; 1073741824 is the most (RFC 7323)"
-NO_STAMPS = "rtt has no time stamps of the wire with probe 'tcp'; udp and icmp have them"
+NO_DATAGRAM = "is not a size of a datagram here; take 32 to 65507, which both IPv4 and IPv6 support"
+NO_WINDOW = "is larger than TCP supports; take 1073741824 at most (RFC 7323)"
+NO_STAMPS = "rtt has no timestamps of the wire with probe 'tcp'; take udp or icmp"
 FLOWS = [name for name in PROTOCOLS if PROTOCOLS[name].factors]
 
 
@@ -62,14 +62,14 @@ def test_a_level_that_makes_no_sense_is_refused_in_a_sentence(protocol, factor, 
 @pytest.mark.parametrize(
     ("protocol", "connections", "payload", "values", "sentence"),
     [
-        ("tcp", 257, 1024, {}, "257 parallel streams are more than tcp has; 256 are the most"),
-        ("tcp", 1, 2**27, {}, "payload 134217728 is too much for a write of tcp; 67108864 is the most"),
+        ("tcp", 257, 1024, {}, "257 parallel streams are more than tcp supports; take 256 at most"),
+        ("tcp", 1, 2**27, {}, "payload 134217728 is too large for a write of tcp; take 67108864 at most"),
         ("tcp", 1, 1, {"window": 2**31}, f"window 2147483648 {NO_WINDOW}"),
         ("udp", 2, 1024, {}, "2 connections make no sense for udp, which sends one stream; take 1"),
         ("udp", 1, 31, {}, f"payload 31 {NO_DATAGRAM}"),
         ("udp", 1, 65508, {}, f"payload 65508 {NO_DATAGRAM}"),
         ("rtt", 3, 1024, {}, "3 connections make no sense for rtt, which has one probe at a time; take 1"),
-        ("rtt", 1, 65500, {}, "payload 65500 is no size of a probe; 32 to 65499 are"),
+        ("rtt", 1, 65500, {}, "payload 65500 is not a size of a probe; take 32 to 65499"),
         ("rtt", 1, 64, {"probe": "tcp", "waiting": "wire"}, NO_STAMPS),
     ],
 )  # fmt: skip

@@ -51,7 +51,7 @@ def test_an_epoch_whose_folders_stay_is_an_error_and_the_next_is_none(tmp, proce
     assert sorted(note["folder"] for note in mark.notes) == list(map(str, folders))
     with pytest.raises(LabError) as refused, live_lab("loopback"):
         pass
-    assert "an earlier measurement has not left it as it was: private folder " in str(refused.value)
+    assert "an earlier measurement has not restored it: private folder " in str(refused.value)
     assert str(refused.value).endswith("clear the mark: pytest-ipperf doctor --testbed=loopback --clear")
     assert processes.left() == []
 
@@ -178,7 +178,7 @@ def test_no_lab_is_built_on_a_marked_machine(tmp):
     with pytest.raises(LabError) as refused, build.build_testbed(BUILTIN["pair"]):
         pass
     assert str(refused.value) == (
-        "this machine: an earlier measurement has not left it as it was: process 7 cannot be killed; put it in order, "
+        "this machine: an earlier measurement has not restored it: process 7 cannot be killed; put it in order, "
         "then clear the mark: pytest-ipperf doctor --testbed=pair --clear"
     )
 

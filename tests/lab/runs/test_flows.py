@@ -70,7 +70,7 @@ def low_jitter(runs):
 
 
 def put_off(result):
-    return any(note.startswith("the sender was put off its processor ") for note in result.notes)
+    return any(note.startswith("the sender was preempted ") for note in result.notes)
 
 
 @pytest.mark.parametrize("arm", [FOUR, SIX, TUNNEL, ISATAP], ids=str)

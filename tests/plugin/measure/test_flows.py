@@ -113,7 +113,7 @@ def test_what_an_option_asks_of_a_protocol_that_cannot_have_it_is_left_out_in_wo
         ("levels(windows=['64k'])", "marker levels of tcp takes only the keywords connections, payload, window, *"),
         ("levels(window='64k')", "levels window='64k' are not a list such as window=[[]'auto']"),
         ("levels(window=['64q'])", "size '64q' is not a whole number of bytes such as 512, 1k or 2m"),
-        ("levels(connections=[1000])", "1000 parallel streams are more than tcp has; 256 are the most"),
+        ("levels(connections=[1000])", "1000 parallel streams are more than tcp supports; take 256 at most"),
     ],
 )
 def test_a_marker_that_makes_no_sense_is_an_error_in_a_sentence(pytester, markers, sentence):

@@ -58,7 +58,7 @@ def test_what_stays_fails_the_test_bars_the_host_and_is_cleared_by_the_doctor(fa
 
     said, _ = (process := hosts.session(*ARGUMENTS, suite=SMTP)).communicate(timeout=200)
     assert process.returncode == 1
-    assert "host server1: an earlier measurement has not left it as it was: private folder " in said
+    assert "host server1: an earlier measurement has not restored it: private folder " in said
     found, status = findings(hosts)
     assert status == 1
     assert any(grade == "wrong" and folder in reported for grade, reported in found["server1", "left"])

@@ -129,7 +129,7 @@ class Rtt(Engine):
             took_ns = probe.final_times_ns(run.took_ns)
         if run.took_ns and not took_ns:
             raise LabError(
-                f"the kernels have no stamps of probes {_way(spec)}, so nothing is known of the wire; wait as 'path' "
+                f"the kernels have no timestamps of probes {_way(spec)}, so 'wire' cannot be measured; take 'path' "
                 "or 'application'"
             )
         report = _report(probe, run, took_ns, spec)
@@ -137,7 +137,7 @@ class Rtt(Engine):
         report.detail = _detail(spec, probe)
         report.notes += _cpu_notes("client", *spent) if busy_polls else []
         if wanted and not busy_polls:
-            report.notes.append("both ends slept until a probe came, as they have one processor only to look with")
+            report.notes.append("both ends slept until a probe came, as they have only one processor to poll on")
         return report
 
 
@@ -231,7 +231,7 @@ def _report(probe: Probe, run: _Series, took_ns: Mapping[int, int], spec: FlowSp
         notes.append(f"{unknown} of {answered} replies are left out, as a kernel did not stamp them or their probes")
     if answered and run.waited_ns > _WAITED * run.lasted_ns:
         waited = f"{run.waited_ns * 1e-9:.3g} of its {run.lasted_ns * 1e-9:.3g} s"
-        notes.append(f"the run waited for probes that were lost for {waited}, in which no other was sent")
+        notes.append(f"the run waited for lost probes for {waited}, in which no other was sent")
     if run.silent:
         lasted = f"the run ended after {run.lasted_ns * 1e-9:.3g} s instead of {spec.run_s:g} s"
         notes.append(f"{lasted}, as nothing had been answered for {_SILENCES * spec.deadline_s:g} s")
@@ -249,7 +249,7 @@ def _report(probe: Probe, run: _Series, took_ns: Mapping[int, int], spec: FlowSp
 
 def _detail(spec: FlowSpec, probe: Probe) -> dict[str, Any]:
     """Describe what a time contains."""
-    waiting = "looked all the time" if probe.busy_polls else "slept until a packet came"
+    waiting = "busy-polled" if probe.busy_polls else "slept until a packet came"
     stamps = "clock around the probe"
     if spec.factors["waiting"] == "wire":
         stamps = "kernel stamps of the near end alone" if spec.factors["probe"] == "icmp" else "kernel stamps of both"
@@ -264,7 +264,9 @@ def _cpu_notes(host: str, cpu_s: float, polled_s: float) -> list[str]:
     if cpu_s >= polled_s * (1 - _MOST_STOLEN):
         return []
     share = 1 - cpu_s / polled_s
-    return [f"other work had {share:.0%} of the {host}'s processor, where it looks for replies, and is in their times"]
+    return [
+        f"other work took {share:.0%} of the {host}'s processor while it polled for replies, and lengthens their times"
+    ]
 
 
 def _way(spec: FlowSpec) -> str:

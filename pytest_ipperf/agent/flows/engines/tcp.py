@@ -216,7 +216,7 @@ def _bind(sock: socket.socket, source: str) -> None:
         sock.bind((source, 0))
     except OSError as error:
         raise LabError(
-            f"no TCP stream can begin at {source}: {error.strerror}; it has to be an address of this host"
+            f"no TCP stream can leave from {source}: {error.strerror}; it has to be an address of this host"
         ) from error
 
 
@@ -230,7 +230,7 @@ def _wait_ready(socks: Sequence[socket.socket], peer: str, spec: FlowSpec, alive
     """Wait until the far end has all streams."""
     for sock in socks:
         if not readable([sock], spec.deadline_s, alive):
-            raise LabError(f"{peer} took all streams and did not answer within {spec.deadline_s:g} s")
+            raise LabError(f"{peer} accepted all streams and did not answer within {spec.deadline_s:g} s")
         try:
             if sock.recv(len(_READY)) == _READY:
                 continue

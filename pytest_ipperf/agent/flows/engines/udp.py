@@ -185,7 +185,7 @@ def _limits(facts: Mapping[str, float]) -> Iterator[str]:
         # missed.
         if facts["sender_cpu_s"] < (1 - missed / wanted / 2) * facts["seconds"]:
             ratio = f"{facts['sent']:.0f} of {wanted:.0f} datagrams"
-            yield f"the sender was put off its processor and sent {ratio}, so its host bounds this figure"
+            yield f"the sender was preempted and sent {ratio}, so its host bounds this figure"
         else:
             ratio = f"{rate_text(reached)} of {rate_text(asked)}"
             yield f"the sender reached {ratio}, so its own host or link bounds this figure"
@@ -206,7 +206,7 @@ class _Udp(Engine):
         if spec.far["byteorder"] != sys.byteorder:
             raise LabError(
                 f"host {spec.address} is {spec.far['byteorder']}-endian and this one is {sys.byteorder}-endian; udp "
-                "needs two of a kind"
+                "needs the same byte order at both ends"
             )
         port = int(spec.far["port"])
         with connected(spec, port) as sock:

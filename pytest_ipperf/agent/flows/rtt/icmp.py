@@ -52,7 +52,7 @@ def echo_socket(*, six: bool) -> tuple[socket.socket, bool]:
             _filter(sock, six=six)
         return sock, kind == socket.SOCK_RAW
     raise LabError(
-        "no ICMP echo can be sent here: a raw socket takes CAP_NET_RAW, and one for ping a group within "
+        "no ICMP echo can be sent here: a raw socket takes CAP_NET_RAW, and a ping socket a group within "
         f"net.ipv4.ping_group_range, which is '{' '.join(_GROUPS.read_text(encoding='ascii').split())}'; be root, or "
         "set it to '0 2147483647'"
     )

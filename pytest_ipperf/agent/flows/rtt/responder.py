@@ -50,7 +50,7 @@ class Reflector(ABC):
             self._listen(address)
         except OSError as error:
             self._sock.close()
-            raise LabError(f"nothing can be echoed on {address} port {self.port}: {error.strerror}") from error
+            raise LabError(f"no probes can be reflected on {address} port {self.port}: {error.strerror}") from error
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 

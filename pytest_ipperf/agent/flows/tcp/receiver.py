@@ -78,6 +78,6 @@ class StreamReceiver(Streams):
         )
         if idle := moved.count(0):
             report.notes.append(
-                f"{idle} of {len(moved)} streams moved nothing in the run, so the others had its path alone"
+                f"{idle} of {len(moved)} streams moved nothing in the run, so the others had the path to themselves"
             )
         return report

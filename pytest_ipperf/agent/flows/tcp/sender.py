@@ -76,7 +76,7 @@ class StreamSender(Streams):
 
     def _wait_end(self, alive: Callable[[], None]) -> None:
         if not readable(self.socks[:1], self._spec.deadline_s, alive):
-            raise LabError(f"{self.peer} did not end its run within {self._spec.deadline_s:g} s of its time")
+            raise LabError(f"{self.peer} did not end its run within {self._spec.deadline_s:g} s of the planned end")
         if not self._has_ended():
             raise LabError(f"{self.peer} {self.ended} before its run was over")
 

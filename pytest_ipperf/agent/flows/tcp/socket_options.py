@@ -45,7 +45,7 @@ def check_congestion(socks: Sequence[socket.socket], factors: Mapping[str, Any])
     """Raise LabError if a connection has another congestion control than requested."""
     for sock in socks:
         if factors["congestion"] not in (_AUTO, found := congestion(sock)):
-            raise LabError(f"a stream was to have congestion control {factors['congestion']}, and it has {found}")
+            raise LabError(f"a stream has congestion control {found} instead of {factors['congestion']}")
 
 
 def effective_bytes(socks: Sequence[socket.socket], option: int) -> int:
@@ -56,7 +56,7 @@ def effective_bytes(socks: Sequence[socket.socket], option: int) -> int:
 def notes(sock: socket.socket, factors: Mapping[str, Any], whose: str) -> Iterator[str]:
     """Yield sentences where the kernel's congestion control is not CUBIC, or its window not the requested one."""
     if factors["congestion"] == _AUTO and (found := congestion(sock)) != _USUAL:
-        yield f"the {whose}'s congestion control is {found}, its host's own, as this user may not have {_USUAL} there"
+        yield f"the {whose}'s congestion control is {found}, its host's default, as this user cannot set {_USUAL}"
     if (window := factors["window"]) == _AUTO:
         return
     for option, limit in _LIMITS.items():

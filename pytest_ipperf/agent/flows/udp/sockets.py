@@ -75,13 +75,13 @@ def explained(spec: FlowSpec, port: int) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ECONNREFUSED:
             raise LabError(
-                f"nobody takes datagrams at {spec.address} port {port} any more: the far end of this run has died, or "
-                "a firewall rejects them"
+                f"nobody receives datagrams at {spec.address} port {port} any more: the far end of this run has died, "
+                "or a firewall rejects them"
             ) from error
         if error.errno == errno.EMSGSIZE:
             raise LabError(
-                f"the kernel refuses datagrams of {spec.payload_bytes} bytes to {spec.address}; smaller ones, or a "
-                "larger MTU on the way, will do"
+                f"the kernel refuses datagrams of {spec.payload_bytes} bytes to {spec.address}; take smaller "
+                "ones, or raise the MTU of the path"
             ) from error
         why = error.strerror or error
         raise LabError(

@@ -93,7 +93,7 @@ def checked(report):
         assert (answered is None) if probe == "icmp" else (answered >= attempted or probe == "connect")
         warmed |= {probe} if answered and answered > attempted else set()
         assert [note for note in notes if "other work had" not in note] == []
-        assert detail["waited"] == ("looked all the time" if waiting == "path" else "slept until a packet came")
+        assert detail["waited"] == ("busy-polled" if waiting == "path" else "slept until a packet came")
         assert ("kernel" in detail["stamps"]) == (waiting == "wire")
         assert ("alone" in detail["stamps"]) == (waiting == "wire" and probe == "icmp")
         assert ("payload" in detail) == (probe == "connect")
@@ -331,13 +331,13 @@ def test_only_a_run_of_its_own_is_answered():
 def test_other_work_on_the_processor_is_told():
     assert _cpu_notes("client", 0.0, 0.0) == _cpu_notes("client", 0.95, 1.0) == []
     assert _cpu_notes("client", 0.6, 1.0) == [
-        "other work had 40% of the client's processor, where it looks for replies, and is in their times"
+        "other work took 40% of the client's processor while it polled for replies, and lengthens their times"
     ]
 
 
 @pytest.mark.parametrize("probe", ["udp", "tcp"])
 def test_where_one_processor_is_all_both_ends_sleep(probe, monkeypatch):
-    note = "both ends slept until a probe came, as they have one processor only to look with"
+    note = "both ends slept until a probe came, as they have only one processor to poll on"
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     report = ran(spec(HERE, HERE, probe, "path"))
     assert (report.notes, report.detail["waited"]) == ([note], "slept until a packet came")
@@ -348,7 +348,7 @@ def test_where_one_processor_is_all_both_ends_sleep(probe, monkeypatch):
 
 def test_without_stamps_nothing_is_known_of_the_wire(monkeypatch):
     monkeypatch.setattr(datagram_probes, "rx_timestamp_ns", lambda _: 0)
-    with pytest.raises(LabError, match=r"^the kernels have no stamps of probes by udp from .*; wait as 'path' or"):
+    with pytest.raises(LabError, match=r"^the kernels have no timestamps of probes by udp from .*; wait as 'path' or"):
         ran(spec(HERE, HERE, "udp", "wire"))
 
 

@@ -204,7 +204,7 @@ near, far = run(spec())
 print([near.detail["client"]["congestion"], near.notes])
 """
     for found, notes in (output_of(code), output_of(code, without_rights())):
-        own = f"the client's congestion control is {found}, its host's own, as this user may not have cubic there"
+        own = f"the client's congestion control is {found}, its host's default, as this user cannot set cubic"
         assert (found == "cubic", own in notes) in {(True, False), (False, True)}
 
 
@@ -230,7 +230,7 @@ with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitS
 print(found)
 """
     assert output_of(code) == [
-        "the receiver at 127.0.0.1 port PORT took all streams and did not answer within 0.3 s",
+        "the receiver at 127.0.0.1 port PORT accepted all streams and did not answer within 0.3 s",
         "the receiver at 127.0.0.1 port PORT took nothing within 0.3 s",
         "nothing arrived at 127.0.0.1 from the sender at 127.0.0.1 port PORT within 0.3 s",
         "nothing arrived at 127.0.0.1 from the sender at 127.0.0.1 port PORT within 0.3 s",
@@ -355,7 +355,7 @@ print(found)
 """
     there, here = output_of(code)
     assert there.startswith("a server cannot listen on address 198.18.0.77: ")
-    assert here.startswith("no TCP stream can begin at 198.18.0.77: ")
+    assert here.startswith("no TCP stream can leave from 198.18.0.77: ")
 
 
 def test_a_receiver_that_has_ended_its_run_and_gone_is_no_trouble(output_of):

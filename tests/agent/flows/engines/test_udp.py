@@ -172,9 +172,7 @@ def test_a_sender_that_was_stopped_sends_less_and_says_so(isolated):
     assert failed == {"lost": 0}
     assert facts["seconds"] == pytest.approx(wanted * gap_s)
     assert facts["sent_bit_s"] == pytest.approx(2e7 * facts["sent"] / wanted)
-    assert notes == [
-        f"the sender was put off its processor and sent {sent} of {wanted} datagrams, so its host bounds this figure"
-    ]
+    assert notes == [f"the sender was preempted and sent {sent} of {wanted} datagrams, so its host bounds this figure"]
     found = RunData(attempted=attempted, failed={}, columns=(), samples=array("d"), deadline_s=2.0, facts=facts)
     assert METRICS["throughput"].value(found) == pytest.approx(facts["sent_bit_s"], rel=0.01)
     assert all(sent_s - rows[0][1] >= (number - rows[0][0]) * gap_s - 0.006 for number, sent_s, _ in rows)
@@ -270,7 +268,7 @@ with Hosts() as hosts:
 def test_a_far_end_that_dies_is_trouble(isolated):
     port, _, said = isolated(DEAD).partition(" ")
     assert said == (
-        f"nobody takes datagrams at 2001:2::2 port {port} any more: the far end of this run has died, or a firewall "
+        f"nobody receives datagrams at 2001:2::2 port {port} any more: the far end of this run has died, or a firewall "
         "rejects them"
     )
 
@@ -363,7 +361,7 @@ def test_a_rate_that_cannot_be_had_is_said_and_the_run_ends():
     assert near.facts["sent"] < 0.02 * 1e12 / 8 / 1400
     (note,) = near.notes
     assert re.fullmatch(
-        r"the sender (reached .* of 1000 Gbit/s|was put off .*), so its (own host or link|host) bounds this figure",
+        r"the sender (reached .* of 1000 Gbit/s|was preempted .*), so its (own host or link|host) bounds this figure",
         note,
     )
     assert near.facts["seconds"] == pytest.approx(0.02)

@@ -121,7 +121,7 @@ def test_who_is_nobody_pings_if_the_host_lets_everybody(isolated):
 def test_who_may_not_ping_is_told_what_to_do(isolated):
     report = ast.literal_eval(isolated(UNPRIVILEGED.format(groups="1 0")))
     assert re.fullmatch(
-        r"no ICMP echo can be sent here: a raw socket takes CAP_NET_RAW, and one for ping a group within "
+        r"no ICMP echo can be sent here: a raw socket takes CAP_NET_RAW, and a ping socket a group within "
         r"net\.ipv4\.ping_group_range, which is '1 0'; be root, or set it to '0 2147483647'",
         report,
     )

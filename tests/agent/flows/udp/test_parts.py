@@ -191,7 +191,7 @@ def test_a_note_tells_which_bound_the_sender_had():
     """It was put off where it did not work for as long as it missed."""
     assert list(_limits(facts(1062, 9, 0.2))) == []
     assert list(_limits(facts(495, 576, 0.2))) == [
-        "the sender was put off its processor and sent 495 of 1071 datagrams, so its host bounds this figure"
+        "the sender was preempted and sent 495 of 1071 datagrams, so its host bounds this figure"
     ]
     assert list(_limits(facts(495, 576, 1.0))) == [
         "the sender reached 5.544 Mbit/s of 12 Mbit/s, so its own host or link bounds this figure"
