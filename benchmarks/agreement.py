@@ -1,16 +1,18 @@
-"""Whether ours, iperf3, D-ITG and the wire itself agree on one path: throughput, loss and jitter, IPv4 and IPv6.
+"""Agreement of ours, iperf3 and D-ITG with the wire about one path: throughput, loss and jitter, IPv4 and IPv6.
 
     python benchmarks/agreement.py [--rounds 5] [--seconds 1] [--offered 60,120] [--size 1400,8192]
 
 The path goes through a router with a token bucket of 100 Mbit/s on its egress, a burst of 32 kB and a queue of 150 kB.
-Each round of a case (IP version, size, offered Mbit/s of payload) lasts a few seconds, in which every tool sends once,
-in random order, into an empty queue. tcpdump sees both ends, puts fragments together, and gives the `wire` figures of
-each tool's own stream: payload between its first arrival and its last, datagrams that left and never were whole at the
-other end, and jitter between the kernel's stamps. All are medians of the rounds. A tool agrees where in each round its
-throughput is within 2 % of its wire's, and its loss within 0.2 points. `foreign` is how many processors others had.
+In each round of a case (IP version, size, offered Mbit/s of payload) every tool sends once for some seconds, in random
+order, into an empty queue. tcpdump captures at both ends, reassembles fragments, and gives the `wire` figures of each
+tool's own stream: payload between its first and last arrival, datagrams that left and did not arrive whole, and jitter
+between the kernel's timestamps. All figures are medians of the rounds. A tool agrees if in each round its throughput is
+within 2 % of the wire's, and its loss within 0.2 points. `foreign` is the number of processors that other programs
+used.
 
-iperf3's jitter and ours are RFC 3550's, D-ITG's is the mean change of the delay; each stands beside the wire's own of
-that kind. D-ITG polls (-poll), as it is too slow else. TCP has no referee but the ceiling, and two tools.
+The jitter of iperf3 and ours is RFC 3550's, that of D-ITG the mean change of the delay; each is compared with the
+wire's of the same kind. D-ITG polls (-poll), as it is too slow otherwise. TCP is compared between two tools and with
+the ceiling.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ TRIES = 3
 
 @dataclass(frozen=True)
 class Case:
-    """What is offered, in payload bits a second, and by which IP."""
+    """What is offered, in payload bits per second, and the IP version."""
 
     ipver: int
     size: int
@@ -61,7 +63,7 @@ class Case:
 
     @property
     def frame_bytes(self) -> int:
-        """What the token bucket counts of a datagram, fragments and all."""
+        """The bytes that the token bucket counts for a datagram, with all fragments."""
         room = MTU - IP_BYTES[self.ipver]
         if self.size + UDP_BYTES <= room:
             return self.size + UDP_BYTES + IP_BYTES[self.ipver] + FRAME_BYTES
@@ -71,7 +73,7 @@ class Case:
         return self.size + UDP_BYTES + fragments * each
 
     def loss(self, seconds: float) -> float:
-        """That of so long a stream of whole packets into an empty queue, and for ever without one."""
+        """Return the loss of a stream of unfragmented packets of this duration into an empty queue."""
         sent = self.offered_bit_s * seconds * self.frame_bytes / self.size
         kept = 8 * (BURST_BYTES + LIMIT_BYTES)
         return max(0.0, 1 - (RATE_BIT_S * seconds + kept) / sent)
@@ -79,7 +81,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Said:
-    """What a tool says of its own stream, and the stream's ports; jitter in s, of the kind that `mean` tells."""
+    """A tool's own figures of its stream, and its ports; jitter in s, as RFC 3550's or (`mean`) as mean change."""
 
     throughput_bit_s: float
     loss: float
@@ -90,7 +92,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Wire:
-    """What the referee says of it."""
+    """The figures of the capture for a tool's stream."""
 
     sent: int
     throughput_bit_s: float
@@ -101,7 +103,7 @@ class Wire:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where and with what."""
+    """The arena and the settings of the trials."""
 
     place: Arena
     ends: Ends
@@ -109,7 +111,7 @@ class Bench:
     folder: str
 
     def ours(self, case: Case) -> Said:
-        """The project's own engine, with no warm-up, so that it finds the queue empty as the others do."""
+        """Run the project's own engine, without a warm-up, so that it finds the queue empty like the others."""
         flown = self.ends.run(
             "udp", ROUTED[case.ipver], payload_bytes=case.size, run_s=self.seconds, warmup_s=0.0,
             rate=case.offered_bit_s,
@@ -117,7 +119,7 @@ class Bench:
         return Said(flown.value("throughput"), flown.value("loss"), flown.value("jitter"), OWN_PORTS)
 
     def iperf3(self, case: Case) -> Said:
-        """What its receiver says."""
+        """Run iperf3; return what its receiver reports."""
         port = next(PORT)
         with self.place.far.running("iperf3", "-s", "-1", "-J", "-p", str(port), port=port) as server:
             argv = ["iperf3", "-u", "-c", ROUTED[case.ipver], "-p", str(port), "-t", str(self.seconds), "-l"]
@@ -129,7 +131,7 @@ class Bench:
         return Said(bit_s, summed["lost_percent"] / 100, summed["jitter_ms"] / 1e3, [port])
 
     def ditg(self, case: Case) -> Said:
-        """What its decoder makes of its receiver's log."""
+        """Run D-ITG; return what its decoder reports of the receiver's log."""
         control, port = next(PORT), next(PORT)
         log, packets_s = f"{self.folder}/ditg.log", case.offered_bit_s / 8 / case.size
         with self.place.far.running("ITGRecv", "-Sp", str(control), port=control):
@@ -142,7 +144,7 @@ class Bench:
 
 
 def wire(case: Case, said: Said, left: Capture, came: Capture) -> Wire:
-    """What the referee saw of a tool's stream; datagrams of other sizes are no part of it."""
+    """Return the captured figures of a tool's stream; datagrams of other sizes are not part of it."""
     sent, whole = ([each for each in seen.of(*said.ports) if each.payload_bytes == case.size] for seen in (left, came))
     began = {each.key: each.began_ns for each in sent}
     delays = [each.ended_ns - began[each.key] for each in whole]
@@ -152,7 +154,7 @@ def wire(case: Case, said: Said, left: Capture, came: Capture) -> Wire:
 
 
 def _smoothed(changes: Sequence[float]) -> float:
-    """RFC 3550, section 6.4.1."""
+    """Return the jitter of RFC 3550, section 6.4.1."""
     jitter = 0.0
     for change in changes:
         jitter += (change - jitter) / 16
@@ -166,20 +168,20 @@ def _rate_bit_s(seen: Sequence[Datagram]) -> float:
 
 @dataclass
 class Found:
-    """Of one tool in one case, by round."""
+    """The figures of one tool in one case, by round."""
 
     said: list[Said] = field(default_factory=list)
     wire: list[Wire] = field(default_factory=list)
     foreign: list[float] = field(default_factory=list)
 
     def cells(self) -> Iterator[str]:
-        """A row's."""
+        """Yield the cells of a row."""
         for one, other in (("throughput_bit_s", 1e6), ("loss", 1e-2), ("jitter_s", 1e-6)):
             for measured in (self.said, self.wire):
                 yield f"{statistics.median(getattr(each, one) for each in measured) / other:.2f}"
 
     def agrees(self) -> Iterator[str]:
-        """What does not."""
+        """Yield the disagreements."""
         pairs = list(zip(self.said, self.wire, strict=True))
         if off := sum(abs(said.throughput_bit_s / seen.throughput_bit_s - 1) > CLOSE for said, seen in pairs):
             yield f"throughput differs in {off} of {len(pairs)}"
@@ -188,7 +190,7 @@ class Found:
 
 
 def one_round(bench: Bench, case: Case, tools: Mapping[str, Callable[[Case], Said]], seed: str) -> dict[str, Found]:
-    """Every tool once, under one pair of captures."""
+    """Run every tool once, under one pair of captures."""
     said = {}
     place = bench.place
     with (
@@ -205,7 +207,7 @@ def one_round(bench: Bench, case: Case, tools: Mapping[str, Callable[[Case], Sai
 
 
 def show_case(case: Case, found: Mapping[str, Found], seconds: float) -> None:
-    """Rows of a case."""
+    """Print the rows of a case."""
     ceiling_bit_s = min(case.offered_bit_s, RATE_BIT_S * case.size / case.frame_bytes)
     theory = f"{ceiling_bit_s / 1e6:.2f}, {100 * case.loss(seconds):.2f} %" if case.size < MTU else "-"
     for name, each in found.items():
@@ -216,7 +218,7 @@ def show_case(case: Case, found: Mapping[str, Found], seconds: float) -> None:
 
 
 def udp(bench: Bench, cases: Sequence[Case], tools: Sequence[str], rounds: int) -> None:
-    """All cases, round by round."""
+    """Measure all cases, round by round."""
     every: dict[str, Callable[[Case], Said]] = {"ours": bench.ours}
     every |= {"iperf3": bench.iperf3} if "iperf3" in tools else {}
     every |= {"D-ITG": bench.ditg} if "D-ITG" in tools else {}
@@ -236,19 +238,19 @@ def udp(bench: Bench, cases: Sequence[Case], tools: Sequence[str], rounds: int) 
 
 
 def tried(once: Callable[[], dict[str, Found]]) -> dict[str, Found]:
-    """A round, again where it failed."""
+    """Make a round; repeat it if it fails."""
     for left in range(TRIES - 1, -1, -1):
         try:
             return once()
         except AssertionError as error:
             if not left:
                 raise
-            print(f"a round is tried again: {error}", file=sys.stderr)
+            print(f"a round is repeated: {error}", file=sys.stderr)
     raise AssertionError
 
 
 def tcp(bench: Bench, rounds: int) -> None:
-    """Goodput of both, and the ceiling."""
+    """Print the goodput of both tools, and the ceiling."""
 
     def iperf3(ipver: int) -> float:
         port = next(PORT)
@@ -273,7 +275,7 @@ def tcp(bench: Bench, rounds: int) -> None:
 
 
 def main() -> None:
-    """Measures every case."""
+    """Measure every case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=1, help="of each trial")

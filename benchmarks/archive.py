@@ -1,18 +1,18 @@
-"""How quick the archive answers over a year of nights: 10 000 cells x 365 nights.
+"""Time the commands over a year of nights: 10 000 cells x 365 nights.
 
     python benchmarks/archive.py [--cells 10000] [--nights 365] [--journals 3] [--rounds 5]
 
 Two archives are made in a temporary folder, which is removed at the end (about 1.5 GB):
 
-- A year: the journals of the last few nights (`--journals`) are written as a session writes them, records only. Of all
-  nights before these there is a folder with the event `session` alone, and the index has their rows by its own SQL,
-  copied from those of the first real night. So the index is as large as that of real nights, and the journals are not.
-- A week, all of it real journals, and once more as JSON files of pytest-benchmark (`pip install pytest-benchmark`; left
-  out where it is not there). Its `list` tells the names of files, and its `compare` sets two of them side by side
-  without any statistics. The other peer is the same answer by reading all journals without an index.
+- A year: the event logs of the last few nights (`--journals`) are written as by a session, with records only. Each
+  earlier night is a folder with the event `session`, and its rows of the index are copied by SQL from the first real
+  night. So the index is as large as with real nights, and the event logs are smaller.
+- A week, with real event logs only, and the same as JSON files of pytest-benchmark (`pip install pytest-benchmark`;
+  left out if it is not installed). Its `list` prints the names of files, and its `compare` prints two of them side by
+  side without statistics. The other comparison reads all event logs without an index.
 
-In each round every order runs once, in random order from a fixed seed, as a process of its own from its start to its
-end; shown are medians, with the least and the greatest, and the ratios within a round.
+In each round every command runs once, in random order from a fixed seed, as a process from start to end. The figures
+are medians with the minimum and the maximum, and ratios within a round.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NEEDED_BYTES = 3e9
 EPOCHS, BLOCKS = 10, 3
 ARMS = ("ipv6", "ipv6-tunnel", "ipv6-isatap", "ipv4-twin")
 PROGRAM = "import sys; from pytest_ipperf.cli import main; sys.exit(main(sys.argv[1:]))"
-# The same comparison without the index: all records of two sessions read from their journals.
+# The same comparison without the index: all records of two sessions read from their event logs.
 PLAIN = """
 import sys
 from pathlib import Path
@@ -67,17 +67,17 @@ for folder in sorted(Path(sys.argv[1]).iterdir()):
 
 
 def name_of(number: int) -> str:
-    """Of a night."""
+    """Return the name of a night's session."""
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(BEGAN + number * DAY_S))}-{number:06x}"
 
 
 def cell(number: int) -> str:
-    """Of an arm; four share a workload."""
+    """Return the cell of an arm; four arms share a workload."""
     return f"lab-http-c{1 + number // 40}-{1 + number // 4 % 10}k-{ARMS[number % 4]}"
 
 
 def records(cells: int, night: int) -> Iterable[Record]:
-    """As the plugin judges them, but for their figures, which are drawn."""
+    """Yield records as the plugin judges them, with random figures."""
     draw = random.Random(night)
     for number in range(cells):
         change = draw.gauss(1.0, 1.0)
@@ -102,7 +102,7 @@ def records(cells: int, night: int) -> Iterable[Record]:
 
 
 def begin(root: Path, number: int) -> EventLog:
-    """A session with its first event."""
+    """Begin a session with its first event."""
     journal = EventLog(root / "runs" / name_of(number), "main")
     facts = {
         "at": BEGAN + number * DAY_S, "schema": SCHEMA, "seed": 7, "design": {"name": "nightly"}, "reference": "ipv4",
@@ -113,7 +113,7 @@ def begin(root: Path, number: int) -> EventLog:
 
 
 def write_night(root: Path, number: int, cells: int) -> None:
-    """A real journal."""
+    """Write a real event log."""
     journal = begin(root, number)
     for record in records(cells, number):
         journal.append("record", record.to_plain())
@@ -122,7 +122,7 @@ def write_night(root: Path, number: int, cells: int) -> None:
 
 
 def open_archive(root: Path) -> float:
-    """The seconds that it takes to open it."""
+    """Return the seconds that opening the archive takes."""
     began = time.perf_counter()
     archive = Archive(root)
     seconds = time.perf_counter() - began
@@ -132,7 +132,7 @@ def open_archive(root: Path) -> float:
 
 
 def fill(root: Path, nights: int) -> None:
-    """The rows of the nights before the real ones, from the first of those."""
+    """Copy the index rows of the earlier nights from the first real one."""
     base = sqlite3.connect(root / FILE)
     base.execute("PRAGMA synchronous = OFF")
     base.execute("PRAGMA cache_size = -500000")
@@ -158,7 +158,7 @@ def fill(root: Path, nights: int) -> None:
 
 
 def make_year(root: Path, cells: int, nights: int, journals: int) -> None:
-    """The archive of a year, and what it cost."""
+    """Make the archive of a year, and print what that took."""
     early = nights - journals
     for number in range(early):
         begin(root, number).close()
@@ -167,13 +167,13 @@ def make_year(root: Path, cells: int, nights: int, journals: int) -> None:
     size = sum(path.stat().st_size for path in (root / "runs" / name_of(early)).iterdir())
     seconds = open_archive(root)
     each = f"{seconds / journals:.2f} s a night"
-    print(f"| index of {journals} nights from their journals of {size / 1e6:.0f} MB | {each} |")
+    print(f"| index of {journals} nights from their event logs of {size / 1e6:.0f} MB | {each} |")
     fill(root, early)
     print(f"| index of {nights} nights | {(root / FILE).stat().st_size / 1e6:.0f} MB |")
 
 
 def benchmark_files(root: Path, folder: Path) -> None:
-    """The sessions of an archive as pytest-benchmark keeps them."""
+    """Write the sessions of an archive as pytest-benchmark stores them."""
     machine = {"python_implementation": "CPython", "python_version": "3.11", "machine": {}, "cpu": {}}
     place = folder / ".benchmarks" / "Linux-CPython-3.11-64bit"
     place.mkdir(parents=True)
@@ -202,14 +202,14 @@ def benchmark_files(root: Path, folder: Path) -> None:
 
 
 class Cost(NamedTuple):
-    """Seconds on the clock, and of processor time, which others on the machine do not lengthen as much."""
+    """Seconds of wall-clock time and of processor time, which other work on the machine lengthens less."""
 
     clock: float
     processor: float
 
 
 def timed(argv: Sequence[str], folder: Path) -> Cost:
-    """Of a process from its start to its end; it may say by status 1 that something is worse."""
+    """Time a process from start to end; status 1 is allowed, as it may report a regression."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run([*argv], cwd=folder, capture_output=True, text=True, check=False)
     clock, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -219,7 +219,7 @@ def timed(argv: Sequence[str], folder: Path) -> Cost:
 
 
 def rounds(argvs: dict[str, tuple[Sequence[str], Path]], count: int, draw: random.Random) -> dict[str, list[Cost]]:
-    """The cost of each, by round; one more round before these warms the file system's cache."""
+    """Return the costs of each command by round; an extra first round warms the file system's cache."""
     found: dict[str, list[Cost]] = {name: [] for name in argvs}
     for number in range(count + 1):
         for name in draw.sample(list(argvs), len(argvs)):
@@ -230,12 +230,12 @@ def rounds(argvs: dict[str, tuple[Sequence[str], Path]], count: int, draw: rando
 
 
 def shown(values: Sequence[float], form: str = ".2f") -> str:
-    """Median, least and greatest."""
+    """Format the median with the minimum and the maximum."""
     return f"{statistics.median(values):{form}} ({min(values):{form}} .. {max(values):{form}})"
 
 
 def year(folder: Path, asked: argparse.Namespace, draw: random.Random) -> bool:
-    """The commands over a year; whether the goal is met."""
+    """Time the commands over a year; return whether the goal is met."""
     root = folder / ".ipperf"
     print("\n| making it | |\n|---|---|")
     make_year(root, asked.cells, asked.nights, asked.journals)
@@ -250,7 +250,7 @@ def year(folder: Path, asked: argparse.Namespace, draw: random.Random) -> bool:
         "`show CELL`, all sessions": [*us, "show", f"{cell(4321 % asked.cells)}", "-n", "400", *where],
     }
     found = rounds({name: (argv, folder) for name, argv in argvs.items()}, asked.rounds, draw)
-    print("\n| order, a process from start to end | seconds | of processor time |\n|---|---|---|")
+    print("\n| command, a process from start to end | seconds | of processor time |\n|---|---|---|")
     for name, costs in found.items():
         print(f"| {name} | {' | '.join(map(shown, zip(*costs, strict=True)))} |")
     goals = {name: statistics.median(cost.clock for cost in found[name]) for name in ("`list`", "`compare A B`")}
@@ -260,7 +260,7 @@ def year(folder: Path, asked: argparse.Namespace, draw: random.Random) -> bool:
 
 
 def week(folder: Path, asked: argparse.Namespace, draw: random.Random) -> None:
-    """Beside pytest-benchmark, and beside no index."""
+    """Compare with pytest-benchmark, and with reading without an index."""
     root, cells, nights = folder / ".ipperf", asked.cells, 7
     for number in range(nights):
         write_night(root, number, cells)
@@ -289,7 +289,7 @@ def week(folder: Path, asked: argparse.Namespace, draw: random.Random) -> None:
 
 
 def main() -> int:
-    """Status 1 where the goal is missed."""
+    """Return 1 if the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("cells", 10_000), ("nights", 365), ("journals", 3), ("rounds", 5)):
         parser.add_argument(f"--{name}", type=int, default=default)

@@ -1,9 +1,9 @@
-"""The arena of the benchmarks beside other tools: hosts that are network namespaces, pinned programs, rounds.
+"""The network of the benchmarks beside other tools: hosts that are network namespaces, and pinned programs.
 
-`near` is the sender and has the first processor, `far` the receiver and the last one. They are joined by a veth pair,
-and by a second path through a router whose egress may be given a rate. Congestion control is cubic by route, so that
-tools that cannot choose it have none other. All of it is in a namespace of its own: nothing of this machine's network
-is touched, and it is gone with the program that made it.
+`near` is the sender and has the first processor, `far` the receiver and the last one. A veth pair joins them, and a
+second path leads through a router whose egress may be given a rate. The routes set the congestion control to cubic for
+tools that cannot choose it. All of it is in a network namespace, so the machine's network does not change, and it ends
+with the program that made it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import IO
 
 DIRECT = {4: "198.18.0.2", 6: "2001:2::2"}
-"""The far host's addresses on the veth pair."""
+"""Addresses of the far host on the veth pair."""
 ROUTED = {4: "198.18.2.2", 6: "2001:2:0:2::2"}
-"""Those behind the router."""
+"""Addresses of the far host behind the router."""
 LOCAL = {4: "127.0.0.1", 6: "::1"}
 RATE_BIT_S, BURST_BYTES, LIMIT_BYTES = 100e6, 32_000, 150_000
 """The token bucket on the router's egress, and its queue, in bytes of Ethernet frames without check sequence."""
 FRAME_BYTES = 14
-"""What such a bucket counts beside the IP packet."""
+"""Bytes that the bucket counts beside the IP packet."""
 WAIT_S = 60.0
 READY_S = 5.0
 CPUS = os.cpu_count() or 1
@@ -45,10 +45,10 @@ TOOLS = {
     "sockperf": ("sockperf", "--version", "sockperf"),
     "tcpdump": ("tcpdump", "--version", "tcpdump"),
 }
-"""Their programs, how to ask for the version, and the Debian packages."""
+"""By tool: its program, how to ask for the version, and the Debian package."""
 INSIDE = "IPPERF_ARENA_INSIDE"
 TIED = ("setpriv", "--pdeathsig", "KILL", "--")
-"""Before a command that is to end with who has started it, however that ends."""
+"""Command prefix: the command ends with the process that started it, however that ends."""
 HOLD = ("unshare", "--net", "sh", "-c", "echo; exec cat")
 LINKS = (("near", "direct", "far", "direct"), ("near", "way", "router", "here"), ("router", "there", "far", "way"))
 ADDRESSES = {
@@ -65,7 +65,7 @@ CUBIC = (
     "route change local 127.0.0.1 dev lo table local proto kernel scope host src 127.0.0.1 congctl cubic",
     "route replace 2001:2::/64 dev direct proto kernel metric 256 congctl cubic",
 )
-# Half datagrams of one trial must not be in the way of the next (ip-sysctl: ipfrag_time).
+# Incomplete datagrams of one trial must not disturb the next (ip-sysctl: ipfrag_time).
 FRAGMENTS = {
     f"net/{name}_{what}": value
     for name in ("ipv4/ipfrag", "ipv6/ip6frag")
@@ -75,21 +75,21 @@ FRAGMENTS = {
 
 @dataclass(frozen=True)
 class Host:
-    """A namespace, by a process in it, and the processor of whatever runs there."""
+    """A namespace, given by a process in it, and the processor of the commands that run there."""
 
     pid: int
     cpu: int
 
     def words(self) -> list[str]:
-        """Those before a command."""
+        """Return the command prefix that enters the namespace and binds to its processor."""
         return [*TIED, *self.enter(), "taskset", "--cpu-list", str(self.cpu)]
 
     def enter(self) -> list[str]:
-        """Those that enter it without a processor."""
+        """Return the command prefix that enters the namespace on any processor."""
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net"]
 
     def run(self, *argv: str, fails: bool = False) -> Done:
-        """A command from beginning to end."""
+        """Run a command to its end; AssertionError if it fails, unless it may."""
         with self.running(*argv) as running:
             done = running.ended()
         assert fails or not running.status, f"{' '.join(argv)}: {done.said}"
@@ -97,7 +97,7 @@ class Host:
 
     @contextlib.contextmanager
     def running(self, *argv: str, port: int = 0) -> Iterator[Running]:
-        """A command while it runs, from the moment at which it listens on a port; it is killed if it does not end."""
+        """Run a command in the background once it listens on the port, if one is given; end it at exit."""
         with tempfile.TemporaryFile("w+", errors="replace") as output:
             process = subprocess.Popen(
                 [*self.words(), *argv],
@@ -112,26 +112,26 @@ class Host:
                 running.stop()
 
     def ip(self, *lines: str) -> None:
-        """Has `ip` do what these lines say."""
+        """Run these lines of `ip` commands."""
         subprocess.run([*self.enter(), "ip", "-batch", "-"], input="\n".join(lines), check=True, text=True)
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a command said, and its processor time, user and kernel."""
+    """Output and processor time (user and kernel) of a command."""
 
     said: str
     cpu_s: float
 
     def number(self, pattern: str) -> float:
-        """The figure that a pattern's group finds in what was said."""
+        """Return the number that the pattern's group matches in the output."""
         found = re.search(pattern, self.said)
         assert found, f"no {pattern!r} in: {self.said}"
         return float(found[1])
 
 
 class Running:
-    """A program that runs and speaks into a file, so that nobody has to listen."""
+    """A running program whose output goes to a file, so that it never waits for a reader."""
 
     def __init__(self, process: subprocess.Popen[bytes], output: IO[str]) -> None:
         self.status: int | None = None
@@ -140,7 +140,7 @@ class Running:
         self._cpu_s = 0.0
 
     def listens(self, port: int) -> None:
-        """Returns when its namespace has a socket on that port."""
+        """Wait until the namespace has a socket on that port."""
         wanted, until = f":{port:04X} ", time.monotonic() + READY_S
         while time.monotonic() < until:
             for table in ("tcp", "tcp6", "udp", "udp6"):
@@ -153,7 +153,7 @@ class Running:
         raise AssertionError(f"{self._process.args!r} does not listen on port {port}: {self._all()}")
 
     def says(self, text: str) -> None:
-        """Returns when it has said that."""
+        """Wait until the output contains the text."""
         until = time.monotonic() + READY_S
         while text not in self._all():
             assert not self._gone(), self._all()
@@ -161,7 +161,7 @@ class Running:
             time.sleep(0.01)
 
     def ended(self, within_s: float = WAIT_S) -> Done:
-        """What there is when it has ended by itself."""
+        """Wait until the program ends by itself; return its output and processor time."""
         until = time.monotonic() + within_s
         while not self._gone():
             assert time.monotonic() < until, f"{self._process.args!r} does not end: {self._all()}"
@@ -180,7 +180,7 @@ class Running:
         return self.ended()
 
     def _gone(self) -> bool:
-        """Whether it has; its processor time is known then. Python's own waiting would not tell that."""
+        """Return whether the process has ended; wait4 then gives its processor time, which Popen would drop."""
         if self.status is None:
             pid, status, used = os.wait4(self._process.pid, os.WNOHANG)
             if pid:
@@ -205,14 +205,14 @@ class Arena:
     router: Host
 
     def shape(self, rate_bit_s: float = RATE_BIT_S) -> None:
-        """Gives the router's egress towards the far host a rate."""
+        """Limit the rate of the router's egress towards the far host."""
         self.router.run(
             "tc", "qdisc", "replace", "dev", "there", "root", "tbf", "rate", f"{rate_bit_s:.0f}bit",
             "burst", f"{BURST_BYTES}b", "limit", f"{LIMIT_BYTES}b",
         )  # fmt: skip
 
     def settle(self) -> None:
-        """Waits until the far host holds no fragment of an earlier trial."""
+        """Wait until the far host holds no fragment of an earlier trial."""
         until = time.monotonic() + READY_S
         while time.monotonic() < until:
             output = "".join(Path(f"/proc/{self.far.pid}/net/sockstat{six}").read_text("ascii") for six in ("", "6"))
@@ -222,7 +222,7 @@ class Arena:
 
 
 def enter() -> None:
-    """Runs this program in a network namespace of its own, if it is in none yet, and ends."""
+    """Run this program in a network namespace and exit, unless it already runs in one."""
     if INSIDE in os.environ:
         return
     for words in (["unshare", "--net"], ["unshare", "--user", "--map-root-user", "--net"]):
@@ -234,7 +234,7 @@ def enter() -> None:
 
 @contextlib.contextmanager
 def arena() -> Iterator[Arena]:
-    """Two hosts and a router that stand; gone afterwards."""
+    """Build two hosts and a router; remove them at exit."""
     cpus = sorted(os.sched_getaffinity(0))
     with contextlib.ExitStack() as stack:
         pids = {name: _held(stack) for name in ADDRESSES}
@@ -244,13 +244,13 @@ def arena() -> Iterator[Arena]:
         for name, host in hosts.items():
             _furnish(name, host)
         hosts["near"].ip(*CUBIC)
-        for address in (*DIRECT.values(), *ROUTED.values()):  # so that neighbours are known
+        for address in (*DIRECT.values(), *ROUTED.values()):  # fills the neighbour caches
             hosts["near"].run("ping", "-c", "1", "-W", "3", address, fails=True)
         yield Arena(**hosts)
 
 
 def _held(stack: contextlib.ExitStack) -> int:
-    """A namespace that lasts as long as the stack, by the process that holds it."""
+    """Return the process that holds a namespace until the stack is closed."""
     holder = stack.enter_context(subprocess.Popen(HOLD, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
     assert holder.stdin
     assert holder.stdout
@@ -266,7 +266,7 @@ def _furnish(name: str, host: Host) -> None:
     words = [f"{key.replace('/', '.')}={value}" for key, value in {**quiet, **forwarding, **FRAGMENTS}.items()]
     host.run("sysctl", "-qw", *words)
     for device, four, six in ADDRESSES[name]:
-        # Packets of a shaped path are those of a wire.
+        # Without GSO the packets of a shaped path are as on a wire.
         size = "" if device == "direct" else " gso_max_segs 1"
         host.ip(
             f"addr add {four}/24 dev {device}", f"addr add {six}/64 dev {device} nodad", f"link set {device}{size} up"
@@ -275,7 +275,7 @@ def _furnish(name: str, host: Host) -> None:
 
 
 def machine(*tools: str) -> None:
-    """Prints what the figures depend on, versions of these tools included."""
+    """Print what the figures depend on, including the versions of these tools."""
     model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text("ascii", "replace"), re.MULTILINE)
     print(
         f"{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}; {model[1] if model else platform.machine()}, "
@@ -292,7 +292,7 @@ def _version(name: str) -> str:
 
 
 def have(*names: str) -> list[str]:
-    """Those tools that are installed; the others are named."""
+    """Return the tools that are installed; print the names of the others."""
     missing = [name for name in names if not shutil.which(TOOLS[name][0], path=SEARCH)]
     for name in missing:
         print(f"{name} is not installed and is left out (Debian: {TOOLS[name][2]})")

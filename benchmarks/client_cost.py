@@ -1,15 +1,15 @@
-"""What the clients cost beside C tools: processor time for each connection, against the null server.
+"""Processor time of the clients for each connection beside C tools, against the null server.
 
     python benchmarks/client_cost.py [--rounds 7] [--protocol http,imap] [--connections 100,1000]
 
-Everything is equal: IPv4 on loopback, no look-up, a connection of its own for each transaction, closed when that has
-ended (of FTP, at the end of the run), N of them at once; the server on one processor and the clients on another, in a
-network namespace of their own with long queues where this machine gives one. In each round every client runs once, in
-random order; ratios are taken within a round. All figures are medians, with the least and the greatest.
+Everything else is equal: IPv4 on loopback, no look-up, a connection for each transaction, closed after it (FTP: at the
+end of the run), N of them at once. The server has one processor and the clients another, in a network namespace with
+long queues if this machine allows one. In each round every client runs once, in random order, and ratios are taken
+within a round. All figures are medians with the minimum and the maximum.
 
 Clients that are not installed are left out (Debian: wrk, apache2-utils, nghttp2-client, postfix, dnsperf; Python:
-`pip install "pytest-ipperf[library]"`). What counts is user and kernel time; that of `lean` and `library` is taken
-around a run, without the start of the interpreter, that of the others is the whole process's.
+`pip install "pytest-ipperf[library]"`). User and kernel time count: of `lean` and `library` around a run, without the
+start of the interpreter, of the others of the whole process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pytest_ipperf.servers.base import Site
 HOST = "127.0.0.1"
 PORTS = (20000, 29999)
 TRANSACTIONS = 6000
-STATE = ServerState(users=500, password="secret")  # noqa: S106 - of accounts that are nowhere
+STATE = ServerState(users=500, password="secret")  # noqa: S106 - of accounts that do not exist
 PAYLOAD_BYTES = {"dns": 34, "ftp": 10_240, "http": 10_240, "imap": 1024, "smtp": 1024}
 LEVELS = (100, 1000)
 MORE = {"http": (5000,)}
@@ -71,7 +71,7 @@ exec "$@"
 
 @dataclass(frozen=True)
 class Task:
-    """What every client is to do, and on which processor."""
+    """What every client has to do, and on which processor."""
 
     protocol: str
     connections: int
@@ -80,17 +80,17 @@ class Task:
 
     @property
     def transactions(self) -> int:
-        """In whole bursts, at least two."""
+        """The number of transactions, in whole bursts, at least two."""
         return self.connections * max(2, TRANSACTIONS // self.connections)
 
     @property
     def url(self) -> str:
-        """The page."""
+        """The URL of the page."""
         return f"http://{HOST}:{self.port}/index.html"
 
 
 def busy_s(argv: Sequence[str], task: Task) -> tuple[float, str]:
-    """Processor time of a command that is bound to the task's processor, and what it said."""
+    """Run a command on the task's processor; return its processor time and its output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         ["taskset", "--cpu-list", str(task.cpu), *argv],
@@ -105,7 +105,7 @@ def busy_s(argv: Sequence[str], task: Task) -> tuple[float, str]:
 
 
 def own(client: str, task: Task) -> float:
-    """The project's own, of either kind."""
+    """Run one of the project's own clients."""
     spec = LoadSpec(
         protocol=task.protocol, client=client, payload_bytes=PAYLOAD_BYTES[task.protocol],
         connections=task.connections, bursts=task.transactions // task.connections, ipver=4, resolver="",
@@ -115,14 +115,14 @@ def own(client: str, task: Task) -> float:
 
 
 def ab(task: Task) -> float:
-    """ApacheBench, which opens a connection for each request."""
+    """Run ApacheBench, which opens a connection for each request."""
     busy, said = busy_s(["ab", "-q", "-n", str(task.transactions), "-c", str(task.connections), task.url], task)
     assert re.search(r"Failed requests: +0\n", said), said
     return busy / task.transactions
 
 
 def wrk(task: Task) -> float:
-    """wrk, which does so when asked to close."""
+    """Run wrk, which does the same if asked to close."""
     argv = ["wrk", "-t1", f"-c{task.connections}", "-d1s", "--timeout=30s", "-H", "Connection: close", task.url]
     busy, said = busy_s(argv, task)
     found = re.search(r"(\d+) requests in", said)
@@ -132,7 +132,7 @@ def wrk(task: Task) -> float:
 
 
 def h2load(task: Task) -> float:
-    """h2load by HTTP/1.1, which does so too."""
+    """Run h2load with HTTP/1.1, which does the same."""
     argv = ["h2load", "--h1", "-t1", "-n", str(task.transactions), "-c", str(task.connections)]
     busy, said = busy_s([*argv, "-H", "Connection: close", task.url], task)
     assert f" {task.transactions} succeeded, 0 failed" in said, said
@@ -140,19 +140,19 @@ def h2load(task: Task) -> float:
 
 
 def smtp_source(task: Task) -> float:
-    """Postfix's own generator; one message for each session."""
+    """Run Postfix's own generator, with one message for each session."""
     size = str(PAYLOAD_BYTES["smtp"])
     argv = ["smtp-source", "-s", str(task.connections), "-m", str(task.transactions), "-l", size]
     return busy_s([*argv, f"{HOST}:{task.port}"], task)[0] / task.transactions
 
 
 def dnsperf(task: Task) -> float:
-    """dnsperf, which has N sockets and asks by them again and again."""
+    """Run dnsperf, which reuses its N sockets."""
     return _asked(task, queries=task.transactions, sockets=task.connections) / task.transactions
 
 
 def dnsperf_anew(task: Task) -> float:
-    """The same with a socket for each query, by as many processes as that takes, less what their start costs."""
+    """Run a dnsperf for each burst, so that each query has its own socket; subtract the cost of the starts."""
     processes = task.transactions // task.connections
     busy = sum(_asked(task, queries=task.connections, sockets=task.connections) for _ in range(processes))
     start = statistics.fmean(_asked(task, queries=1, sockets=1) for _ in range(processes))
@@ -180,7 +180,7 @@ TOOLS: dict[str, dict[str, Client]] = {
 
 
 def clients_of(protocol: str) -> dict[str, Client]:
-    """By name, those that there are."""
+    """Return the installed clients of a protocol, by name."""
     found: dict[str, Client] = {"lean": partial(own, "lean")}
     found |= {name: run for name, run in TOOLS[protocol].items() if shutil.which(name.split()[0], path=SEARCH)}
     try:
@@ -195,7 +195,7 @@ def clients_of(protocol: str) -> dict[str, Client]:
 
 
 def compare(task: Task, rounds: int) -> None:
-    """All clients of a protocol, round by round, and what they cost."""
+    """Measure all clients of a protocol, round by round, and print their costs."""
     clients = clients_of(task.protocol)
     costs: dict[str, list[float]] = {name: [] for name in clients}
     rng = random.Random(f"{task.protocol}/{task.connections}")
@@ -217,7 +217,7 @@ def _spread(values: Sequence[float], digits: int) -> str:
 
 
 def measure(protocol: str, levels: Sequence[int], rounds: int, cpus: Sequence[int]) -> None:
-    """Starts the server of the protocol's baseline cost on the first processor, and compares on the last."""
+    """Start the null server of the protocol on the first processor, and compare the clients on the last."""
     kind = application(protocol)
     state = kind.filled(STATE, PAYLOAD_BYTES[protocol])
     with tempfile.TemporaryDirectory() as folder:
@@ -237,21 +237,21 @@ def measure(protocol: str, levels: Sequence[int], rounds: int, cpus: Sequence[in
 
 
 def go_inside() -> None:
-    """Runs this program in a network namespace of its own, if there is none yet and one can be had, and ends."""
+    """Run this program in a network namespace and exit, unless it is in one already or none is available."""
     if INSIDE in os.environ:
         return
     for words in (["unshare", "--net"], ["unshare", "--user", "--map-root-user", "--net"]):
         if not subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
             inside = [*words, "sh", "-ec", PREPARE, "sh", sys.executable, *sys.argv]
             sys.exit(subprocess.run(inside, check=False, env={**os.environ, INSIDE: "1"}).returncode)
-    print("no network namespace can be had here: 5000 connections at once may be more than the queues hold")
+    print("no network namespace is available here: 5000 connections at once may exceed the queues")
 
 
 def main() -> None:
-    """Measures all clients that there are."""
+    """Measure all installed clients."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--connections", default="", help="in place of 100 and 1000, and 5000 for http")
+    parser.add_argument("--connections", default="", help="instead of 100 and 1000, and 5000 for http")
     parser.add_argument("--protocol", default=",".join(TOOLS))
     asked = parser.parse_args()
     go_inside()

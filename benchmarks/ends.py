@@ -1,8 +1,7 @@
-"""The project's own engines in the arena: one process for each end, as agents are, and calls over pipes.
+"""The project's own engines between two hosts of the arena: one process for each end, as agents are, called over pipes.
 
-Run by the benchmarks; `python benchmarks/ends.py near` and `far` are the two processes, a line of JSON for each call.
-To tell what each is worth, they can do without `segments` (of UDP, which the kernel cuts up and puts together), and
-without `batches` as well (sendmmsg and recvmmsg).
+The benchmarks start `python benchmarks/ends.py near` and `far`; each call is a line of JSON. To show the worth of each
+technique, the ends can work without `segments` (UDP GSO and GRO) and without `batches` (sendmmsg and recvmmsg).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ DEADLINE_S = 1.0
 
 @dataclass(frozen=True)
 class Flown:
-    """One run of ours: its outcome, and each end's processor time from a call's arrival to its result's departure."""
+    """One run: its outcome, and each end's processor time from the arrival of a call to its reply."""
 
     outcome: RunData
     notes: tuple[str, ...]
@@ -47,19 +46,19 @@ class Flown:
     far_cpu_s: float
 
     def value(self, metric: str) -> float:
-        """What a metric makes of it."""
+        """Return the value of a metric."""
         found = METRICS[metric].value(self.outcome)
         assert found is not None, f"{metric}: {METRICS[metric].lacking}"
         return found
 
     def fact(self, name: str) -> float:
-        """One of the facts that the protocol's file explains."""
+        """Return one of the facts that the protocol's file explains."""
         return self.outcome.facts[name]
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Both, ready for calls; `source` and `address` are theirs."""
+    """Both ends, ready for calls, with their addresses `source` and `address`."""
 
     near: subprocess.Popen[str]
     far: subprocess.Popen[str]
@@ -68,7 +67,7 @@ class Ends:
         self, protocol: str, address: str, *, payload_bytes: int, run_s: float, connections: int = 1,
         warmup_s: float = 0.1, backlog_bytes: int = 0, **factors: Any,
     ) -> Flown:  # fmt: skip
-        """One run; factors that are not given have their first level."""
+        """Make one run; factors that are not given have their first level."""
         kind = PROTOCOLS[protocol]
         assert isinstance(kind, Flow)
         spec = FlowSpec(
@@ -94,7 +93,7 @@ class Ends:
 
 @contextlib.contextmanager
 def ends(near: Host, far: Host, *without: str) -> Iterator[Ends]:
-    """The two processes, on these hosts."""
+    """Start the two processes on these hosts."""
     with contextlib.ExitStack() as stack:
         yield Ends(*(_end(stack, host, which, *without) for host, which in ((near, "near"), (far, "far"))))
 
@@ -129,21 +128,21 @@ def _plain(report: FlowReport) -> dict[str, Any]:
 
 
 def near_end(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """One run."""
+    """Make one run."""
     flow, before_s = FlowSpec(**spec), _cpu_s()
     report = ENGINES[flow.engine].near(flow, lambda: None)
     return {"report": _plain(report), "cpu_s": _cpu_s() - before_s}
 
 
 class FarHost:
-    """Listens by the first of two calls, finishes by the second."""
+    """The far end: listens at the first of two calls, finishes at the second."""
 
     def __init__(self) -> None:
         self._far: FarEnd | None = None
         self._before_s = 0.0
 
     def answer(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """What a call is answered with; a first one after a first one is of a trial that is tried again."""
+        """Answer a call; a second first call replaces the far end, as the trial is being repeated."""
         if "engine" in spec:
             if self._far:
                 self._far.close()
@@ -165,7 +164,7 @@ def _cpu_s() -> float:
 
 
 def unable(name: str, _: int) -> NoReturn:
-    """In place of what finds a call of the system."""
+    """Replace the look-up of a system call: say that it is missing."""
     raise batch_io.UnsupportedError(f"{name}: not to be used")
 
 
@@ -176,7 +175,7 @@ WITHOUT: Mapping[str, Sequence[tuple[ModuleType, str, Any]]] = {
 
 
 def main(which: str, *without: str) -> None:
-    """Answers calls until there are no more."""
+    """Answer calls until the input ends."""
     for module, name, value in (each for what in without for each in WITHOUT[what]):
         setattr(module, name, value)
     answer = near_end if which == "near" else FarHost().answer

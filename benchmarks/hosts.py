@@ -1,14 +1,14 @@
-"""What a host behind ssh costs: the time to set it up, cold and warm, and that of one call.
+"""The cost of a host behind ssh: the time to set it up, cold and warm, and the time of one call.
 
     python benchmarks/hosts.py [--rounds 9] [--calls 500] [--python /usr/bin/python3]
 
-An sshd of its own on 127.0.0.1, with own keys. In each round everything is done once, in random order: a link until
-its agent answers, on a host that keeps nothing, one that has kept nothing yet (cold) and one that has (warm), with our
-Python and with another one; then the embedded server aiohttp until it is ready, with its packages; `ssh host true`,
-with a connection of its own and through a ControlMaster. Orders and echoes of bare execnet are asked in turns over two
-connections. Ratios are taken within a round. `foreign` is how many processors others had meanwhile.
+The script starts an sshd on 127.0.0.1, with its own keys. In each round every step is timed once, in random order: the
+start of an agent until it answers, on a host that keeps nothing, has kept nothing yet (cold) or has (warm), with this
+Python and with another one; then the start of the embedded server aiohttp until it is ready, with its packages; `ssh
+host true`, with a connection of its own and through a ControlMaster. Calls and echoes of bare execnet alternate over
+two connections. Ratios are taken within a round. `foreign` is the number of processors that other programs used.
 
-It needs sshd and ssh (Debian: openssh-server, openssh-client), and for wheels of the other Python a package index.
+It needs sshd and ssh (Debian: openssh-server, openssh-client), and a package index for wheels of the other Python.
 """
 
 from __future__ import annotations
@@ -79,28 +79,28 @@ BLOCK = 50
 
 @dataclass(frozen=True)
 class Far:
-    """The host, and where its sshd has its files."""
+    """The host, and the folder of its sshd's files."""
 
     folder: Path
     config: Path
 
     def host(self, python: str, name: str = "far") -> Host:
-        """As an inventory has it; `shared` is the same one through a ControlMaster."""
+        """Return the host as from an inventory; `shared` goes through a ControlMaster."""
         settings = {"ssh": name, "python": python, "ssh_config": str(self.config)}
         return Host(name=name, way="ssh", ipv4="127.0.0.1", settings=settings)
 
     def forget(self) -> None:
-        """Empties its cache."""
+        """Empty the host's cache."""
         shutil.rmtree(self.folder / "cache", ignore_errors=True)
 
     def true(self, name: str) -> float:
-        """Seconds of the least that ssh can be asked for."""
+        """Return the seconds of the smallest possible ssh command."""
         return timed(lambda: subprocess.run(["ssh", "-F", self.config, name, "true"], check=True))
 
 
 @contextlib.contextmanager
 def far() -> Iterator[Far]:
-    """A host behind an sshd of this program's own."""
+    """Start an sshd, and yield the host behind it."""
     sshd = shutil.which("sshd", path=SEARCH)
     if not sshd or not shutil.which("ssh"):
         sys.exit("no sshd or no ssh here (Debian: apt-get install openssh-server openssh-client)")
@@ -131,14 +131,14 @@ def _await(port: int) -> None:
 
 
 def timed(call: Callable[[], object]) -> float:
-    """Seconds."""
+    """Return the seconds of a call."""
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
 
 
 def set_up(host: Host, *, keeps: bool = True) -> float:
-    """Seconds until its agent has answered."""
+    """Return the seconds until the host's agent answers."""
     agents: list[AgentClient] = []
     took_s = timed(lambda: agents.append(AgentClient(host, keeps=keeps)))
     agents[0].close()
@@ -146,7 +146,7 @@ def set_up(host: Host, *, keeps: bool = True) -> float:
 
 
 def serving(host: Host, *, keeps: bool = True) -> float:
-    """Seconds until its server aiohttp is ready."""
+    """Return the seconds until the host's aiohttp server is ready."""
     with AgentClient(host, keeps=keeps) as agent:
 
         def serve() -> None:
@@ -157,7 +157,7 @@ def serving(host: Host, *, keeps: bool = True) -> float:
 
 
 class Bench:
-    """What is done in each round, by name; the first is what all else is compared with."""
+    """The steps of each round by name; the others are compared with the first."""
 
     def __init__(self, there: Far) -> None:
         self._there = there
@@ -166,14 +166,14 @@ class Bench:
         self._add("the same, ControlMaster", lambda: self._warm(lambda: there.true("shared")))
 
     def add(self, what: str, python: str, call: Callable[..., float]) -> None:
-        """By a Python: where nothing is kept, nothing is there yet, and all is."""
+        """Add the step for a Python three times: on a host that keeps nothing, is cold, and is warm."""
         host = self._there.host(python)
         self._add(f"{what}, keeps nothing", lambda: call(host, keeps=False))
         self._add(f"{what}, cold", lambda: self._cold(lambda: call(host)))
         self._add(f"{what}, warm", lambda: self._warm(lambda: call(host)))
 
     def add_shared(self, what: str, python: str) -> None:
-        """By a connection that is there already."""
+        """Add the step over an existing connection."""
         host = self._there.host(python, "shared")
         self._add(f"{what}, warm, ControlMaster", lambda: self._warm(lambda: set_up(host)))
 
@@ -190,7 +190,7 @@ class Bench:
 
 
 def call_times(there: Far, python: str, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each call, and of each echo of bare execnet, in turns of `BLOCK`."""
+    """Return the seconds of each call, and of each echo of bare execnet, in turns of `BLOCK`."""
     found: dict[str, list[float]] = {"call": [], "echo of bare execnet": []}
     group = execnet.Group()
     gateway = group.makegateway(f"ssh=-F {there.config} far//python={python}")
@@ -211,7 +211,7 @@ def call_times(there: Far, python: str, rounds: int) -> dict[str, list[float]]:
 
 
 def show_set_up(found: dict[str, list[tuple[float, ...]]]) -> None:
-    """The first table."""
+    """Print the first table."""
     first = next(iter(found))
     head("until", "seconds", f"/ {first}", "foreign")
     for name, trials in found.items():
@@ -221,7 +221,7 @@ def show_set_up(found: dict[str, list[tuple[float, ...]]]) -> None:
 
 
 def show_calls(found: dict[str, list[float]]) -> None:
-    """The second."""
+    """Print the second table."""
     head("one", "median, ms", "99 %", "median / echo", "99 % / echo")
     quantiles = {name: statistics.quantiles(values, n=100) for name, values in found.items()}
     base = quantiles["echo of bare execnet"]
@@ -230,16 +230,16 @@ def show_calls(found: dict[str, list[float]]) -> None:
 
 
 def main() -> None:
-    """Measures, and prints two tables."""
+    """Measure, and print two tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--calls", type=int, default=500)
-    parser.add_argument("--python", default="/usr/bin/python3", help="another one, of 3.10 or later, as a host has it")
+    parser.add_argument("--python", default="/usr/bin/python3", help="another Python, 3.10 or later, as on a host")
     asked = parser.parse_args()
     with far() as there:
         bench = Bench(there)
         for name, python in (("our Python", OURS), ("another", asked.python)):
-            serving(there.host(python))  # packing and fetching is done once a session, or less
+            serving(there.host(python))  # packages are packed and downloaded at most once a session
             bench.add(f"agent answers, {name}", python, set_up)
             bench.add_shared(f"agent answers, {name}", python)
             bench.add(f"then aiohttp serves, {name}", python, serving)

@@ -1,13 +1,13 @@
-"""How evenly datagrams leave, beside iperf3, D-ITG, nuttcp and sockperf, with tcpdump at the receiver as referee.
+"""Evenness of paced datagrams beside iperf3, D-ITG, nuttcp and sockperf, measured by tcpdump at the receiver.
 
     python benchmarks/pacing.py [--rounds 5] [--seconds 1] [--rate 10,100]
 
-Datagrams of 1400 bytes at so many Mbit/s of payload, from the first processor to the last one over a veth pair between
-two namespaces. The gaps are those between the stamps, in ns, that the kernel gave them at the receiver's device; the
-error of a gap is how far it is from the one that was asked for. `burst` is the share of gaps shorter than a quarter of
-that, `processor` how much of one the sender took. In each round every tool runs once, in random order, and ratios are
-taken within a round; figures are medians with the least and the greatest. `foreign` is how many processors others had
-meanwhile.
+Datagrams of 1400 bytes leave at a rate in Mbit/s of payload, from the first processor to the last one, over a veth pair
+between two namespaces. Gaps are those between the kernel's timestamps in ns at the receiver's device; the error of a
+gap is its distance from the requested one. `burst` is the share of gaps shorter than a quarter of that, `processor` the
+share of one that the sender used. In each round every tool runs once, in random order, and ratios are taken within a
+round. Figures are medians with the minimum and the maximum. `foreign` is the number of processors that other programs
+used.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from benchmarks.rounds import Goal, head, measured, paired, row, show, spread
 
 ADDRESS = DIRECT[4]
 SIZE = 1400
-ENDS = 20  # datagrams at either end of a stream that say nothing of it
+ENDS = 20  # datagrams that are ignored at either end of a stream
 OURS, IPERF3 = "ours", "iperf3 -b"
 PORT = itertools.count(26000)
 RATE, MEDIAN, P95, P99, BURST, CPU, FOREIGN = range(7)
 """The figures of a trial: relative error of the rate, gap errors in us, shares."""
 Sender = Callable[[], float]
-"""Sends, and gives its processor time in s."""
+"""Sends, and returns its processor time in s."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where, with what, and how fast."""
+    """The arena, the rate and the other settings of the trials."""
 
     place: Arena
     ends: Ends
@@ -47,11 +47,11 @@ class Bench:
 
     @property
     def packets_s(self) -> float:
-        """Datagrams a second."""
+        """Datagrams per second."""
         return self.rate_bit_s / 8 / SIZE
 
     def tool(self, send: Sender, packets_s: float = 0.0) -> Callable[[], Sequence[float]]:
-        """A trial of a tool, which may be asked for a slightly different rate where it takes none but whole ones."""
+        """Return a trial of a tool; one that takes only whole rates may get a slightly different one."""
 
         def trial() -> Sequence[float]:
             with watching(self.place.far, "direct", "in", self.folder) as seen:
@@ -62,19 +62,19 @@ class Bench:
         return trial
 
     def ours(self) -> float:
-        """The project's own engine."""
+        """Run the project's own engine."""
         flown = self.ends.run("udp", ADDRESS, payload_bytes=SIZE, run_s=self.seconds, rate=self.rate_bit_s)
         return flown.near_cpu_s
 
     def iperf3(self, *options: str) -> float:
-        """Its own `-b`."""
+        """Run iperf3 with `-b`."""
         port = next(PORT)
         with self.place.far.running("iperf3", "-s", "-1", "-p", str(port), port=port):
             argv = ["iperf3", "-u", "-b", f"{self.rate_bit_s:.0f}", "-l", str(SIZE), "-c", ADDRESS, "-p", str(port)]
             return self.place.near.run(*argv, "-t", str(self.seconds), *options).cpu_s
 
     def ditg(self, *options: str) -> float:
-        """D-ITG at a constant rate of packets."""
+        """Run D-ITG at a constant packet rate."""
         control, port = next(PORT), next(PORT)
         with self.place.far.running("ITGRecv", "-Sp", str(control), port=control):
             argv = ["ITGSend", "-a", ADDRESS, "-Sdp", str(control), "-rp", str(port), "-T", "UDP", "-c", str(SIZE)]
@@ -82,7 +82,7 @@ class Bench:
             return self.place.near.run(*argv, *options).cpu_s
 
     def nuttcp(self, option: str = "-R") -> float:
-        """Its own rate, spinning, or that of an instant."""
+        """Run nuttcp at a rate, spinning (`-R`) or instantaneous (`-Ri`)."""
         control, port = next(PORT), next(PORT)
         ports = ["-P", str(control), "-p", str(port)]
         with self.place.far.running("nuttcp", "-1", "--nofork", *ports, port=control):
@@ -90,7 +90,7 @@ class Bench:
             return self.place.near.run("nuttcp", "-u", rate, f"-T{self.seconds}", f"-l{SIZE}", *ports, ADDRESS).cpu_s
 
     def sockperf(self) -> float:
-        """Its throughput mode, which takes whole messages a second."""
+        """Run sockperf's throughput mode, which takes whole messages per second."""
         port = next(PORT)
         with self.place.far.running("sockperf", "sr", "--ip", ADDRESS, "--port", str(port), port=port):
             argv = ["sockperf", "tp", "--ip", ADDRESS, "--port", str(port), "-m", str(SIZE), "-t", str(self.seconds)]
@@ -113,7 +113,7 @@ def _figures(stamps_ns: Sequence[int], packets_s: float, cpu_s: float) -> Sequen
 
 
 def tools_of(bench: Bench, tools: Sequence[str]) -> dict[str, Callable[[], Sequence[float]]]:
-    """By name."""
+    """Return the trials by tool."""
     found = {OURS: bench.tool(bench.ours)}
     if "iperf3" in tools:
         found[IPERF3] = bench.tool(bench.iperf3)
@@ -128,7 +128,7 @@ def tools_of(bench: Bench, tools: Sequence[str]) -> dict[str, Callable[[], Seque
 
 
 def show_rate(rate_mbit: int, found: Mapping[str, Sequence[Sequence[float]]]) -> list[Goal]:
-    """A row for each tool."""
+    """Print a row for each tool; return the goals."""
     head(
         f"{rate_mbit} Mbit/s, a gap of {SIZE * 8 / rate_mbit:g} us", "rate is off by, %", "gap error, us: median",
         "95 %", "99 %", "burst, %", "processor", "foreign",
@@ -157,7 +157,7 @@ def show_rate(rate_mbit: int, found: Mapping[str, Sequence[Sequence[float]]]) ->
 
 
 def main() -> None:
-    """Measures every rate."""
+    """Measure every rate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=1, help="of each trial")

@@ -1,12 +1,12 @@
-"""How many datagrams a second, beside iperf3, netperf and nuttcp, each as fast as it can.
+"""UDP datagrams per second beside iperf3, netperf and nuttcp, each as fast as it can.
 
     python benchmarks/packets.py [--rounds 5] [--seconds 1] [--size 1400,64]
 
-All send from the first processor to the last one, over a veth pair between two namespaces. `sent` is what left the
-sender, `received` what its receiver counted; processor time is that of both whole programs, of ours that of both ends
-of a run, in microseconds for each datagram that was sent. In each round every tool runs once, in random order, and
-ratios are taken within a round; figures are medians with the least and the greatest. `foreign` is how many processors
-others had meanwhile.
+All tools send from the first processor to the last one, over a veth pair between two namespaces. `sent` is what left
+the sender, `received` what its receiver counted. Processor time is in microseconds for each sent datagram: of both
+whole programs, for ours of both ends of a run. In each round every tool runs once, in random order, and ratios are
+taken within a round. Figures are medians with the minimum and the maximum. `foreign` is the number of processors that
+other programs used.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from benchmarks.rounds import Goal, head, measured, paired, row, show, spread
 
 SIZES = "1400,64"
 OURS = {"ours": 15.0, "ours without segments": 0.95, "ours without batches": 0.70}
-"""With all that the engine uses, without what the kernel cuts up, and with a call for each datagram; and the goals."""
+"""The engine with all techniques, without GSO and GRO, and with one system call for each datagram; and the goals."""
 ADDRESS = DIRECT[4]
 PORT = itertools.count(26000)
 SENT, RECEIVED, NEAR_CPU, FAR_CPU, FOREIGN = range(5)
-"""The figures of a trial: datagrams a second, and microseconds for each."""
+"""The figures of a trial: datagrams per second, and microseconds for each."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where and with what."""
+    """The arena and the settings of the trials."""
 
     place: Arena
     seconds: int
     size: int
 
     def ours(self, ends: Ends) -> Sequence[float]:
-        """The project's own engine."""
+        """Run the project's own engine."""
         flown = ends.run("udp", ADDRESS, payload_bytes=self.size, run_s=self.seconds, rate="flood")
         sent, seconds = flown.fact("sent"), flown.fact("seconds")
         return _figures(sent, flown.fact("unique"), seconds, (flown.near_cpu_s, flown.far_cpu_s))
 
     def iperf3(self) -> Sequence[float]:
-        """Its own `-b 0`."""
+        """Run iperf3 with `-b 0`."""
         port = next(PORT)
         with self.place.far.running("iperf3", "-s", "-1", "-p", str(port), port=port) as server:
             argv = ["iperf3", "-u", "-b", "0", "-c", ADDRESS, "-p", str(port), "-t", str(self.seconds), "-J"]
@@ -60,7 +60,7 @@ class Bench:
         return _figures(sent, summed["packets"] - summed["lost_packets"], seconds, (done.cpu_s, other.cpu_s))
 
     def netperf(self) -> Sequence[float]:
-        """Its UDP_STREAM."""
+        """Run netperf's UDP_STREAM."""
         port = next(PORT)
         argv = ["netserver", "-D", "-f", "-L", ADDRESS, "-p", str(port)]
         with self.place.far.running(*argv, port=port) as server:
@@ -72,7 +72,7 @@ class Bench:
         return _figures(sent, received, done.number(r"ELAPSED_TIME=([\d.]+)"), (done.cpu_s, other.cpu_s))
 
     def nuttcp(self) -> Sequence[float]:
-        """Its own without a rate."""
+        """Run nuttcp without a rate."""
         control, port = next(PORT), next(PORT)
         ports = ["-P", str(control), "-p", str(port)]
         with self.place.far.running("nuttcp", "-1", "--nofork", *ports, port=control) as server:
@@ -89,7 +89,7 @@ def _figures(sent: float, received: float, seconds: float, cpu_s: tuple[float, f
 
 
 def tools_of(bench: Bench, tools: Sequence[str], ours: Sequence[Ends]) -> dict[str, Callable[[], Sequence[float]]]:
-    """By name."""
+    """Return the trials by tool."""
     found: dict[str, Callable[[], Sequence[float]]] = {
         name: partial(bench.ours, each) for name, each in zip(OURS, ours, strict=True)
     }
@@ -98,7 +98,7 @@ def tools_of(bench: Bench, tools: Sequence[str], ours: Sequence[Ends]) -> dict[s
 
 
 def show_size(size: int, found: Mapping[str, Sequence[Sequence[float]]]) -> list[Goal]:
-    """A row for each tool."""
+    """Print a row for each tool; return the goals."""
     head(f"{size} bytes", "sent, 1000/s", "received", "it / iperf3, sent", "us sender", "receiver", "foreign")
     goals = []
     for name, trials in found.items():
@@ -116,7 +116,7 @@ def show_size(size: int, found: Mapping[str, Sequence[Sequence[float]]]) -> list
 
 
 def main() -> None:
-    """Measures every size."""
+    """Measure every size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=1, help="of each trial")

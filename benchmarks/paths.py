@@ -1,11 +1,11 @@
-"""What the four paths of a lab carry: TCP goodput on links with a rate, against theory, and without; round trips.
+"""TCP goodput of a lab's four paths, with a rate (against theory) and without, and their round-trip times.
 
     python benchmarks/paths.py [--rate 100mbit] [--rounds 7] [--seconds 1] [--testbed lab,pair] [--backend auto]
 
 IPv4, IPv6, 6in4 and ISATAP are up at once. In each round iperf3 sends once on every path, in random order, and ping
-thirty times on an idle path; ratios are taken within a round. All figures are medians, with the least and the greatest.
-Theory is what Ethernet and the headers leave of the rate; a median that is off by more than 1 % is marked. Without a
-rate what limits is this machine's processors, so those figures rank paths and are no network's.
+sends thirty times on an idle path; ratios are taken within a round. All figures are medians with the minimum and the
+maximum. Theory is the rate less Ethernet and headers; a median that is off by more than 1 % is marked. Without a rate
+this machine's processors are the limit, so those figures only rank the paths.
 
 It needs iperf3 and ping (Debian: iperf3, iputils-ping).
 """
@@ -46,19 +46,19 @@ WIDTHS = (13, 32, 7, 9, 24, 24, 24)
 
 @dataclass(frozen=True)
 class Bench:
-    """A lab that stands: the words that enter a host, and the arms that it has."""
+    """A lab that is up: the command prefix that enters a host, and the lab's arms."""
 
     testbed: Testbed
     entries: Mapping[str, Sequence[str]]
     arms: tuple[Arm, ...]
 
     def words(self, host: Host) -> list[str]:
-        """Those before a command on a host, on the processors that are its own."""
+        """Return the command prefix of a host, bound to its processors."""
         own = sorted(set(host.cpus) & os.sched_getaffinity(0))
         return [*self.entries[host.name], *(["taskset", "--cpu-list", ",".join(map(str, own))] if own else [])]
 
     def client(self, *argv: str) -> str:
-        """What a command on the client prints."""
+        """Return the output of a command on the client."""
         done = subprocess.run(
             [*self.words(self.testbed.client), *argv], capture_output=True, text=True, check=False, timeout=60
         )
@@ -67,13 +67,13 @@ class Bench:
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
-        """As long as iperf3 serves on the server."""
+        """Run iperf3 on the server."""
         argv = [*self.words(self.testbed.server), "iperf3", "-s", "-p", str(PORT), "--forceflush"]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
             assert server.stdout
             said = next((line for line in server.stdout if "listening" in line), "")
             assert said, "iperf3 does not serve"
-            # It goes on saying things that nobody reads, so it must not wait for a reader.
+            # Nobody reads its further output, so it must not block on a full pipe.
             drain = subprocess.Popen(["cat"], stdin=server.stdout, stdout=subprocess.DEVNULL)
             try:
                 yield
@@ -85,21 +85,21 @@ class Bench:
 
 @dataclass
 class Figures:
-    """Of one path, by round: goodput in bit/s, mean round trip in seconds."""
+    """Figures of one path, by round: goodput in bit/s, mean round-trip time in seconds."""
 
     goodput_bit_s: list[float] = field(default_factory=list)
     round_trip_s: list[float] = field(default_factory=list)
 
 
 def goodput_bit_s(bench: Bench, arm: Arm, seconds: int) -> float:
-    """What the server received, by iperf3."""
+    """Return the goodput that the server received, by iperf3."""
     address = bench.testbed.path(arm).server
     said = bench.client("iperf3", "-c", address, "-p", str(PORT), "-t", str(seconds), "-J")
     return float(json.loads(said)["end"]["sum_received"]["bits_per_second"])
 
 
 def round_trip_s(bench: Bench, arm: Arm) -> float:
-    """The mean that ping tells."""
+    """Return the mean that ping reports."""
     address = bench.testbed.path(arm).server
     said = bench.client("ping", "-n", "-q", "-c", str(PINGS), "-i", str(APART_S), address)
     found = re.search(r"= [\d.]+/([\d.]+)/", said)
@@ -108,7 +108,7 @@ def round_trip_s(bench: Bench, arm: Arm) -> float:
 
 
 def measured(bench: Bench, rounds: int, seconds: int) -> dict[Arm, Figures]:
-    """All paths, round by round; the round before the first is not kept."""
+    """Measure all paths, round by round; discard a first round."""
     figures: dict[Arm, Figures] = {arm: Figures() for arm in bench.arms}
     rng = random.Random(f"{bench.testbed.name}")
     with bench.serving():
@@ -135,14 +135,14 @@ def _ratios(each: Figures, other: Figures) -> str:
 
 
 def theory_bit_s(arm: Arm, rate_bit_s: float) -> float:
-    """The goodput of TCP that a rate leaves at most on that arm's path."""
+    """Return the highest TCP goodput of a rate on that arm's path."""
     return ceiling_bit_s(
         rate_bit_s, HeaderOverhead(ipver=arm.ipver, overhead_bytes=TRANSPORTS[arm.transport].overhead_bytes)
     )
 
 
 def rows(figures: Mapping[Arm, Figures], rate_bit_s: float) -> Iterator[tuple[str, ...]]:
-    """The table, its head first."""
+    """Yield the table, beginning with its head."""
     yield "path", "Mbit/s", "theory", "of it", "/ IPv4", "/ IPv6", "round trip ms"
     for arm, each in figures.items():
         theory = of_it = "-"
@@ -156,7 +156,7 @@ def rows(figures: Mapping[Arm, Figures], rate_bit_s: float) -> Iterator[tuple[st
 
 
 def show(testbed: Testbed, backend: str, rounds: int, seconds: int) -> None:
-    """Builds the testbed, measures, and prints."""
+    """Build the testbed, measure, and print."""
     with (
         leased(testbed, OWNER, WAIT_S, print),
         build_testbed(testbed, transports=tuple(testbed.paths), backend=backend) as up,
@@ -174,7 +174,7 @@ def show(testbed: Testbed, backend: str, rounds: int, seconds: int) -> None:
 
 
 def main() -> None:
-    """Measures every testbed, with the rate and without."""
+    """Measure every testbed, with the rate and without."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", default="100mbit", help="of the links, such as 100mbit")
     parser.add_argument("--rounds", type=int, default=7)
@@ -185,7 +185,7 @@ def main() -> None:
     for program, package in (("iperf3", "iperf3"), ("ping", "iputils-ping")):
         if not shutil.which(program, path=SEARCH):
             sys.exit(f"{program} is not installed (Debian: apt-get install {package})")
-    print(f"rate {rate_text(parse_rate(asked.rate))}; medians with the least and the greatest of {asked.rounds} rounds")
+    print(f"rate {rate_text(parse_rate(asked.rate))}; medians with minimum and maximum of {asked.rounds} rounds")
     for name in asked.testbed.split(","):
         for testbed in (with_rate(f"{name}.{asked.rate}", BUILTIN), BUILTIN[name]):
             assert testbed, f"{name} is no lab, or {asked.rate} no rate"

@@ -1,16 +1,16 @@
-"""How much runs spread on this machine, what each design can decide with that, and what quiet measuring is worth.
+"""The spread of runs on this machine, what each design can detect with it, and the effect of quiet measuring.
 
     python benchmarks/quiet.py spread [--connections 1,10,100,500] [--protocol http,smtp] [--epochs 10] [--blocks 4]
     python benchmarks/quiet.py worth [--connections 10,100] [--protocol http,smtp] [--epochs 10] [--blocks 4]
 
-`spread` measures IPv4 and IPv6 as a session does (epochs, warm-ups, random blocks, runs of 300 connections) and takes
-the variance of the logarithms of the run values apart: within epochs, between epochs, and of the log ratio of the arms.
-`worth` measures IPv4 alone, under the conditions of a session and under each of them undone, an epoch of each in turn
-and in random order; ratios of spreads have a 95 % interval by bootstrap over the epochs.
+`spread` measures IPv4 and IPv6 as a session does (epochs, warm-ups, random blocks, runs of 300 connections) and
+separates the variance of the logarithms of the run values: within epochs, between epochs, and of the log ratio of the
+arms. `worth` measures IPv4 alone, under the conditions of a session and with each of them undone, an epoch of each in
+turn and in random order; ratios of spreads have a 95 % interval by bootstrap over the epochs.
 
-An epoch begins when this machine has been idle for half a second, and is measured again when other processes had more
-than the share `--calm` of the processors meanwhile: what is asked is what the project's own work spreads by. `foreign`
-is the mean of that share.
+An epoch begins when this machine has been idle for half a second. It is repeated if other processes used more than the
+share `--calm` of the processors, so that the spread is that of the project's own work. `foreign` is the mean of that
+share.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ CPUS = os.cpu_count() or 1
 
 @dataclass(frozen=True)
 class Condition:
-    """A testbed, and what of the project is another while it is measured."""
+    """A testbed, and the attributes of modules that are replaced while it is measured."""
 
     name: str
     testbed: Testbed = LAB
@@ -71,7 +71,7 @@ class Condition:
 
 
 def collecting_archive() -> bytes:
-    """What travels to the hosts, with a client that leaves Python's garbage collection as it is."""
+    """Return the code archive with a client that does not disable garbage collection."""
     packed = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(code_archive())) as usual,
@@ -87,7 +87,7 @@ def collecting_archive() -> bytes:
 
 
 def conditions() -> list[Condition]:
-    """The usual one first, then each thing undone alone, then all of them."""
+    """Return the usual condition, then each change alone, then all of them."""
     loose = dataclasses.replace(
         LAB, client=dataclasses.replace(LAB.client, cpus=()), server=dataclasses.replace(LAB.server, cpus=())
     )
@@ -108,7 +108,7 @@ def conditions() -> list[Condition]:
 
 @dataclass(frozen=True)
 class Value:
-    """Of a run: where, and the logarithm of its value."""
+    """The logarithm of a run's value, with its arm and block."""
 
     arm: Arm
     block: int
@@ -117,7 +117,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Epoch:
-    """One life of the testbed, and the share of the processors that others had meanwhile."""
+    """The runs of one live testbed, and the share of the processors that other programs used."""
 
     values: tuple[Value, ...]
     foreign: float
@@ -127,7 +127,7 @@ Measured = Callable[[Condition, Workload, Sequence[Arm]], Epoch]
 
 
 def calm_epochs(blocks: int, calm: float, rng: random.Random) -> Measured:
-    """How to measure an epoch: again and again until nobody else had more than that share of the machine."""
+    """Return a function that measures an epoch, repeated until others used no more than that share."""
 
     def measured(condition: Condition, workload: Workload, arms: Sequence[Arm]) -> Epoch:
         while True:
@@ -145,21 +145,21 @@ T = TypeVar("T")
 
 
 def foreign_share(call: Callable[[], T]) -> tuple[T, float]:
-    """What a call returns, and the share of the processors that others had meanwhile; it must leave no processes."""
+    """Call, and return the result with the share of the processors that others used; it must leave no processes."""
     before_s, began = others_s(), time.monotonic()
     returned = call()
     return returned, (others_s() - before_s) / ((time.monotonic() - began) * CPUS)
 
 
 def others_s() -> float:
-    """Processor time of every process but this one and the kernel's own, with that of children that have ended."""
+    """Return the processor time of all processes except this one and the kernel's, with that of ended children."""
     return sum(each.cpu_s for level in tree(1) for each in level if each.pid != os.getpid())
 
 
 def one_epoch(
     condition: Condition, workload: Workload, arms: Sequence[Arm], blocks: int, rng: random.Random
 ) -> list[Value]:
-    """One life of the testbed: a warm-up of each arm, then the blocks."""
+    """Measure one epoch: a warm-up of each arm, then the blocks."""
     with contextlib.ExitStack() as stack:
         for module, name, value in condition.others:
             stack.enter_context(patch.object(module, name, value))
@@ -171,12 +171,12 @@ def one_epoch(
 
 
 def say(text: str) -> None:
-    """What is no part of the table."""
+    """Print what is not part of the table."""
     print(text, file=sys.stderr)
 
 
 def one_run(up: LiveTestbed, service: ServerEndpoint, workload: Workload, arm: Arm) -> float:
-    """The logarithm of its value."""
+    """Make a run; return the logarithm of its value."""
     bursts = QUICK.bursts(workload.connections)
     result = up.run(arm, service, workload, bursts=bursts, deadline_s=DEADLINE_S)
     assert not result.violations, result.violations
@@ -190,21 +190,21 @@ def one_run(up: LiveTestbed, service: ServerEndpoint, workload: Workload, arm: A
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviations within epochs and between them, of logarithms: 0.03 is 3 %."""
+    """Standard deviations of logarithms, within and between epochs: 0.03 is 3 %."""
 
     within: float
     between: float
 
 
 def spread(epochs: Sequence[Sequence[float]]) -> Spread:
-    """The variance components of a balanced design; what is between epochs by chance alone is taken off."""
+    """Return the variance components of a balanced design, without the chance part between epochs."""
     within = statistics.fmean(map(statistics.variance, epochs))
     between = statistics.variance(map(statistics.fmean, epochs)) - within / len(epochs[0])
     return Spread(math.sqrt(within), math.sqrt(max(0.0, between)))
 
 
 def ratio_interval(tests: Sequence[float], references: Sequence[float]) -> tuple[float, float, float]:
-    """Root of a ratio of mean variances, one of each for each epoch, with its 95 % interval."""
+    """Return the root of a ratio of mean variances, one of each for each epoch, with its 95 % interval."""
     rng = random.Random(1)
 
     def ratio(places: Sequence[int]) -> float:
@@ -216,12 +216,12 @@ def ratio_interval(tests: Sequence[float], references: Sequence[float]) -> tuple
 
 
 def logs_of(epoch: Epoch, arm: Arm) -> list[float]:
-    """Of the runs of an arm."""
+    """Return the logarithms of an arm's runs."""
     return [each.log_value for each in epoch.values if each.arm == arm]
 
 
 def ratios_of(epoch: Epoch) -> list[float]:
-    """ln(IPv6 / IPv4) of each block."""
+    """Return ln(IPv6 / IPv4) of each block."""
     by_block: dict[int, dict[Arm, float]] = defaultdict(dict)
     for each in epoch.values:
         by_block[each.block][each.arm] = each.log_value
@@ -229,12 +229,12 @@ def ratios_of(epoch: Epoch) -> list[float]:
 
 
 def mean_ms(logs: Iterable[Sequence[float]]) -> float:
-    """Of all runs."""
+    """Return the mean of all runs in ms."""
     return 1e3 * statistics.fmean(math.exp(log) for each in logs for log in each)
 
 
 def foreign_text(epochs: Iterable[Epoch]) -> str:
-    """The share of others."""
+    """Format the share that others used."""
     return f"{100 * statistics.fmean(each.foreign for each in epochs):.1f} %"
 
 
@@ -242,7 +242,7 @@ def foreign_text(epochs: Iterable[Epoch]) -> str:
 
 
 def show_spread(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> None:
-    """A row: the spread of both arms and of their ratio, and the least difference that each design decides."""
+    """Print a row: the spread of both arms and of their ratio, and what each design can detect."""
     del rng
     found = [measured(conditions()[0], workload, (V4, V6)) for _ in range(epochs)]
     arms = [spread([logs_of(each, arm) for each in found]) for arm in (V4, V6)]
@@ -257,7 +257,7 @@ def show_spread(workload: Workload, epochs: int, measured: Measured, rng: random
 
 
 def show_worth(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> None:
-    """A row for each condition: the spread of IPv4, beside that under the usual one."""
+    """Print a row for each condition: the spread of IPv4, and its ratio to the usual one."""
     found: dict[str, list[Epoch]] = defaultdict(list)
     every = conditions()
     for _ in range(epochs):
@@ -286,7 +286,7 @@ CONNECTIONS = {"spread": "1,10,100,500", "worth": "10,100"}
 
 
 def workloads(protocols: str, connections: str) -> Iterator[Workload]:
-    """What the arguments name."""
+    """Yield the workloads that the arguments name."""
     for protocol in protocols.split(","):
         for number in connections.split(","):
             yield Workload(
@@ -299,7 +299,7 @@ def workloads(protocols: str, connections: str) -> Iterator[Workload]:
 
 
 def main() -> None:
-    """Measures what was asked for."""
+    """Measure the requested table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=SHOWN)
     parser.add_argument("--connections")

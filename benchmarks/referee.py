@@ -1,4 +1,4 @@
-"""The referee of the benchmarks: what tcpdump saw at a device, with the kernel's stamps in ns, datagram by datagram."""
+"""What tcpdump saw at a device, datagram by datagram, with the kernel's timestamps in ns."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from benchmarks.arena import Host
 _MAGIC = 0xA1B23C4D
 _HEAD_BYTES, _RECORD = 24, struct.Struct("<IIII")
 _ETHERNET_BYTES = 14
-_KEY_BYTES = 28  # with which every tool's datagrams differ: a number and a time
+_KEY_BYTES = 28  # enough to tell every tool's datagrams apart: a number and a time
 _SNAPPED_BYTES = 112
 _BUFFER_KIB = 32768
-_HOLDS_S = 1.2  # tcpdump gets what it sees by the block, and a block that is not full after a second
+_HOLDS_S = 1.2  # tcpdump reads packets by the block, and a block that is not full after a second
 
 
 @dataclass(frozen=True)
 class Datagram:
-    """One that was whole, in however many fragments: `began_ns` is the stamp of the first, `ended_ns` of the last."""
+    """A complete datagram of one or more fragments: timestamps of the first (`began_ns`) and last (`ended_ns`)."""
 
     port: int
     payload_bytes: int
@@ -33,7 +33,7 @@ class Datagram:
 
 @dataclass
 class _Parts:
-    """What there is of a datagram in fragments."""
+    """The fragments of a datagram so far."""
 
     began_ns: int
     held_bytes: int = 0
@@ -42,20 +42,20 @@ class _Parts:
 
 @dataclass
 class Capture:
-    """What a capture has seen; known when it is over."""
+    """The result of a capture, filled in when it ends."""
 
     whole: Sequence[Datagram] = ()
     begun: dict[int, int] = field(default_factory=dict)
-    """By destination port: how many datagrams had their first fragment seen."""
+    """By destination port: the number of datagrams whose first fragment was seen."""
 
     def of(self, *ports: int) -> list[Datagram]:
-        """Those to these ports, in order of their ends."""
+        """Return the datagrams to these ports, in the order of their ends."""
         return [each for each in self.whole if each.port in ports]
 
 
 @contextlib.contextmanager
 def watching(host: Host, device: str, way: str, folder: str) -> Iterator[Capture]:
-    """Sees UDP that goes `in` or `out` at a device while it lasts; afterwards there is what it has seen."""
+    """Capture UDP that goes `in` or `out` at a device; the capture is filled in at exit."""
     path, capture = Path(folder, f"{host.pid}-{device}-{way}.pcap"), Capture()
     argv = ["tcpdump", "-n", "-i", device, "-Q", way, "-s", str(_SNAPPED_BYTES), "-B", str(_BUFFER_KIB), "-Z", "root"]
     with host.running(*argv, "--time-stamp-precision=nano", "-w", str(path), "udp") as running:
@@ -90,7 +90,7 @@ def _datagrams(data: bytes) -> tuple[list[Datagram], dict[int, int]]:
 
 
 def _frames(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Stamp in ns and what was kept of each frame."""
+    """Yield the timestamp in ns and the captured bytes of each frame."""
     assert struct.unpack_from("<I", data)[0] == _MAGIC, "no capture with stamps in ns"
     at = _HEAD_BYTES
     while at < len(data):
@@ -100,7 +100,7 @@ def _frames(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _layers(packet: bytes) -> tuple[bytes, int, bool, int, bytes]:
-    """Of an IP packet: whose fragment, its offset, whether more follow, its bytes of UDP, and those (RFC 791, 8200)."""
+    """Return an IP packet's fragment key, offset, whether more follow, UDP length and UDP bytes (RFC 791, 8200)."""
     if packet[0] >> 4 == 4:
         header = (packet[0] & 15) * 4
         total, ident, place = struct.unpack_from("!HHH", packet, 2)

@@ -1,4 +1,4 @@
-"""Rounds of trials in random order, the load of others meanwhile, and the tables that come of them."""
+"""Rounds of trials in random order, the load of other programs, and the tables of results."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ T = TypeVar("T")
 
 
 def foreign(call: Callable[[], T]) -> tuple[T, float]:
-    """What a call returns, and how many processors others had meanwhile."""
+    """Call, and return the result with the number of processors that other programs used meanwhile."""
     before_s, began = _others_s(), time.monotonic()
     returned = call()
     return returned, (_others_s() - before_s) / (time.monotonic() - began)
 
 
 def _others_s() -> float:
-    """Processor time of every process but those of this program and the kernel's own."""
+    """Return the processor time of all processes except this program's and the kernel's."""
     mine = {each.pid for level in tree(os.getpid()) for each in level}
     return sum(each.cpu_s for level in tree(1) for each in level if each.pid not in mine)
 
 
 def interleaved(names: Sequence[str], rounds: int, seed: str) -> Iterator[str]:
-    """All of them in each round, in random order."""
+    """Yield all names in each round, in random order."""
     rng = random.Random(seed)
     for _ in range(rounds):
         yield from rng.sample(list(names), len(names))
@@ -41,9 +41,9 @@ def interleaved(names: Sequence[str], rounds: int, seed: str) -> Iterator[str]:
 def measured(
     tools: Mapping[str, Callable[[], Sequence[float]]], rounds: int, seed: str
 ) -> dict[str, list[tuple[float, ...]]]:
-    """By tool, for each round: its figures, and how many processors others had meanwhile as the last of them.
+    """Return by tool, for each round, its figures, followed by the number of processors that other programs used.
 
-    A trial that fails is made once more, or twice; one in which others had more than `CALM` of a processor, once more.
+    A trial that fails is repeated up to twice; one in which others used more than `CALM` of a processor, once.
     """
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in tools}
     for name in interleaved(list(tools), rounds, seed):
@@ -53,7 +53,7 @@ def measured(
             except AssertionError as error:
                 if not left:
                     raise
-                print(f"{name} is tried again: {error}", file=sys.stderr)
+                print(f"{name} is repeated: {error}", file=sys.stderr)
                 continue
             if others <= CALM or left < 2:
                 found[name].append((*figures, others))
@@ -65,27 +65,27 @@ def measured(
 def _warn(foreign_each: Iterable[float]) -> None:
     median = statistics.median(foreign_each)
     if median > CALM:
-        print(f"\nothers had {median:.2f} of {CPUS} processors meanwhile: what follows tells of them too")
+        print(f"\nothers had {median:.2f} of {CPUS} processors meanwhile, which affects the following figures")
 
 
 def spread(values: Sequence[float], digits: int) -> str:
-    """Median, with the least and the greatest."""
+    """Format the median with the minimum and the maximum."""
     texts = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
     return "{} ({} .. {})".format(*texts)
 
 
 def paired(mine: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """Ratios within rounds."""
+    """Return the ratios within rounds."""
     return [one / other for one, other in zip(mine, theirs, strict=True)]
 
 
 def row(*cells: str) -> None:
-    """One line of a table."""
+    """Print one line of a table."""
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def head(*cells: str) -> None:
-    """Its first two."""
+    """Print the head of a table."""
     print()
     row(*cells)
     print("|" + "---|" * len(cells), flush=True)
@@ -93,7 +93,7 @@ def head(*cells: str) -> None:
 
 @dataclass(frozen=True)
 class Goal:
-    """What a figure is to be, by the median of its rounds."""
+    """A limit for the median of a figure's rounds."""
 
     of: str
     figures: Sequence[float]
@@ -102,13 +102,13 @@ class Goal:
 
     @property
     def held(self) -> bool:
-        """Whether it is."""
+        """Whether the median keeps to the limit."""
         median = statistics.median(self.figures)
         return median >= self.limit if self.at_least else median <= self.limit
 
 
 def show(goals: Sequence[Goal], digits: int = 2) -> None:
-    """The table of goals."""
+    """Print the table of goals."""
     head("goal", "target", "measured", "met")
     for goal in goals:
         sign = ">=" if goal.at_least else "<="

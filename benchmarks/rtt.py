@@ -1,14 +1,14 @@
-"""Round-trip times beside sockperf, netperf, ping and fping, and the opening of a connection beside a C program.
+"""Round-trip times beside sockperf, netperf, ping and fping, and TCP's handshake beside a C program.
 
     python benchmarks/rtt.py [--rounds 5] [--part udp,tcp,connect,icmp,size]
 
-One probe after the other from the first processor, answered by the last one, over a veth pair between two namespaces,
-a probe each millisecond, as ours has them; sockperf is asked for that too, and once for as many as go. netperf cannot
-be asked. `poll` is who waits by busy polling, `sleep` who sleeps until a packet comes. A trial lasts a second;
-in each round every tool runs once, in random order, and ratios are taken within a round. Shown are medians of the
-rounds, with the least and the greatest. `foreign` is how many processors others had meanwhile.
+The first processor sends one probe after the other, the last one answers, over a veth pair between two namespaces. Ours
+sends a probe each millisecond. sockperf does the same, and once sends as many as it can; netperf cannot be paced.
+`poll` waits by busy polling, `sleep` sleeps until a packet comes. A trial lasts a second. In each round every tool runs
+once, in random order, and ratios are taken within a round. Figures are medians with the minimum and the maximum.
+`foreign` is the number of processors that other programs used.
 
-The C program (gcc) opens and closes connections with the system's calls alone, to the same listening end as ours.
+The C program (gcc) opens and closes connections with nothing but system calls, to the same listening end as ours.
 """
 
 from __future__ import annotations
@@ -75,21 +75,21 @@ while True:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where and with what."""
+    """The arena and the settings of the trials."""
 
     place: Arena
     ends: Ends
     folder: str
 
     def ours(self, probe: str, waiting: str, payload_bytes: int = PAYLOAD_BYTES) -> Sequence[float]:
-        """The project's own engine."""
+        """Run the project's own engine."""
         flown = self.ends.run(
             "rtt", ADDRESS, payload_bytes=payload_bytes, run_s=PROBES / 1000, probe=probe, waiting=waiting
         )
         return _figures([1e6 * each for each in flown.outcome.column("rtt_s")])
 
     def sockperf(self, *options: str, payload_bytes: int = PAYLOAD_BYTES, per_s: str = "1000") -> Sequence[float]:
-        """Its ping-pong."""
+        """Run sockperf's ping-pong."""
         port = next(PORT)
         argv = ["--ip", ADDRESS, "--port", str(port), *options]
         with self.place.far.running("sockperf", "sr", *argv, port=port) as server:
@@ -101,7 +101,7 @@ class Bench:
         return least, *(output.number(rf"percentile {share} = +([\d.]+)") for share in ("50.000", "99.000"))
 
     def netperf(self, test: str) -> Sequence[float]:
-        """Its TCP_RR and UDP_RR."""
+        """Run netperf's TCP_RR or UDP_RR."""
         port = next(PORT)
         with self.place.far.running("netserver", "-D", "-f", "-L", ADDRESS, "-p", str(port), port=port):
             argv = ["netperf", "-H", ADDRESS, "-p", str(port), "-t", test, "-l", "1", "--"]
@@ -112,19 +112,19 @@ class Bench:
         return tuple(found)
 
     def openings(self) -> Sequence[float]:
-        """The C program's."""
+        """Run the C program."""
         port = next(PORT)
         with self.place.far.running("python3", "-c", LISTENER, ADDRESS, str(port), port=port):
             said = self.place.near.run(f"{self.folder}/openings", ADDRESS, str(port), str(PROBES)).said
         return _figures([float(each) for each in re.findall(r"time=([\d.]+)", said)])
 
     def ping(self) -> Sequence[float]:
-        """That of iputils."""
+        """Run the ping of iputils."""
         said = self.place.near.run("ping", "-n", "-i", "0.001", "-c", str(PROBES), "-s", str(PING_BYTES), ADDRESS).said
         return _figures([1e3 * float(each) for each in re.findall(r"time=([\d.]+) ms", said)])
 
     def fping(self) -> Sequence[float]:
-        """Its own."""
+        """Run fping."""
         argv = ["fping", "-q", "-p", "1", "-C", str(PROBES), "-b", str(PING_BYTES), ADDRESS]
         said = self.place.near.run(*argv).said
         return _figures([1e3 * float(each) for each in re.findall(r"\d+\.\d+(?= |$)", said.partition(" : ")[2])])
@@ -137,7 +137,7 @@ def _figures(times_us: Sequence[float]) -> Sequence[float]:
 
 
 def show_part(title: str, found: Figures, against: Mapping[str, Mapping[str, float]]) -> list[Goal]:
-    """A row for each tool; of ours there are goals against others, as shares of their medians."""
+    """Print a row for each tool; return the goals of ours as shares of the other tools' medians."""
     head(title, "minimum, us", "median", "99 %", "foreign")
     goals = []
     for name, trials in found.items():
@@ -152,7 +152,7 @@ def show_part(title: str, found: Figures, against: Mapping[str, Mapping[str, flo
 
 
 def messages(proto: str, limit: float, bench: Bench, rounds: int, tools: Sequence[str]) -> list[Goal]:
-    """UDP and TCP."""
+    """Measure round trips by UDP or TCP."""
     found: dict[str, Tool] = {
         "ours, poll": partial(bench.ours, proto, "path"),
         "ours, sleep": partial(bench.ours, proto, "application"),
@@ -181,7 +181,7 @@ def messages(proto: str, limit: float, bench: Bench, rounds: int, tools: Sequenc
 
 
 def connect(bench: Bench, rounds: int, _: Sequence[str]) -> list[Goal]:
-    """The opening of a connection."""
+    """Measure TCP's handshake."""
     found: dict[str, Tool] = {"ours": partial(bench.ours, "connect", "application")}
     if shutil.which("gcc", path=SEARCH):
         source = Path(bench.folder, "openings.c")
@@ -199,7 +199,7 @@ def connect(bench: Bench, rounds: int, _: Sequence[str]) -> list[Goal]:
 
 
 def icmp(bench: Bench, rounds: int, tools: Sequence[str]) -> list[Goal]:
-    """Echo requests."""
+    """Measure echo requests."""
     found: dict[str, Tool] = {
         f"ours, {name}": partial(bench.ours, "icmp", waiting, PING_BYTES)
         for name, waiting in (("poll", "path"), ("sleep", "application"), ("wire", "wire"))
@@ -212,7 +212,7 @@ def icmp(bench: Bench, rounds: int, tools: Sequence[str]) -> list[Goal]:
 
 
 def size(bench: Bench, rounds: int, tools: Sequence[str]) -> list[Goal]:
-    """Payloads from small to large; both poll."""
+    """Measure payloads from small to large, with both ends polling."""
     found: dict[str, Tool] = {}
     for each in SIZES:
         found[f"ours {each}"] = partial(bench.ours, "udp", "path", each)
@@ -247,7 +247,7 @@ PARTS: Mapping[str, Callable[[Bench, int, Sequence[str]], list[Goal]]] = {
 
 
 def main() -> None:
-    """Measures the parts that were asked for."""
+    """Measure the requested parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--part", default=",".join(PARTS))

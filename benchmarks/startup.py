@@ -1,10 +1,10 @@
-"""What the plugin costs a project that measures nothing: processor time of pytest with it and without it, interleaved.
+"""Cost of the plugin in a project that measures nothing: processor time of pytest with and without it, interleaved.
 
     python benchmarks/startup.py [--pairs 15] [--uncached] [--python PYTHON]
 
-Each pair runs pytest on an empty project of one test once with the plugin and once with `-p no:ipperf`, in random
-order, and takes the user and system time of the whole process. The machine may be busy: what is compared lies beside
-each other, and the median of the differences counts.
+Each pair runs pytest on a project with one empty test, once with the plugin and once with `-p no:ipperf`, in random
+order, and takes the user and system time of the whole process. The machine may be busy, as the runs of a pair are
+adjacent and the median of the differences counts.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import tempfile
 from pathlib import Path
 
 WITHOUT = ("-p", "no:ipperf")
-# Other plugins of the environment are in both; what they load might be what this one would have to load.
+# Other plugins are disabled in both: they might load modules that this one would have to load.
 COMMON = ("-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:allure_pytest", "-p", "no:hypothesispytest")
 AT_MOST_S = 0.1
 _UNCACHED = "PYTHONDONTWRITEBYTECODE"
 
 
 def cpu_s(asked: argparse.Namespace, project: Path, *arguments: str) -> float:
-    """Return the processor seconds of a session, user and system; CalledProcessError where it fails."""
+    """Return the processor seconds of a session, user and system; CalledProcessError if it fails."""
     environment = {name: value for name, value in os.environ.items() if name != _UNCACHED}
     if asked.uncached:
         environment[_UNCACHED] = "1"
@@ -53,16 +53,16 @@ def spread(values: list[float]) -> str:
 
 
 def main() -> int:
-    """Print the figures; the status is 1 where the plugin costs more than it may."""
+    """Print the figures; return 1 if the plugin costs more than it may."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=15, help="how often each is run; default 15")
-    parser.add_argument("--uncached", action="store_true", help="keep nothing of what Python compiles")
+    parser.add_argument("--uncached", action="store_true", help="let Python write no bytecode")
     parser.add_argument("--python", default=sys.executable, help="the Python whose pytest is run; default this one")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ipperf-startup-") as folder:
         project = Path(folder)
         (project / "test_one.py").write_text("def test_one():\n    pass\n", encoding="utf-8")
-        pair(asked, project)  # writes what Python compiles
+        pair(asked, project)  # writes the bytecode
         pairs = [pair(asked, project) for _ in range(asked.pairs)]
     added = [with_it - without for with_it, without in pairs]
     print(f"{'with the plugin':<18}{spread([each for each, _ in pairs])}")

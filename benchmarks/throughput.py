@@ -1,14 +1,15 @@
-"""TCP's throughput beside iperf3, netperf and nuttcp: streams, windows, sizes of writes, and what it costs.
+"""TCP's throughput beside iperf3, netperf and nuttcp: streams, windows, sizes of writes, and processor time.
 
     python benchmarks/throughput.py [--rounds 5] [--seconds 1] [--part veth,four,loopback,window,write]
 
-All send from the first processor to the last one, over a veth pair between two namespaces or over loopback, with cubic,
-and count what the receiver took. Processor time is that of both whole programs, of ours that of both ends of a run, in
-seconds for each GB (10^9 bytes). In each round every tool runs once, in random order, and ratios are taken within a
-round; figures are medians with the least and the greatest. `foreign` is how many processors others had meanwhile.
+All tools send from the first processor to the last one, over a veth pair between two namespaces or over loopback, with
+cubic. The figures are what the receiver counted. Processor time is in seconds for each GB (10^9 bytes): of both whole
+programs, for ours of both ends of a run. In each round every tool runs once, in random order, and ratios are taken
+within a round. Figures are medians with the minimum and the maximum. `foreign` is the number of processors that other
+programs used.
 
-netperf reads and writes in a loop without more ado, and is the anchor: what it reaches is the kernel's. nuttcp cannot
-choose its congestion control, so the route does.
+netperf only reads and writes in a loop, so it shows what the kernel reaches. The route sets the congestion control of
+nuttcp, which cannot choose it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Tool = Callable[[], Sequence[float]]
 
 @dataclass(frozen=True)
 class Bench:
-    """Where the receiver is, how long a trial lasts, and which tools there are."""
+    """The two hosts, the duration of a trial, and the installed tools."""
 
     near: Host
     far: Host
@@ -48,7 +49,7 @@ class Bench:
     tools: Sequence[str]
 
     def ours(self, write_bytes: int = SMALL, streams: int = 1, window: int | str = "auto") -> Sequence[float]:
-        """The project's own engine."""
+        """Run the project's own engine."""
         flown = self.ends.run(
             "tcp", self.address, payload_bytes=write_bytes, run_s=self.seconds, connections=streams, window=window
         )
@@ -58,7 +59,7 @@ class Bench:
         )
 
     def iperf3(self, *options: str) -> Sequence[float]:
-        """iperf3 with these options."""
+        """Run iperf3 with these options."""
         port = next(PORT)
         with self.far.running("iperf3", "-s", "-1", "-p", str(port), port=port) as server:
             argv = ["iperf3", "-c", self.address, "-p", str(port), "-t", str(self.seconds), "-C", "cubic", "-J"]
@@ -69,7 +70,7 @@ class Bench:
         return _figures(received["bits_per_second"], received["bytes"], (done.cpu_s, other.cpu_s), retransmits)
 
     def netperf(self, write_bytes: int) -> Sequence[float]:
-        """Its TCP_STREAM."""
+        """Run netperf's TCP_STREAM."""
         port = next(PORT)
         with self.far.running("netserver", "-D", "-f", "-L", self.address, "-p", str(port), port=port) as server:
             argv = ["netperf", "-H", self.address, "-p", str(port), "-t", "TCP_STREAM", "-l", str(self.seconds), "--"]
@@ -80,7 +81,7 @@ class Bench:
         return _figures(bit_s, done.number(r"LOCAL_BYTES_SENT=(\d+)"), (done.cpu_s, other.cpu_s), float("nan"))
 
     def nuttcp(self, write_bytes: int) -> Sequence[float]:
-        """Its classic mode."""
+        """Run nuttcp in its classic mode."""
         control, port = next(PORT), next(PORT)
         ports = ["-P", str(control), "-p", str(port)]
         with self.far.running("nuttcp", "-1", "--nofork", *ports, port=control) as server:
@@ -100,7 +101,7 @@ def _figures(bit_s: float, moved_bytes: float, cpu_s: tuple[float, float], retra
 
 
 def streams_of(bench: Bench) -> dict[str, Tool]:
-    """One stream, by every tool."""
+    """Return the trials of one stream, by tool."""
     found: dict[str, Tool] = {OURS: bench.ours, OURS_LARGE: lambda: bench.ours(LARGE)}
     if "iperf3" in bench.tools:
         found |= {"iperf3": bench.iperf3, "iperf3 -Z": lambda: bench.iperf3("-Z")}
@@ -112,7 +113,7 @@ def streams_of(bench: Bench) -> dict[str, Tool]:
 
 
 def four_of(bench: Bench) -> dict[str, Tool]:
-    """Four streams at once."""
+    """Return the trials of four streams at once, by tool."""
     found: dict[str, Tool] = {OURS: lambda: bench.ours(streams=4), OURS_LARGE: lambda: bench.ours(LARGE, streams=4)}
     if "iperf3" in bench.tools:
         found |= {"iperf3 -P 4": lambda: bench.iperf3("-P", "4"), "iperf3 -P 4 -Z": lambda: bench.iperf3("-P4", "-Z")}
@@ -132,7 +133,7 @@ def _cpu(found: Figures, name: str) -> list[float]:
 
 
 def show_streams(title: str, found: Figures) -> None:
-    """A row for each tool."""
+    """Print a row for each tool."""
     head(title, "Gbit/s", f"{OURS} / it", f"{OURS_LARGE} / it", "s/GB sender", "receiver", "retransmits", "foreign")
     for name in found:
         medians = [statistics.median(_column(found, name, which)) for which in (NEAR_CPU, FAR_CPU, FOREIGN)]
@@ -142,13 +143,13 @@ def show_streams(title: str, found: Figures) -> None:
             spread([bit_s / 1e9 for bit_s in _column(found, name, BIT_S)], 1),
             *("1" if name == mine else spread(_ratios(found, mine, name), 2) for mine in (OURS, OURS_LARGE)),
             *(f"{median:.3f}" for median in medians[:2]),
-            "-" if retransmits != retransmits else f"{retransmits:.0f}",  # noqa: PLR0124 - nan: netperf does not tell
+            "-" if retransmits != retransmits else f"{retransmits:.0f}",  # noqa: PLR0124 - nan: netperf does not report it
             f"{medians[2]:.2f}",
         )
 
 
 def goals_of(found: Figures, path: str, asked: Mapping[tuple[str, str], float]) -> list[Goal]:
-    """Those of throughput, as far as there is such a tool."""
+    """Return the goals of throughput for the tools that were measured."""
     return [
         Goal(f"{path}: {mine} / {theirs}", _ratios(found, mine, theirs), limit, at_least=True)
         for (mine, theirs), limit in asked.items()
@@ -157,7 +158,7 @@ def goals_of(found: Figures, path: str, asked: Mapping[tuple[str, str], float]) 
 
 
 def veth(bench: Bench, rounds: int) -> list[Goal]:
-    """One stream between two hosts."""
+    """Measure one stream between two hosts."""
     found = measured(streams_of(bench), rounds, "veth")
     show_streams("one stream, veth", found)
     goals = goals_of(
@@ -180,14 +181,14 @@ def _cpu_ratios(found: Figures) -> list[float]:
 
 
 def loopback(bench: Bench, rounds: int) -> list[Goal]:
-    """The same on one host."""
+    """Measure one stream within one host."""
     found = measured(streams_of(bench), rounds, "loopback")
     show_streams("one stream, loopback", found)
     return goals_of(found, "one stream, loopback", {(OURS, "iperf3"): 1.0, (OURS_LARGE, "iperf3"): 1.3})
 
 
 def four(bench: Bench, rounds: int) -> list[Goal]:
-    """Four streams between two hosts."""
+    """Measure four streams between two hosts."""
     found = measured(four_of(bench), rounds, "four")
     show_streams("four streams, veth", found)
     asked = {(OURS, "iperf3 -P 4"): 1.15, (OURS_LARGE, "iperf3 -P 4"): 1.3}
@@ -195,7 +196,7 @@ def four(bench: Bench, rounds: int) -> list[Goal]:
 
 
 def window(bench: Bench, rounds: int) -> list[Goal]:
-    """Socket buffers of a size, which the kernel doubles and caps for all alike."""
+    """Measure sizes of socket buffers, which the kernel doubles and caps for all tools alike."""
     tools: dict[str, Tool] = {}
     for each in WINDOWS:
         tools[f"ours {each}"] = lambda each=each: bench.ours(window=each)  # type: ignore[misc]
@@ -210,7 +211,7 @@ def window(bench: Bench, rounds: int) -> list[Goal]:
 
 
 def write(bench: Bench, rounds: int) -> list[Goal]:
-    """Writes of a size."""
+    """Measure sizes of writes."""
     tools: dict[str, Tool] = {}
     for each in WRITES:
         tools[f"ours {each}"] = lambda each=each: bench.ours(each)  # type: ignore[misc]
@@ -253,13 +254,13 @@ PARTS: Mapping[str, Callable[[Bench, int], list[Goal]]] = {
 
 
 def bench_of(part: str, place: Arena, seconds: int, tools: Sequence[str]) -> tuple[Host, str]:
-    """Where the receiver of a part is."""
+    """Return the receiver of a part, and its address."""
     del seconds, tools
     return (Host(place.near.pid, place.far.cpu), LOCAL[4]) if part == "loopback" else (place.far, DIRECT[4])
 
 
 def main() -> None:
-    """Measures the parts that were asked for."""
+    """Measure the requested parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=1, help="of each trial")
