@@ -1,4 +1,4 @@
-"""Network namespaces of their own for the tests of this room, where the machine gives them."""
+"""Separate network namespaces for the tests of this room, where the machine permits them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.support.needs import require
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
-# What code in a namespace may import: the project, and what stands beside a test.
+# Import paths of code in a namespace: the project, and the files beside a test.
 PLACES = [ROOT, *sorted({path.parent for path in HERE.rglob("*.py")})]
 
 
 def _unshare():
-    """The words that make a network namespace here, as root or as anyone; none where nobody may."""
+    """Return the command that makes a network namespace here, as root or as a user; empty if none works."""
     for identity in ((), ("--user", "--map-root-user")):
         words = ["unshare", *identity, "--net", "--mount"]
         if not subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
@@ -27,7 +27,7 @@ def _unshare():
 
 @pytest.fixture(scope="session")
 def own_network():
-    """The words before a command that is to have a network namespace of its own."""
+    """Return the command prefix that gives a command a network namespace of its own."""
     words = _unshare()
     if not words:
         pytest.skip("no rights for a network namespace")
@@ -36,9 +36,9 @@ def own_network():
 
 @pytest.fixture(scope="session")
 def isolated(own_network):
-    """Runs Python code in a new network namespace, with the test files importable, and gives what it printed.
+    """Run Python code in a new network namespace, with the test files importable; return its output.
 
-    `up` sets up the network first, in shell; its default is a loopback device that works.
+    `up` sets up the network first, in shell; its default is a working loopback device.
     """
     require("ip", "tc")
 

@@ -1,4 +1,4 @@
-"""Metrics: each from outcomes as the engines bring them home, by hand, and what they tell of runs that failed."""
+"""Metrics: each computed by hand-checked examples of the engines' results, and their sentences about failed runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def outcome(protocol, rows, attempted, lost, facts):
 
 
 def udp(delays_s, sent=None, **facts):
-    """Datagrams of 1000 bytes each 10 ms, of which those with a delay arrived, in the order of their numbers."""
+    """Return a run of datagrams of 1000 bytes each 10 ms; those with a delay arrived, in the order of their numbers."""
     sent = len(delays_s) if sent is None else sent
     rows = [
         (number, number * GAP_S, number * GAP_S + delay) for number, delay in enumerate(delays_s) if delay is not None
@@ -57,7 +57,7 @@ def udp(delays_s, sent=None, **facts):
 
 
 def tcp(streams=1, **facts):
-    """12 Mbyte in a second, of a link that carries 100 Mbit/s."""
+    """Return a run of 12 Mbyte in a second on a link of 100 Mbit/s."""
     counted = {
         "seconds": 1.0,
         "payload_bytes": 12e6,
@@ -134,7 +134,7 @@ def test_udp_throughput_of_a_queue_that_is_emptied_after_the_end_is_over_the_tim
 
 
 def test_udp_throughput_of_a_sender_that_missed_half_of_its_schedule_is_what_it_sent():
-    """Of 100 datagrams each second one, from the first to the last but one."""
+    """Every second one of 100 datagrams, from the first to the last but one."""
     half = {"missed": 50, "seconds": 1.0, "sent_bit_s": 400_000, "received_seconds": 0.98}
     assert value("throughput", udp([0.001] * 50, **half)) == pytest.approx(400_000)
     assert value("loss", udp([0.001] * 50, **half)) == 0
@@ -155,7 +155,7 @@ def test_of_a_flood_whose_times_nobody_kept_there_are_counts_alone(name):
 
 
 def test_variations_by_hand():
-    """Delays of 1, 3, 2 and, after a loss, 6 ms: |D| of 2, 1 and 4."""
+    """Delays of 1, 3, 2 and, after a loss, 6 ms: |D| is 2, 1 and 4."""
     found = udp([0.001, 0.003, 0.002, None, 0.006])
     first = 2 / 16
     second = first + (1 - first) / 16

@@ -1,4 +1,4 @@
-"""What holds for the conversation of every protocol: whatever comes, it finishes, is in trouble, or waits for more."""
+"""Properties of every protocol's conversation: whatever arrives, it finishes, fails, or waits for more."""
 
 import random
 
@@ -14,7 +14,7 @@ from pytest_ipperf.servers.nameserver import answers, reply
 ADDRESSES = ("192.0.2.1", "2001:db8::1")
 STATE = ServerState(users=3, password="secret-42", addresses=ADDRESSES)
 PORT = 40000
-# What numbers, ends, beginnings and lengths are made of in one protocol or another.
+# Building blocks of numbers, ends, beginnings and lengths in one protocol or another.
 PARTS = [
     b"\r\n", b"\n", b" ", b"-", b"* ", b"+ ", b"{", b"}\r\n", b"{0}\r\n", b"{300}\r\n", b"* {%b}\r\n" % (b"9" * 5000),
     b"(|||0|)", b"(|||99999|)", b"* BYE\r\n", b"</html>", b"HTTP/1.1 ", b"200", b"226 \r\n", b"226-\r\n", b"421 \r\n",
@@ -25,7 +25,7 @@ every_protocol = pytest.mark.parametrize("name", applications())
 
 
 class Wire:
-    """A conversation and canned replies. `control` and `data` are what is under way to it; None: no data."""
+    """A conversation and canned replies. `control` and `data` are the bytes still to be delivered; None: no data."""
 
     def __init__(self, name, size=300, ipver=4):
         protocol = application(name)
@@ -55,11 +55,11 @@ class Wire:
 
     @property
     def ways(self):
-        """Where something is under way: that the data end is something, too."""
+        """Return the connections with something to deliver; the end of the data counts too."""
         return ["control"] * bool(self.control) + ["data"] * (self.data is not None)
 
     def bring(self, way, size):
-        """The next so many bytes; a datagram comes whole."""
+        """Deliver the next `size` bytes; a datagram is delivered whole."""
         if way == "data":
             assert self.data is not None
             piece, self.data = self.data[:size], self.data[size:] if self.data else None
@@ -71,7 +71,7 @@ class Wire:
         self._go_on(said)
 
     def inject(self, garbage, way="control"):
-        """What the other side would not say."""
+        """Deliver bytes that the server would not send."""
         self._go_on(
             self.talk.receive_data(garbage) if way == "control" else self.talk.receive_from_data_connection(garbage)
         )
@@ -102,7 +102,7 @@ def test_a_good_dialogue_finishes_however_it_is_cut(name, data, size, ipver):
 @every_protocol
 @pytest.mark.parametrize("way", ["control", "data"])
 def test_no_beginning_of_a_good_dialogue_is_finished(name, way):
-    """Byte by byte, the one connection or the other first."""
+    """Deliver byte by byte, on one connection or the other first."""
     wire = Wire(name)
     while wire.ways:
         assert not wire.over
@@ -113,7 +113,7 @@ def test_no_beginning_of_a_good_dialogue_is_finished(name, way):
 @every_protocol
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: repr(part[:20]))
 def test_what_does_not_belong_there_breaks_nothing_at_any_step(name, part):
-    """The data, where there are any, are still to come, or have come."""
+    """Inject before or after the data, if there are any."""
     for order in (["control"] * 9, ["control", "control", "control", "control", "control", "data", "data"]):
         for steps in range(len(order)):
             wire = Wire(name)
@@ -140,7 +140,7 @@ def test_whatever_comes_at_any_time_ends_in_success_or_trouble_or_waits(name, da
 @every_protocol
 @given(data=st.data(), seed=st.integers(0, 1 << 32))
 def test_a_dialogue_with_wrong_places_ends_in_success_or_trouble_or_waits(name, data, seed):
-    """Nearly right is harder than noise: some bytes of good replies are lost, doubled, or others."""
+    """Near misses are harder than noise: some bytes of good replies are lost, doubled, or changed."""
     rng = random.Random(seed)
     wire = Wire(name)
     while wire.ways and not wire.over:
@@ -158,7 +158,7 @@ def damaged(reply, rng):
 
 @pytest.mark.parametrize("name", [name for name in applications() if not application(name).datagram])
 def test_nobody_is_let_talk_for_ever(name):
-    """A line without an end is given up, or forgotten as it comes: none is gathered."""
+    """A line without an end is refused, or discarded as it arrives: none is buffered for ever."""
     talk = Wire(name).talk
     for _ in range(64):
         if not talk.trouble:

@@ -45,7 +45,7 @@ def test_content_has_exactly_the_payloads_size(name, size):
     assert len(application(name).content(size)) == size
 
 
-@pytest.mark.parametrize("name", [name for name in applications() if name != "ftp"])  # whose file may be empty
+@pytest.mark.parametrize("name", [name for name in applications() if name != "ftp"])  # an FTP file may be empty
 def test_a_payload_that_is_too_small_is_said_with_the_smallest(name):
     with pytest.raises(UsageError, match=rf"payload 10 is too small for {name}, whose .* at least \d+ bytes"):
         application(name).content(10)
@@ -53,7 +53,7 @@ def test_a_payload_that_is_too_small_is_said_with_the_smallest(name):
 
 @given(st.integers(200, 5000))
 def test_a_message_has_whole_lines_only(size):
-    """A bare CR or LF, or a line of one dot, would be another message than the one that is measured (RFC 5321)."""
+    """A bare CR or LF, or a line of one dot, would change the message that is measured (RFC 5321)."""
     message = application("smtp").content(size)
     assert message.endswith(b"\r\n")
     assert message.count(b"\r") == message.count(b"\n") == message.count(b"\r\n")
@@ -78,7 +78,7 @@ def test_smtp_does_not_mind_how_replies_are_cut(data):
     send, said = talk("smtp"), b""
     at = 0
     while at < len(stream):
-        # A server waits for each command, so a piece never reaches beyond the reply in hand.
+        # A server waits for each command, so a piece never reaches beyond the present reply.
         end = next(e for e in _ends() if e > at)
         size = data.draw(st.integers(1, end - at))
         said += send.receive_data(stream[at : at + size])

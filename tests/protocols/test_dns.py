@@ -1,4 +1,4 @@
-"""One look-up as a conversation: the query to the byte, what ends it, and what is told of a wrong answer."""
+"""One look-up as a conversation: the query to the byte, its end, and the failures for wrong answers."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""FTP: a conversation ends with 226 and all of the data, and says what was wrong, but no password; so does aioftp."""
+"""FTP: a conversation ends with 226 and all of the data, and failures never show a password; so does aioftp."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EPSV, RETR = 4, 5
 
 
 def said_to(replies, step=7):
-    """A conversation that has heard so many replies, and what it said to each."""
+    """Return a conversation that has received the first `step` replies, and its answers to them."""
     talk = ftp.conversation(STATE, 7, 6)
     return talk, [talk.receive_data(reply) for reply in replies[:step]]
 
@@ -177,13 +177,14 @@ def test_it_does_not_gather_an_endless_line():
     assert talk.trouble == "a reply line of more than 4096 bytes"
 
 
-# --- against servers that do as they are told, also the wrong thing ---------------------------------------------------
+# --- against servers with scripted replies, wrong ones too
+# -------------------------------------------------------------
 
 
 class Peer:
-    """A server with a thread for each connection; `wrong` has its answers by command, instead of the right ones.
+    """A server with a thread for each connection; `wrong` has replies by command, instead of the right ones.
 
-    `sent` is what goes out by the data connections, `data` whether anyone listens for them.
+    `sent` is sent on the data connections; `data` says whether anyone listens for them.
     """
 
     def __init__(self, address, wrong=(), sent=STATE.content, *, data=True):
@@ -194,7 +195,7 @@ class Peer:
         if not data:
             self._data.close()
         self._answers = dict(zip(("", "USER", "PASS", "TYPE", "EPSV", "RETR"), REPLIES, strict=False))
-        self._answers["PASS"] = b"230-Welcome\r\n and more\r\n230 User logged in\r\n"  # aioftp knows no codes within
+        self._answers["PASS"] = b"230-Welcome\r\n and more\r\n230 User logged in\r\n"  # aioftp forbids codes within
         self._answers |= {"EPSV": b"229 (|||%d|)\r\n" % port, "RETR": b"150 now\r\n", "end": REPLIES[-1], **dict(wrong)}
         self._sent = sent
         self.heard: list[bytes] = []

@@ -1,4 +1,4 @@
-"""HTTP: the page is compared byte for byte as it comes, and the body's framing is held to RFC 9112, by both clients."""
+"""HTTP, by both clients: the page is compared as it arrives, and its framing has to follow RFC 9112."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chunks(body, size=100, last=b"0\r\n\r\n"):
 
 
 def heard(stream, piece=1 << 20):
-    """Feed a stream in pieces until it has an end; tell how it ended."""
+    """Feed a stream in pieces until it ends; return how it ended."""
     get = http.conversation(STATE, 0, 4)
     for at in range(0, len(stream), piece):
         if not get.finished and not get.trouble:
@@ -127,14 +127,14 @@ def test_what_is_not_the_page_is_told(stream, failure):
 @pytest.mark.parametrize(("stream", "failure"), WRONG)
 @pytest.mark.parametrize("piece", [1, 11])
 def test_it_is_not_finished_before_the_pages_end_however_it_is_cut(stream, failure, piece):
-    """Bytes that follow in a segment of their own come after the end of the measurement."""
+    """Bytes in a later segment come after the end of the measurement."""
     if heard(stream, piece) == "finished":
         assert "300 bytes, seen" in failure
         assert any(mark in failure for mark in ("more that", "last chunk after", "'\\r\\n"))
 
 
 def test_tiny_segments_of_a_large_page_cost_no_more_than_their_number():
-    """Each is compared with its own part of the page alone, and nothing is gathered."""
+    """Each segment is compared with its own part of the page alone, and nothing is buffered."""
     state = http.filled(ServerState(), 1 << 20)
     for head, body in (
         (LENGTH.replace(b"300", b"%d" % (1 << 20)), state.content),
@@ -154,7 +154,7 @@ def test_tiny_segments_of_a_large_page_cost_no_more_than_their_number():
 
 
 def fetched(client, stream, n=3):
-    """How n connections of a client end to which a server answers so, and closes."""
+    """Return how n connections of a client end when the server sends this stream and closes."""
 
     def serve():
         for _ in range(n):

@@ -1,4 +1,4 @@
-"""IMAP: a conversation is the same however its bytes arrive, and says what was wrong, but no password."""
+"""IMAP: a conversation is the same however its bytes are split, and failures never show a password."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COURIER = [
     b"* FLAGS (\\Draft \\Answered \\Flagged \\Seen \\Recent)\r\n* 1 EXISTS\r\n* 0 RECENT\r\na2 OK [READ-WRITE] Ok\r\n",
     FETCHED + b"a3 OK FETCH completed.\r\n",
 ]
-# Literals where none has to be, small letters, a line's end without CR, another's news, a message's flags beside it.
+# Literals where none are necessary, lower case, a line end without CR, unsolicited responses, flags in the FETCH.
 ODD = [
     b"* ok hello\n",
     b"* CAPABILITY IMAP4rev1\r\na1 ok [CAPABILITY IMAP4rev1]\r\n",
@@ -55,7 +55,7 @@ DIFFERS = "expected 'ck brown fox jum' at offset 125 of 300 bytes, seen 'et brow
 
 
 def said_to(replies, step=4):
-    """A conversation that has heard so many replies, and what it said to each."""
+    """Return a conversation that has received the first `step` replies, and its answers to them."""
     fetch = imap.conversation(STATE, 7, 4)
     return fetch, [fetch.receive_data(reply) for reply in replies[:step]]
 

@@ -1,7 +1,7 @@
-"""Mutations of right replies: nothing but the right content ever counts, and nothing breaks either client.
+"""Mutations of right replies: only right content ever counts, and nothing breaks either client.
 
-Beside every conversation an oracle looks at the same bytes, by code of its own or of Python's library, and says whether
-what came up to the end of the measurement is what the server was given.
+An oracle checks the same bytes as each conversation, by code of its own or of Python's library, and says whether the
+content up to the end of the measurement is the server's.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def right_http(stream: bytes, _: bytes, content: bytes) -> bool:
     if not found or not re.fullmatch(rb"HTTP/1\.\d 200( .*)?", status, re.DOTALL):
         return False
     headers = email.parser.BytesParser().parsebytes(fields + b"\r\n\r\n")
-    # What is no ASCII is no str there.
+    # Non-ASCII bytes are no valid str there.
     codings, lengths = (list(map(str, headers.get_all(name, []))) for name in ("transfer-encoding", "content-length"))
     if codings:
         return [each.strip().lower() for each in codings] == ["chunked"] and not lengths and unchunked(body) == content
@@ -115,7 +115,7 @@ def right_http(stream: bytes, _: bytes, content: bytes) -> bool:
 
 
 def unchunked(body: bytes) -> bytes | None:
-    """Join the chunks that there are; None where what is there is no body in chunks."""
+    """Join the chunks received; None if the body is not in valid chunks."""
     found = b""
     while body:
         line, end, rest = body.partition(b"\r\n")
@@ -135,7 +135,7 @@ def unchunked(body: bytes) -> bytes | None:
 
 
 def replies(stream: bytes, whole: bytes = rb"\d{3}-") -> list[tuple[bytes, bytes]] | None:
-    """Split replies of three digits: the code and the last line of each; None where one is none."""
+    """Split replies of three digits into code and last line; None if one is invalid."""
     found, begun = [], b""
     *lines, rest = stream.split(b"\n")
     if rest:
@@ -156,7 +156,7 @@ def replies(stream: bytes, whole: bytes = rb"\d{3}-") -> list[tuple[bytes, bytes
 
 
 def right_smtp(stream: bytes, _: bytes, content: bytes) -> bool:
-    del content  # it goes the other way, and is compared at the server
+    del content  # the content goes the other way, and is compared at the server
     said = replies(stream)
     codes = [code for code, _ in said or []]
     if not said or codes not in (
@@ -179,7 +179,7 @@ def right_ftp(stream: bytes, data: bytes, content: bytes) -> bool:
 def right_imap(stream: bytes, _: bytes, content: bytes) -> bool:
     """Tell whether a FETCH brings the content as the first message, before the tagged OK."""
     found = list(re.finditer(rb"(?i)\* 1 FETCH \((?:[^\n]* )?BODY\[\] \{(\d{1,18})\}\r?\n", stream))
-    # What looks like another one is within the content, or was said before it could be asked for.
+    # Later occurrences are within the content, or came before they could be asked for.
     for each in found:
         end = each.end() + int(each[1])
         if stream[each.end() : end] == content and int(each[1]) == len(content):
@@ -190,7 +190,7 @@ def right_imap(stream: bytes, _: bytes, content: bytes) -> bool:
 
 
 def right_dns(message: bytes, query: bytes, content: bytes) -> bool:
-    """Tell whether a message answers the query with the zone's only address, as it is written there (RFC 1035)."""
+    """Return whether a message answers the query with the zone's only address, as written there (RFC 1035)."""
     try:
         ident, flags, *counts = struct.unpack("!6H", message[:12])
         questions, at = [], 12
@@ -242,7 +242,7 @@ ORACLES = {"dns": right_dns, "ftp": right_ftp, "http": right_http, "imap": right
 
 
 class Mutating(Wire):
-    """A dialogue in which some replies are damaged; knows what was brought by either way."""
+    """A dialogue in which some replies are damaged; records the bytes delivered on either connection."""
 
     def __init__(self, name, rng, share, ipver=4):
         self._rng, self._share = rng, share
@@ -288,7 +288,7 @@ def in_chunks(response, rng):
 
 
 def played(name, seed, share):
-    """Play a dialogue; tell how it ended, and whether the oracle finds the right content in it."""
+    """Play a dialogue; return how it ended, and whether the oracle finds the right content in it."""
     rng = random.Random(seed)
     ipver = rng.choice((4, 6))
     wire = Mutating(name, rng, share, ipver)
@@ -336,7 +336,7 @@ def test_nothing_but_the_right_content_ever_counts_in_many_dialogues(name, seed)
 
 @every_protocol
 def test_mutations_are_found_out_and_harmless_ones_are_let_through(name):
-    """Else the property above would hold for a conversation that never finishes, or where nothing is changed."""
+    """Otherwise the property above would hold for a conversation that never finishes, or without any change."""
     ended = [played(name, seed, 0.25) for seed in range(300)]
     assert sum(talk.finished for talk, _ in ended) >= 20
     assert sum(not right for _, right in ended) >= 20
@@ -351,15 +351,15 @@ by_library = pytest.mark.parametrize("name", ["ftp", "http", "imap", "smtp"])
 
 
 class Liar:
-    """A server of one connection that damages some of its replies; closes when the client says nothing more.
+    """A server of one connection that damages some of its replies and closes when the client stops sending.
 
-    `said` is what it has said up to the end of the measurement, `data` what went over a data connection.
+    `said` is what it has sent up to the end of the measurement, `data` what it sent on a data connection.
     """
 
     def __init__(self, name, rng, share):
         protocol = application(name)
         self._rng, self._share = rng, share
-        # Where nothing is damaged nobody waits in vain, and a machine that stalls is given its time.
+        # Without damage nobody waits in vain, and a machine that stalls gets enough time.
         self.pause_s = PAUSE_S if share else 30.0
         self._control, self._data = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
         self.port = self._control.getsockname()[1]
@@ -393,7 +393,7 @@ class Liar:
                     self._say(conn, self._answer(conn, number))
 
     def _answer(self, conn, number):
-        """Wait for what the client says, and find the answer; OSError where it says nothing more."""
+        """Wait for the client's next command, and return the answer to it; OSError if it sends none."""
         heard = b""
         while data := conn.recv(65536):
             heard += data
@@ -421,7 +421,7 @@ class Liar:
 
 
 def brings(name, liar, content):
-    """Tell whether the right content was in what the server said; the library's own parser decides on the rest."""
+    """Return whether the server sent the right content; the library's own parser decides on the rest."""
     if name == "http":
         return any(right_http(liar.said[: end.end()], b"", content) for end in re.finditer(b">", liar.said))
     if name == "imap":

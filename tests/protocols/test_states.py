@@ -1,4 +1,4 @@
-"""States of a suite's own: what each protocol can have, and in which words it refuses the others."""
+"""A suite's own server states: what each protocol accepts, and the messages with which it refuses the others."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_message_has_lines_that_end_in_cr_lf(name, content):
 
 
 def sent(content):
-    """What the lean client sends in answer to DATA."""
+    """Return what the lean client sends after DATA."""
     talk = SMTP.conversation(SMTP.filled(ServerState(content), len(content)), 0, 4)
     for reply in REPLIES[:4]:
         talk.receive_data(reply)
@@ -102,7 +102,7 @@ def sent(content):
 
 
 def received(data):
-    """The message, as RFC 5321, section 4.5.2, has a server read it; nothing may follow its end."""
+    """Return the message as a server reads it (RFC 5321, section 4.5.2); nothing may follow its end."""
     lines = data.split(b"\r\n")
     assert lines.index(b".") == len(lines) - 2
     return b"".join(line.removeprefix(b".") + b"\r\n" for line in lines[:-2])

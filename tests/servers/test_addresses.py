@@ -1,4 +1,4 @@
-"""Every server for real on a host with several IPv6 addresses, as tunnels give it: one name leads each to itself."""
+"""Real servers on a host with several IPv6 addresses, as tunnels add them: one name leads each arm to its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.needs import require
 ROOT = Path(__file__).parents[2]
 NATIVE, TUNNEL, ISATAP = "2001:2:0:11::1", "2001:2:0:41::2", "2001:2:0:5e:0:5efe:c612:101"
 ADDRESSES = ("198.18.1.1", "198.18.2.1", NATIVE, TUNNEL, ISATAP)
-# The devices need nothing to be at their other end, as a host reaches its own addresses without them.
+# The devices need no peer, as a host reaches its own addresses without one.
 DEVICES = f"""
 set -e
 ip link set lo up
@@ -35,7 +35,7 @@ tunnel ipperf-isatap isatap {ISATAP}
 ip addr add fe80::5efe:c612:101/64 dev ipperf-isatap nodad
 exec "$@"
 """
-# Two transactions on each address, each with a look-up at that very address; it prints what each has told.
+# Two transactions on each address, each with a look-up at that very address; prints the results.
 TALK = """
 import dataclasses, json, random, sys
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""Name servers for real: what they answer, by whom they are run, and that bursts of look-ups lose nothing."""
+"""Real name servers: their answers, their users, and bursts of look-ups without losses."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def running(name, zone=ZONE):
 
 @pytest.fixture(scope="module")
 def ports():
-    """All name servers that there are, by name."""
+    """Return the ports of all name servers, by name."""
     with contextlib.ExitStack() as stack:
         usable = [name for name in NAMES if not SERVERS[name].missing()]
         yield {name: stack.enter_context(running(name)).port for name in usable}
@@ -127,7 +127,7 @@ def test_the_zone_is_all_there_is(name, address, ports, *, asked, rtype, found):
 @both_families
 @pytest.mark.parametrize("size", [0, 49, 128, 1232, 65_000])
 def test_bind_answers_padded_queries_with_records_of_no_age(address, size, ports):
-    """The largest is what shows that a path carries a whole packet."""
+    """The largest query shows that a path carries a full-size packet."""
     rtype = dns.record_type(6 if ":" in address else 4)
     query = dns.query(HOST, rtype, 7, size=size)
     response = ask(address, port_of("bind", ports), query)

@@ -1,4 +1,4 @@
-"""FTP's servers for real: files for accounts and nobody else, by both clients, over both families, to nothing left."""
+"""Real FTP servers: files for accounts and nobody else, by both clients, over both families, with nothing left."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def running(name, connections=100, users=500, addresses=ADDRESSES):
 
 
 def made(site, address, connections, bursts=1, client="lean", **changed):
-    """What a run told."""
+    """Return the result of a run."""
     if client == "library":
         pytest.importorskip("aioftp")
     spec = LoadSpec(
@@ -89,7 +89,7 @@ def made(site, address, connections, bursts=1, client="lean", **changed):
 
 @contextlib.contextmanager
 def session(site, address, user="user7", password=PASSWORD):
-    """One that stays open for a look around."""
+    """Yield a session for inspection."""
     with ftplib.FTP(timeout=10) as client:
         client.connect(address, site.port)
         client.login(user, password)
@@ -131,7 +131,7 @@ def test_a_thousand_at_once_have_the_file_from_pyftpdlib():
 
 @both_clients
 def test_no_session_ends_before_the_run_does(client):
-    """The first process pauses when one ends, and the next burst would meet that."""
+    """The first process pauses when a session ends, and the next burst would be delayed by that."""
     with running("proftpd") as (site, instance):
         for address in ADDRESSES:
             assert instance.wait_quiet(20) == ""

@@ -1,4 +1,4 @@
-"""The IMAP servers for real: mailboxes laid out, logged in to, found unchanged, and nothing left of the server."""
+"""Real IMAP servers: mailboxes are provisioned, logged in to, found unchanged, and nothing of the server is left."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pytest_ipperf.servers.imapd import Imapd, Mailboxes, Session
 
 ROOT = Path(__file__).parents[2]
 ADDRESSES = ("127.0.0.1", "::1")
-# What would not survive a shell, a colon-separated table or a quoted string by chance.
+# Characters that need quoting in a shell, a colon-separated table or a quoted string.
 PASSWORD = "a:b|c\"d\\e{f} g$h'"
 ASKED = ServerState(users=20, password=PASSWORD)
 STATE = application("imap").filled(ASKED, 3000)
@@ -65,7 +65,7 @@ def running(name, state=STATE, *, addresses=ADDRESSES, connections=50, recipe=No
 
 
 def burst(site, n, ipver, *, client="lean", asked=ASKED, payload=3000, bursts=1, deadline_s=30.0):
-    """Failures by kind, and how many completed."""
+    """Return failures by kind, and the number of completed connections."""
     if client == "library":
         pytest.importorskip("aioimaplib")
     spec = LoadSpec(
@@ -78,7 +78,7 @@ def burst(site, n, ipver, *, client="lean", asked=ASKED, payload=3000, bursts=1,
 
 
 def held(folder):
-    """Every file below a folder: its bytes, and when they were written."""
+    """Return every file below a folder: its bytes and its modification time."""
     found = sorted(path for path in Path(folder).rglob("*") if path.is_file())
     return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
 
@@ -157,7 +157,7 @@ def test_starts_again_in_its_folder(name):
 
 @pytest.mark.parametrize("name", ["courier", "dovecot"])
 def test_no_run_changes_what_the_next_one_finds(name):
-    """A server may note at its first look what it has seen; from then on it writes no more."""
+    """A server may write an index at its first look; afterwards it writes no more."""
     with running(name) as (site, instance):
         assert burst(site, 20, 4) == ({}, 20)
         assert instance.wait_quiet(20) == ""
@@ -213,7 +213,7 @@ def test_its_password_is_nowhere_but_in_a_file_of_its_own():
 
 @pytest.fixture(scope="module")
 def conversation():
-    """What the embedded server says to lines, on a connection of its own."""
+    """Return the embedded server's replies to lines, on a connection of its own."""
     small = dataclasses.replace(STATE, content=b"Subject: x\r\n\r\nbody\r\n", users=3, password="pass")
 
     def said(*lines):
@@ -309,7 +309,7 @@ class Hours:
 
 
 class Wire(asyncio.Transport):
-    """Keeps what is said."""
+    """Transport that records what is sent."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Every server for real, on 127.0.0.1 and ::1, from its start to nothing left."""
+"""Every server for real, on 127.0.0.1 and ::1, from its start until nothing is left."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def running(name, addresses=ADDRESSES, connections=100):
 
 
 def lives(pid):
-    """Whether the process runs; one that only waits for its parent to hear of its end does not."""
+    """Return whether the process runs; a zombie does not."""
     with contextlib.suppress(FileNotFoundError):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     return False
@@ -69,7 +69,7 @@ def get(address, port, path="/index.html"):
 
 
 def send(address, port, everyone=None, recipient="<server@ipperf.test>"):
-    """One message; with `everyone`, a barrier, all connections are open before the first message is sent."""
+    """Send one message; with the barrier `everyone`, all connections are open before the first message is sent."""
     client = smtplib.SMTP(timeout=30, local_hostname="client.ipperf.test")
     client.connect(address, port)
     try:
@@ -182,11 +182,11 @@ def test_postfix_sends_nothing_anywhere():
         assert code == 250
         assert instance.wait_quiet(20) == ""
         assert len(list(SERVERS["postfix"].kept(site))) == 1
-        # Also a message that somebody releases goes nowhere.
+        # A message that somebody releases is not delivered either.
         for command in (("postsuper", "-c", f"{site.folder}/etc", "-H", "ALL"), ("postqueue", "-f")):
             config = {**os.environ, "MAIL_CONFIG": f"{site.folder}/etc"}
             subprocess.run([program(command[0]), *command[1:]], env=config, check=True, capture_output=True)
-        # Its log has a process of its own, which may be behind an empty queue.
+        # A separate process writes its log, and may be behind when the queue is empty.
         log, end = Path(site.folder, "log"), time.monotonic() + 20
         while "status=" not in log.read_text() and time.monotonic() < end:
             time.sleep(0.01)
@@ -196,7 +196,7 @@ def test_postfix_sends_nothing_anywhere():
 
 
 def test_postfix_is_ready_at_once():
-    """It would sleep if it distrusted its file, as it does one that is a few seconds old."""
+    """It would sleep if it distrusted its file, as it does with one younger than a few seconds."""
     with running("postfix") as (site, instance):
         instance.stop()
         instance.start()

@@ -1,4 +1,4 @@
-"""What every recipe promises, and what some of them tell; nothing is started here."""
+"""Promises of every recipe, and special texts of some; no server is started here."""
 
 from __future__ import annotations
 

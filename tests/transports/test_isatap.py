@@ -1,4 +1,4 @@
-"""The addresses of ISATAP as RFC 5214 has them, and the paths that are built of them."""
+"""ISATAP addresses as in RFC 5214, and the paths made of them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ prefixes = st.integers(0x2000 << 48, (0x3FFF << 48) - 1).map(lambda high: ipaddr
 @pytest.mark.parametrize(
     ("prefix", "ipv4", "address"),
     [
-        # Section 6.1: the identifier of a host in a private network, and of one in the world's.
+        # Section 6.1: the identifier of a host in a private network, and of one with a global address.
         ("fe80::/64", "10.40.1.29", "fe80::5efe:10.40.1.29"),
         ("fe80::/64", "192.168.41.30", "fe80::5efe:192.168.41.30"),
         ("fe80::/64", "131.107.129.8", "fe80::200:5efe:131.107.129.8"),
         (SITE, "131.107.129.8", "2001:db8:5e::200:5efe:131.107.129.8"),
-        # Set apart for benchmarks; the kernel's own driver has it so.
+        # Reserved for benchmarks; the kernel's own driver treats it the same way.
         ("fe80::/64", "198.18.0.2", "fe80::5efe:198.18.0.2"),
     ],
 )
@@ -60,7 +60,7 @@ def test_through_a_router_the_server_has_native_ipv6():
     assert set(path.devices) == set(path.ends) == {"client", "router"}
     client, router = path.ends["client"], path.ends["router"]
     assert (client.local, client.remote, router.local, router.remote) == ("198.18.0.1", "198.18.0.2", "198.18.0.2", "")
-    # The next hop is the potential router's link-local address, of which its IPv4 address can be read (section 8.1).
+    # The next hop is the potential router's link-local address, which contains its IPv4 address (section 8.1).
     assert client.routes == ((BEHIND, "fe80::5efe:c612:2"),)
     assert client.addresses == ("fe80::5efe:c612:1/64", "2001:db8:5e::5efe:c612:1/64")
     assert router.addresses == ("fe80::5efe:c612:2/64", "2001:db8:5e::5efe:c612:2/64")

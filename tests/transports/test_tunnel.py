@@ -1,4 +1,4 @@
-"""The path of a configured tunnel (6in4), and what all encapsulating transports have in common."""
+"""Path of a configured tunnel (6in4), and properties of all encapsulating transports."""
 
 from __future__ import annotations
 

@@ -42,18 +42,18 @@ def spec(source, address, probe, waiting, payload_bytes=64, **others):
 
 
 def known(port):
-    """What a far end tells that has processors enough."""
+    """Return the values of a far end that has enough processors."""
     return {"port": port, "boot": "", "processors": 8, "pinned": [0]}
 
 
 def rows(report):
-    """(at_s, rtt_s) of each reply."""
+    """Return (at_s, rtt_s) of each reply."""
     found = array("d", report.samples)
     return list(zip(found[::2], found[1::2], strict=True))
 
 
 def far():
-    """Takes specs from its standard input, and a line when they are done."""
+    """Serve specs from standard input until a line says that they are done."""
     say("")
     with rx_timestamping():
         for line in sys.stdin:
@@ -68,7 +68,7 @@ def say(text):
 
 
 class Pair:
-    """`near` runs here, and the far end in a process with a namespace of its own."""
+    """Two ends: `near` runs here, and the far end in a process with a namespace of its own."""
 
     def __init__(self, delay_s=0.0):
         self._stamping = rx_timestamping()
@@ -89,7 +89,7 @@ class Pair:
         ip("\n".join(f"neigh add {address} {silent}" for address in NOBODY.values()))
 
     def run(self, ipver, probe, waiting, payload_bytes=64, **others):
-        """What both ends report."""
+        """Return the reports of both ends."""
         one = spec(NEAR[ipver], FAR[ipver], probe, waiting, payload_bytes, **others)
         self._say(json.dumps(asdict(one)))
         listening = json.loads(self._heard())

@@ -33,7 +33,7 @@ def spec(**changes):
 
 
 def run(asked, entered=contextlib.nullcontext):
-    """What both ends tell; the far one begins where `entered` leads."""
+    """Return the reports of both ends; the far one begins in the context of `entered`."""
     with entered():
         far = engine.far(asked)
     with contextlib.closing(far):
@@ -46,7 +46,7 @@ def facts(near, far):
 
 
 def rows(near, far):
-    """Of each stream the instants and what had come until then."""
+    """Return the instants of each stream, with the bytes received until then."""
     found: dict[int, list[tuple[float, float]]] = {}
     report = array("d", near.samples + far.samples)
     for stream, at_s, count in zip(report[::3], report[1::3], report[2::3], strict=True):
@@ -55,7 +55,7 @@ def rows(near, far):
 
 
 def unaccounted(asked, near, far):
-    """The bytes that the sender's kernel says it has sent once, without those that the receiver has read."""
+    """Return the bytes that the sender's kernel says it has sent once, less those that the receiver has read."""
     detail = near.detail | far.detail
     streams = detail["sender"]["tcp_info"]
     hello = HELLO_BYTES * asked.connections * (asked.factors["direction"] == "up")
@@ -64,7 +64,7 @@ def unaccounted(asked, near, far):
 
 
 def refusal(asked, **far):
-    """The sentence with which the near end of a run ends."""
+    """Return the message with which the near end of a run fails."""
     try:
         engine.near(dataclasses.replace(asked, far=far), lambda: None)
     except LabError as error:
@@ -73,7 +73,7 @@ def refusal(asked, **far):
 
 
 class Fake:
-    """A far end that takes one stream, says something and does nothing more."""
+    """A far end that accepts one stream, sends something and does nothing more."""
 
     def __init__(self, said):
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -97,7 +97,7 @@ class Fake:
 
 
 def left():
-    """How many threads and descriptors this process has."""
+    """Return the number of threads and descriptors of this process."""
     return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
 
 
@@ -115,7 +115,7 @@ class Shaped:
             command(f"{enter}ip addr add 198.18.0.{number}/24 dev {device}")
             command(f"{enter}ip addr add 2001:2::{number}/64 dev {device} nodad")
             command(f"{enter}ip link set {device} gso_max_segs 1 up")
-            # The first question of IPv6 for a neighbour may be too early, and the next comes a second later.
+            # IPv6's first neighbour solicitation may be too early, and the next comes a second later.
             command(f"{enter}ip neigh add 2001:2::{other} lladdr {link}{other} dev {device}")
             command(
                 f"{enter}tc qdisc replace dev {device} root stab overhead 24 linklayer ethernet"

@@ -34,7 +34,7 @@ def spec_of(**given):
 
 
 def serve():
-    """The far host's life: specs come as lines, in pairs: one to listen, one with the near end's report."""
+    """Run the far host: specs come as lines, in pairs: one to listen, one with the near end's report."""
     for line in sys.stdin:
         spec = json.loads(line)
         try:
@@ -53,7 +53,7 @@ def say(plain):
 
 
 class Hosts:
-    """This namespace and another one with a far host that listens; `enter` are the words that lead there."""
+    """This namespace and another one with a listening far host; `enter` is the command prefix that leads there."""
 
     def __init__(self, *before):
         here = Path(__file__)
@@ -109,7 +109,7 @@ class Hosts:
 
 
 class Routed(Hosts):
-    """The same with a router between them, in a third namespace that `router` leads to."""
+    """Two hosts with a router between them, in a third namespace that `router` leads to."""
 
     def _joined(self):
         self._routing = network()
@@ -137,7 +137,7 @@ class Routed(Hosts):
         self._answered()
 
     def _answered(self):
-        """The router answers for those behind it."""
+        """Let the router receive packets for the hosts behind it, by static neighbour entries."""
         for enter, device, other in (([], "near", 2), (self.enter, "far", 1)):
             peer = "left" if device == "near" else "right"
             mac = json.loads(run(f"ip -j link show {peer}", self.router))[0]["address"]
@@ -150,7 +150,7 @@ class Routed(Hosts):
 
 
 def network() -> Any:
-    """A process that has a network namespace of its own."""
+    """Start a process that has a network namespace of its own."""
     popen = started(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     popen.stdout.readline()
     return popen
@@ -176,7 +176,7 @@ def rows(report):
 
 
 class Wire:
-    """Every packet of UDP that a device saw, by tcpdump: the numbers of a run's datagrams."""
+    """Every UDP packet that a device saw, by tcpdump: the numbers of a run's datagrams."""
 
     def __init__(self, path, device, enter=()):
         self._path = path
@@ -185,7 +185,7 @@ class Wire:
         self._popen.stderr.readline()
 
     def numbers(self, ident):
-        """Of the datagrams as they passed; of none that goes in fragments."""
+        """Return the numbers of the datagrams as they passed; none of fragmented ones."""
         time.sleep(0.1)
         self._popen.terminate()
         assert b" 0 packets dropped by kernel" in b" " + self._popen.communicate()[1].replace(b"\n", b" ")

@@ -1,4 +1,4 @@
-"""Hosts changed and put back, each a network namespace: however the agent ends, and whoever else changes them."""
+"""Hosts changed and restored, each a network namespace: however the agent ends, and whoever else changes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pytest_ipperf.agent.host_state import restorer, state_dir
 from pytest_ipperf.agent.host_state.snapshot import differences
 
-# What all of them start from: a host with a link, of which nothing is asked or announced.
+# Start of all tests: a host with a link on which nothing is solicited or announced.
 UP = """
 for each in all default; do echo 1 > /proc/sys/net/ipv6/conf/$each/addr_gen_mode; done
 echo 0 > /proc/sys/net/ipv6/conf/default/router_solicitations
@@ -83,14 +83,14 @@ before = snapshot()
 
 @pytest.fixture(autouse=True)
 def run_folder(tmp_path, monkeypatch):
-    """In place of the machine's own /run."""
+    """Replace the machine's own /run."""
     monkeypatch.setenv("IPPERF_RUN", str(tmp_path / "run"))
     return tmp_path / "run"
 
 
 @pytest.fixture
 def host(isolated):
-    """Runs code on a new host and gives the value that it printed last."""
+    """Run code on a new host; return the value that it printed last."""
 
     def run(code, up=UP):
         return ast.literal_eval(isolated(HOST + textwrap.dedent(code), up).splitlines()[-1])
@@ -135,7 +135,7 @@ def test_a_host_of_which_nothing_is_changed_has_no_rollback_helper(host):
 
 
 def test_a_command_that_fails_is_told_in_its_own_words_and_not_undone(host):
-    """Else what stands in its way would be removed, and it is somebody's."""
+    """Otherwise somebody else's object, which made the command fail, would be removed."""
     found = host("""
         changes = Changes()
         try:
@@ -193,7 +193,7 @@ def test_who_may_not_change_anything_is_told_who_may(host):
 
 
 def test_a_setting_that_is_as_wanted_is_left_alone(host):
-    """So whoever sets it meanwhile to something else is not overruled."""
+    """So a setting that somebody changes meanwhile is not overwritten."""
     assert host("""
         changes = Changes()
         changes.write("net/ipv6/conf/va/hop_limit", "64")
@@ -203,7 +203,7 @@ def test_a_setting_that_is_as_wanted_is_left_alone(host):
 
 
 def test_forwarding_is_given_back_to_each_device(host):
-    """To write `all` writes that of every device."""
+    """Writing `all` changes the setting of every device."""
     found = host("""
         sh("echo 1 > /proc/sys/net/ipv6/conf/vb/forwarding; echo 0 > /proc/sys/net/ipv4/conf/va/forwarding")
         sh("echo 1 > /proc/sys/net/ipv4/conf/default/forwarding")
@@ -229,7 +229,7 @@ def test_an_agent_that_is_killed_with_its_group_leaves_nothing(host, run_folder)
 
 
 def test_an_agent_that_is_killed_at_any_moment_leaves_nothing(host):
-    """Also in the midst of a command, which may not be done after it is undone."""
+    """Also during a command, which may not finish after the rollback."""
     assert (
         host("""
         left = []
@@ -264,7 +264,7 @@ def test_a_rollback_helper_is_not_ended_politely(host):
 
 
 def test_an_agent_that_is_told_to_go_in_the_midst_of_a_change_has_it_undone(host):
-    """What its rollback helper still answers to the change is no answer to what it asks next."""
+    """The rollback helper's late reply to the change must not be taken for the reply to the next request."""
     found = host("""
         class Gone(Exception):
             pass
@@ -298,7 +298,7 @@ def test_another_rollback_helper_does_what_one_that_was_killed_cannot(host, run_
 
 
 def test_it_does_so_without_an_undo_log(host, run_folder):
-    """Its agent has kept what it was told."""
+    """The agent knows what its changes were."""
     run_folder.touch()
     assert host("""
         changes = Changes()
@@ -310,7 +310,7 @@ def test_it_does_so_without_an_undo_log(host, run_folder):
 
 
 def test_it_does_so_when_its_death_is_seen_only_by_the_order(host):
-    """What was killed keeps its end of the line for a moment."""
+    """A killed process may keep its end of the pipe open for a moment."""
     assert host("""
         changes = Changes()
         change(changes)
@@ -321,7 +321,7 @@ def test_it_does_so_when_its_death_is_seen_only_by_the_order(host):
     """) == [[], True]
 
 
-# The kernel takes a moment to give back the lock of who was killed: so the next agent, and the one after it.
+# The kernel takes a moment to release the lock of a killed process, so there is a next agent, and one after it.
 BOTH_KILLED = """
 def both_killed():
     changed()
@@ -345,7 +345,7 @@ def test_what_it_cannot_undo_marks_the_host(host, run_folder):
     assert found == [f"an earlier measurement has not restored it: {left}"]
 
 
-# A folder of 32 KiB for the undo log, which can be filled; what remains of the undo log's own page still takes records.
+# A folder of 32 KiB for the undo log, which can be filled; the rest of the undo log's own page still takes records.
 SMALL = """
 folder = Path(os.environ["IPPERF_RUN"])
 sh("mkdir -m 700 $IPPERF_RUN; mount -t tmpfs -o size=32k,mode=700 none $IPPERF_RUN")
@@ -362,7 +362,7 @@ ROOM = "; make room there, or remove what stands in its way"
 
 
 def test_nothing_is_changed_that_the_undo_log_has_no_room_for(host):
-    """Of a record that does not fit the kernel would take the beginning."""
+    """The kernel would write the beginning of a record that does not fit."""
     found = host(
         SMALL
         + """
@@ -481,7 +481,7 @@ print([left, snapshot()["device va"] == before["device va"], found, str(path)])
 
 
 def test_an_undo_log_that_cannot_be_read_marks_the_host_and_no_more(host):
-    """Nobody knows whether it is of this start of the host."""
+    """It is unknown whether it is from this boot of the host."""
     found = host(
         BOTH_KILLED
         + TORN
@@ -576,7 +576,7 @@ def test_what_networks_that_are_gone_have_left_is_removed(host, run_folder):
         pytest.skip("only who sees all processes of the machine can tell which networks are gone")
     host(BOTH_KILLED + "print(0)")
     (own,) = run_folder.iterdir()
-    left = own.with_suffix(".1")  # as the next network may be given the inode of the one that is gone
+    left = own.with_suffix(".1")  # the next network may get the inode of the one that is gone
     own.rename(left)
     found = host("changes = Changes(); change(changes); print([os.listdir(os.environ['IPPERF_RUN'])])")
     assert left.name not in found[0]
@@ -645,7 +645,7 @@ def test_what_a_command_does_not_take_back_is_told(host):
 
 
 def test_addresses_and_routes_that_a_command_took_along_are_told(host):
-    """A device that is set down loses its IPv6 addresses, whoever gave it them."""
+    """A device that is set down loses its IPv6 addresses, whoever added them."""
     found = host("""
         changes = Changes()
         changes.run(["ip", "link", "set", "va", "down"], ["ip", "link", "set", "va", "up"])
@@ -659,7 +659,7 @@ def test_addresses_and_routes_that_a_command_took_along_are_told(host):
 
 
 def test_other_programs_are_taken_at_their_word(host):
-    """No snapshot shows what they leave behind."""
+    """The snapshot does not show their effects."""
     assert host("""
         changes = Changes()
         changes.run(["true"], ["sh", "-c", "echo no way >&2; exit 3"])
@@ -704,7 +704,7 @@ def test_who_changes_nothing_finds_no_difference():
 
 
 def test_a_host_without_ip_is_not_changed(host, tmp_path):
-    """As nobody could say what was there before."""
+    """Its state before is unknown there."""
     programs = tmp_path / "programs"
     programs.mkdir()
     found = host(f"""

@@ -1,4 +1,4 @@
-"""Marks of hosts: who sees whose, what counts as one, and what of it still holds."""
+"""Marks of hosts: who sees which, which are valid, and which notes still hold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SAID = "an earlier measurement has not restored it: "
 
 @pytest.fixture(autouse=True)
 def places(tmp_path, monkeypatch):
-    """In place of /run and /tmp; users' folders are below the second."""
+    """Replace /run and /tmp; users' folders are below the second."""
     monkeypatch.delenv("IPPERF_RUN", raising=False)
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(state_dir, "ROOTS", str(tmp_path / "run"))
@@ -39,7 +39,7 @@ def note(said="a is left", **what):
 
 
 def written(folder, *notes, owner=None, name="left", start=None):
-    """A mark as another user has it."""
+    """Write a mark as another user."""
     folder.mkdir(mode=0o711, exist_ok=True)
     lines = [start or state_dir.boot_id(), *map(json.dumps, notes)]
     (folder / name).write_text("".join(f"{line}\n" for line in lines))
@@ -90,7 +90,7 @@ def test_what_is_left_is_told_once_and_to_everyone(places):
 
 
 def slowly(descriptor, text):
-    """Adds it as `append` does, with time for others between its look for the end and its writing."""
+    """Append like `append`, with time for others between finding the end and writing."""
     end = os.lseek(descriptor, 0, os.SEEK_END)
     time.sleep(0.01)
     os.pwrite(descriptor, text.encode(), end)
@@ -332,7 +332,7 @@ def test_all_that_fails_of_an_end_is_told_and_noted(places):
 
 @pytest.mark.skipif(not ROOT, reason="only root can mount")
 def test_a_private_folder_with_a_mount_in_it_stays_and_is_told(places, monkeypatch):
-    """All else in it goes, and `remove_stale` tries again."""
+    """All else in it is removed, and `remove_stale` tries again."""
     monkeypatch.setenv("TMPDIR", str(places))
     stack = contextlib.ExitStack()
     folder = stack.enter_context(private_folder())

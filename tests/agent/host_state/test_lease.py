@@ -1,4 +1,4 @@
-"""Leases held by real processes: seen by others, named, freed however their holder ends."""
+"""Leases held by real processes: seen by others, named, released however their holder ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def name(request):
-    """Not the lease of this machine, on which someone may measure just now."""
+    """Return a name that is not the lease of this machine, on which someone may be measuring."""
     digest = hashlib.sha256(request.node.name.encode()).hexdigest()[:12]
     return f"\0pytest-ipperf.test.{os.getpid()}.{digest}"
 
@@ -51,7 +51,7 @@ def lease_of(name):
 
 @pytest.fixture
 def other(name):
-    """Starts another process that asks for the lease and keeps what it gets; with what it was holder."""
+    """Start another process that asks for the lease and keeps it if acquired; return it and the holder."""
     started = []
 
     def start(owner="them", wait_s=0.0):
@@ -82,13 +82,13 @@ def test_the_holder_is_named_by_process_user_and_command(lease_of, other):
     process, said = other()
     assert said == ""
     holder = lease_of().acquire(0)
-    assert process.poll() is None  # which was not waited for
+    assert process.poll() is None  # it was not waited for
     assert re.match(rf"process {process.pid} of user {os.geteuid()} since \d\d:\d\d:\d\d \(", holder)
     assert f"({sys.executable} -c" in holder
 
 
 def test_it_is_told_since_when_it_is_held_and_not_since_when_the_process_runs(lease_of, monkeypatch):
-    """The clock of those who ask may have been set since."""
+    """The clock may have been set since."""
     awake_s, clock_s = lease_module._awake_s(), time.time()
     lease = lease_of()
     assert lease.acquire(0) == ""
@@ -146,7 +146,7 @@ def test_what_another_process_pretends_to_tell_is_not_believed(lease_of, name, o
 
 @pytest.fixture
 def listening():
-    """Names that anybody can take, with room for so many who ask."""
+    """Yield sockets with names that anybody can take, with room for so many connections."""
     taken = []
 
     def listen(name, room=8):
@@ -207,7 +207,7 @@ def test_whatever_is_told_is_a_line_and_names_fit(ordered):
 
 
 def test_a_holder_that_tells_nothing_is_known_by_the_kernel(lease_of, name):
-    """As one of an earlier version is."""
+    """Earlier versions do not."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as old:
         old.bind(name)
         old.listen()
@@ -242,7 +242,7 @@ def test_one_who_waits_gets_it_when_it_is_free(lease_of, other):
 
 
 def test_the_same_job_may_have_it_twice(lease_of, other):
-    """Where two hosts of its testbed are one machine."""
+    """Two hosts of its testbed may be one machine."""
     assert lease_of("job").acquire(0) == ""
     assert lease_of("job").acquire(0) == ""
     _, said = other("job")
@@ -263,7 +263,7 @@ def test_what_is_given_back_may_be_taken_again_and_again(lease_of):
 
 
 def test_its_holder_is_told_however_often_it_is_asked(lease_of, other):
-    """Those who ask are not attended to, so they pile up as long as it is held."""
+    """The holder accepts no connections, so they accumulate while it holds the lease."""
     process, _ = other("job")
     for _ in range(300):
         assert f"process {process.pid} " in lease_of("another").acquire(0)

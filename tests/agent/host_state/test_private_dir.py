@@ -63,7 +63,7 @@ def test_is_gone_after_an_error(tmp_path):
 
 
 def test_is_held_until_it_is_gone(tmp_path, monkeypatch):
-    """Another remover at the same time would make its owner fail."""
+    """Otherwise a concurrent removal would make its owner fail."""
     removed_stale = []
     removed = shutil.rmtree
 
@@ -124,7 +124,7 @@ else:
 
 @pytest.mark.parametrize("who", ["owner", "remover"])
 def test_whoever_is_killed_in_the_midst_of_a_removal_leaves_nothing_for_ever(tmp_path, me, who):
-    """Of an owner and of a remover, after each step that they take."""
+    """An owner and a remover are killed after each of their steps."""
     for steps in range(20):
         if who == "remover":
             assert (
@@ -210,7 +210,7 @@ def test_lays_out_over_an_earlier_start(tmp_path):
 
 
 def test_a_secret_is_nobodys_to_read_at_any_moment(tmp_path, monkeypatch):
-    """Nor is it under the mode of an earlier start, nor where a link leads."""
+    """Neither under the mode of an earlier start, nor through a link."""
     modes = []
     chmod = Path.chmod
 
@@ -252,7 +252,7 @@ def test_what_cannot_be_laid_out_is_named(tmp_path, entry, words):
 
 
 def test_what_is_laid_out_is_nobody_else_s_until_all_of_it_is_there(tmp_path, monkeypatch):
-    """An owner who is let in before could have us write, or give away, what is not of the folder."""
+    """An owner who could enter before could make the agent write, or give away, files outside the folder."""
     given = []
 
     def chown(path, owner, group, *, follow_symlinks):
@@ -269,7 +269,7 @@ def test_what_is_laid_out_is_nobody_else_s_until_all_of_it_is_there(tmp_path, mo
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="what is given away is root's")
 def test_an_owner_who_puts_links_into_his_folder_gets_nothing_by_them(tmp_path, monkeypatch):
-    """The fastest of all: he does it in the moment in which the folder is his."""
+    """Even the fastest owner, who does it at the moment the folder becomes his."""
     prize = tmp_path / "prize"
     prize.mkdir()
     tmp_path.chmod(0o711)

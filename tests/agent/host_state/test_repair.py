@@ -43,7 +43,7 @@ def test_what_was_removed_before_is_reported():
 
 @pytest.mark.parametrize("name", ["x" * 300, "\0"])
 def test_what_cannot_be_looked_at_breaks_nothing_off(name, tmp_path):
-    """A folder above it may be closed to this user; here its name is one that no file system knows."""
+    """A parent folder may be closed to this user; here its name is one that no file system accepts."""
     unseen = str(tmp_path / name)
     dirty_marks.mark_leftovers([{"said": "f is left", "folder": unseen}, {"said": "r is missing"}])
     assert repair(0, everything=False) == ["cleared the mark of: f is left"]

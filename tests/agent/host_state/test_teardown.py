@@ -1,4 +1,4 @@
-"""The last call of an agent, by itself."""
+"""Teardown, the last call of an agent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_ipperf.agent.rpc.handlers import teardown
 
 @pytest.fixture
 def context(monkeypatch):
-    """What an agent has that is about to leave, and what it says meanwhile."""
+    """Return the context of an agent that is about to end, and its messages."""
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(teardown, "PROGRESS_S", 0.02)
     said: list[object] = []

@@ -1,4 +1,4 @@
-"""Offloads of a device, read and set here and held against what ethtool shows of them."""
+"""Offloads of a device, read and set here and compared with ethtool's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fingerprint of this host, held against what other sources say of it."""
+"""Fingerprint of this host, compared with other sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process is spared while it measures, and that it has it again afterwards."""
+"""Timer slack and garbage collection while a process measures, and afterwards."""
 
 import gc
 from pathlib import Path
@@ -9,7 +9,7 @@ from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 
 
 def now():
-    """Whether garbage is collected, and the slack in ns."""
+    """Return whether garbage is collected, and the slack in ns."""
     return gc.isenabled(), int(Path("/proc/self/timerslack_ns").read_text())
 
 

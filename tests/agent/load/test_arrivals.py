@@ -1,4 +1,4 @@
-"""Open bursts of both clients: each connection at its own instant, whatever becomes of the others."""
+"""Open-loop bursts of both clients: each connection at its own instant, independent of the others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ both_clients = pytest.mark.parametrize("client", ["lean", "library"])
 
 @pytest.fixture(scope="module")
 def null():
-    """The ports of null servers, by protocol."""
+    """Return the ports of null servers, by protocol."""
     with contextlib.ExitStack() as stack:
         ports = {}
         for name in ("http", "smtp"):
@@ -103,7 +103,7 @@ def test_a_closed_burst_is_never_behind(null):
 
 
 class Stalling:
-    """A server in one thread, which in the midst of all serves nobody for a while, nor before `others` have come."""
+    """A server of one thread that stalls once, until `others` more connections have come."""
 
     def __init__(self, stall_s, others):
         self._stall_s, self._others = stall_s, others
@@ -147,15 +147,15 @@ class Stalling:
 
 @both_clients
 def test_a_stall_of_the_server_is_in_the_figures_of_all_who_came_in_it(client):
-    """Coordinated omission would be one long figure, and the others short ones."""
+    """Under coordinated omission one figure would be long and the others short."""
     with Stalling(0.5, others=60) as server:
         told = load(spec(server.port, connections=200, bursts=1, client=client))
     rows = rows_of(told)
     assert told["failed"] == {}
-    assert server.came == 60  # none was kept from coming
+    assert server.came == 60  # no connection was prevented
     stalled, came = rows[STALLED - 1], rows[STALLED : STALLED + 60]
-    end = stalled["start"] + stalled["behind"] + 0.5  # it began when that one had come, or later
-    assert all(row["start"] + row["total"] > end for row in came)  # nor let go before it
+    end = stalled["start"] + stalled["behind"] + 0.5  # the stall began when that connection came, or later
+    assert all(row["start"] + row["total"] > end for row in came)  # and none was served before its end
     assert statistics.median(row["start"] for row in came) < end
 
 
@@ -189,7 +189,7 @@ def test_the_deadline_is_each_connections_own(client):
 
 
 def _mail(conn, number, seen):
-    """A mail server that notes when sessions begin, and when they end."""
+    """Serve as a mail server that records when sessions begin and end."""
     seen.append(("came", number))
     conn.sendall(b"220 hello\r\n")
     with conn.makefile("rb") as lines:

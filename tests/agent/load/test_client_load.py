@@ -1,4 +1,4 @@
-"""What a run tells of the instrument itself: how late it read, how long its loop took, how many it had at once."""
+"""Figures of a run about the client itself: read delay, loop lag, and simultaneous connections."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def family_of(address):
 
 @pytest.fixture
 def null():
-    """Starts null servers for a protocol; returns the port."""
+    """Start null servers for a protocol; return the port."""
     with contextlib.ExitStack() as stack:
 
         def start(protocol, payload_bytes=1000):
@@ -85,7 +85,7 @@ def burst(address, port, n=1, payload=1000, protocol="http", **settings):
 
 @contextlib.contextmanager
 def answering(address, answer):
-    """A server of one connection; `answer` has it in its hands in a thread."""
+    """A server of one connection, handled by `answer` in a thread."""
     with socket.create_server((address, 0), family=family_of(address)) as listener:
 
         def serve():
@@ -136,7 +136,7 @@ def test_held_sessions_stay_open_until_the_last_has_its_figure(address, null):
 
 @both_families
 def test_the_kernel_tells_how_late_the_client_was(address):
-    """The answer arrives while the client is kept from its loop, for as long as the test says."""
+    """The answer arrives while the client's loop is blocked, for as long as the test says."""
     page = ServerState(application("http").content(1000))
     sent = threading.Event()
 
@@ -173,7 +173,7 @@ def test_a_stepped_wall_clock_leaves_the_times_and_takes_the_lateness(step_s, nu
 
 def test_every_segment_is_stamped_once_the_kernel_has_begun(null):
     with rx_timestamping():
-        port = null("smtp")  # which takes longer than the kernel needs
+        port = null("smtp")  # takes longer than the kernel needs
         rows = rows_of(load(spec("smtp", "127.0.0.1", port, bursts=10)))
     assert len(rows) == 200
     assert all(0 <= row["late"] < row["total"] for row in rows)
@@ -181,7 +181,7 @@ def test_every_segment_is_stamped_once_the_kernel_has_begun(null):
 
 @both_families
 def test_an_end_that_came_with_the_answer_is_seen_after_it(address):
-    """The watched edge is one for both: who stopped at a short read would wait for the deadline."""
+    """Both make one edge: a client that stops after a short read would wait for the deadline."""
     with answering(address, lambda conn: conn.sendall(PARTLY)) as port:
         begun = time.monotonic()
         made = burst(address, port)

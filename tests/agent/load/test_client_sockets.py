@@ -1,4 +1,4 @@
-"""Which sockets the clients really use, as the wire shows: one family, one source, and a port of its own for each."""
+"""Sockets of the clients as the wire shows them: one family, one source, and a port of its own for each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLIENTS = (("lean", 1), ("lean", 3), ("library", 1))
 
 
 class Wire:
-    """All that begins on the loopback device: first segments of TCP, and datagrams."""
+    """All connections begun on the loopback device: first segments of TCP, and datagrams."""
 
     def __init__(self):
         self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
@@ -52,7 +52,7 @@ class Wire:
         self._sock.close()
 
     def _listen(self):
-        while True:  # until all is heard that was there at the end
+        while True:  # until everything received so far has been read
             try:
                 packet = self._sock.recv(65536)
             except TimeoutError:
@@ -78,7 +78,7 @@ class Wire:
 
 
 def started(stack, name, protocol, state):
-    """A server's port."""
+    """Start a server; return its port."""
     folder = stack.enter_context(private_folder())
     data = ""
     if SERVERS[name].provisioned:
@@ -94,7 +94,7 @@ def started(stack, name, protocol, state):
 
 
 def sockets(name):
-    """What each client began in a burst over each family, as JSON: from where to which of the servers."""
+    """Return as JSON what each client opened in a burst over each family: from which source to which server."""
     protocol = application(name)
     state = protocol.filled(ServerState(users=N if protocol.accounts else 0, password="secret"), 1000)
     seen = []
@@ -136,7 +136,7 @@ def check(protocol, seen):
     everything = [tuple(each) for each in seen["begun"] + seen["asked"]]
     assert {(family, source, to) for family, source, _, to, *_ in everything} == {(ipver, address, address)}
     asked = [each for each in seen["asked"] if each[4] == seen["resolver"]]
-    # A port of the kernel's choice may be the one that another question has just given back: two of twenty may be.
+    # The kernel may choose a port that another query has just released, for two of twenty at most.
     assert len(asked) == N
     assert len({each[2] for each in asked}) >= N - 2
     if protocol.datagram:
@@ -144,6 +144,6 @@ def check(protocol, seen):
         return
     first = [each for each in seen["begun"] if each[4] == seen["port"]]
     assert len(first) == len({each[2] for each in first}) == N
-    # Each data connection goes to a port of its own, so that the pair is what has to differ.
+    # Each data connection goes to a port of its own, so only the pairs have to differ.
     data = [each for each in seen["begun"] if each[4] != seen["port"]]
     assert len(data) == len({(each[2], each[4]) for each in data}) == N * (protocol.sockets - 1)

@@ -69,7 +69,7 @@ def resolver():
 
 
 class Peer:
-    """A server with a thread for each connection; `talk` has it in its hands, and the number of the connection."""
+    """A server with a thread for each connection, handled by `talk` with the connection's number."""
 
     def __init__(self, address, talk):
         self._talk = talk
@@ -115,7 +115,7 @@ SHORT = PAGE.replace(b"10000", b"100")
 
 
 def first(conn, said):
-    """The server's first words: a greeting, or a reply to the client's."""
+    """Send the server's first bytes: a greeting, or a reply to the client's request."""
     if said == GREETING:
         conn.sendall(said)
     conn.recv(4096)
@@ -133,7 +133,7 @@ def closes(conn, said):
 
 
 def half(conn, said):
-    """A page without its end, an EHLO without an answer."""
+    """Send a page without its end, or no answer to EHLO."""
     first(conn, said)
     if said == PAGE:
         conn.sendall(PAGE + b"<html>")
@@ -141,7 +141,7 @@ def half(conn, said):
 
 
 def endless(conn, said):
-    """A whole page that is no page, a reply that never comes."""
+    """Send a complete page of wrong content, or a reply that never ends."""
     first(conn, said)
     if said == PAGE:
         conn.sendall(SHORT + b"x" * 100)
@@ -184,7 +184,7 @@ def descriptors():
 
 @pytest.fixture(scope="module", autouse=True)
 def _little_garbage():
-    """What other tests have loaded is not looked at in each of the collections below."""
+    """Exclude objects of other tests from the garbage collections below."""
     gc.collect()
     gc.freeze()
     yield
@@ -246,7 +246,7 @@ def test_without_a_resolver_nothing_is_looked_up(name, address):
 @both_protocols
 def test_a_refused_connection_is_a_failure_by_kind(name, address, resolver):
     with socket.socket(family_of(address)) as bound:
-        bound.bind((address, 0))  # which keeps the port from others, and does not listen
+        bound.bind((address, 0))  # keeps the port from others without listening
         made = burst(name, address, bound.getsockname()[1], resolver, 5)
     assert failures(made) == {"connect refused": 5}
     assert {each.peer for each in made.connections} == {address}
@@ -393,7 +393,7 @@ def test_a_server_that_never_accepts_costs_the_deadline(name, resolver):
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
         made = burst(name, "127.0.0.1", server.getsockname()[1], resolver, 5, deadline_s=0.4)
     found = failures(made)
-    # The kernel itself accepts one or two into the queue, which then hear nothing.
+    # The kernel itself accepts one or two into the queue, which then receive nothing.
     assert set(found) == {"connect deadline", "talk deadline"}
     assert found["connect deadline"] >= 3
 
@@ -455,7 +455,7 @@ def test_every_tenth_reset_leaves_the_others_their_figures(resolver):
 
 
 def _mail(conn, number, open_now):
-    """A mail server that notes how many sessions are open at each QUIT, and answers the first one late."""
+    """Serve as a mail server that records the sessions open at each QUIT, and answers the first one late."""
     conn.sendall(GREETING)
     with conn.makefile("rb") as lines:
         while line := lines.readline():
@@ -483,7 +483,7 @@ def test_nobody_leaves_before_the_last_one_has_its_figure(hold, resolver):
     assert failures(made) == {"": 5}
     assert sorted(map(str, seen)) == ["0", "1", "2", "3", "4", *["queued"] * 5]
     assert (seen[:5] == ["queued"] * 5) is hold
-    assert made.peak == 5 if hold else 2 <= made.peak <= 5  # who does not stay may be gone when the last one comes
+    assert made.peak == 5 if hold else 2 <= made.peak <= 5  # if not held, early ones may be gone
 
 
 def test_a_server_that_does_not_say_goodbye_is_left_after_a_while(resolver, monkeypatch):

@@ -1,4 +1,4 @@
-"""What descriptors and ports cannot carry is said before a run, in one sentence."""
+"""Limits of descriptors and ports: a run that exceeds them is refused before it starts, in one sentence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def spec(**changed):
 
 @pytest.fixture
 def limits(monkeypatch):
-    """Those of this process, of which nothing is really changed; tells what they were set to."""
+    """Replace the limits of this process; record what they were set to."""
     seen = {"soft": 1024, "hard": 4096}
 
     def set_to(_, pair):
@@ -89,7 +89,7 @@ def test_too_few_ports_are_told_with_what_there_is(isolated):
         "(net.ipv4.ip_local_port_range); widen the range, or measure with fewer connections"
     )
     assert isolated(PORTS.format(connections=50, rate=0, protocol="http"), up=NARROW) == ""
-    assert isolated(PORTS.format(connections=51, rate=10, protocol="http"), up=NARROW) == ""  # not there at once
+    assert isolated(PORTS.format(connections=51, rate=10, protocol="http"), up=NARROW) == ""  # not open at once
 
 
 @pytest.mark.parametrize("rate", [0, 10])

@@ -1,4 +1,4 @@
-"""Runs by several worker processes: told as one, begun together, and never left behind."""
+"""Runs by several worker processes: one result, a common start, and no process left."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ both_clients = pytest.mark.parametrize("client", ["lean", "library"])
 
 @pytest.fixture(scope="module")
 def port():
-    """That of a null server which speaks SMTP."""
+    """Return the port of a null server that speaks SMTP."""
     with private_folder() as folder:
         found = free_port(ADDRESSES, 20000, 29999, random.Random())
         replies = application("smtp").canned_replies(application("smtp").filled(ServerState(), 1000))
@@ -71,7 +71,7 @@ def children():
 
 
 def gone(pids):
-    """Whether none of them runs any more, at once or a little later."""
+    """Return whether none of them runs any more, at once or soon."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
         if not any(_runs(pid) for pid in pids):
@@ -161,7 +161,7 @@ def test_failures_of_all_are_counted_together():
 
 @pytest.fixture
 def deaf():
-    """The port of a server that says nothing."""
+    """Return the port of a server that sends nothing."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as sock:
         yield sock.getsockname()[1]
 
@@ -200,11 +200,11 @@ def test_a_signal_to_the_agent_ends_its_workers(deaf):
             raise SystemExit(7)
 
     def knock():
-        # Again, as a signal may come before there is a worker.
+        # Repeated, as a signal may come before there is a worker.
         while not gone.wait(0.5):
             os.kill(os.getpid(), signal.SIGTERM)
 
-    # What is raised within a callback of the garbage collection, as hypothesis has one, is lost, and told as an error.
+    # An exception raised in a callback of the garbage collector, as hypothesis has one, is lost, and printed.
     gc.disable()
     before = signal.signal(signal.SIGTERM, leave)
     knocking = threading.Thread(target=knock, daemon=True)

@@ -188,7 +188,7 @@ def test_no_room_leaves_nothing(place, monkeypatch):
 
 
 def test_a_home_of_another_user_is_not_this_users(tmp_path, monkeypatch):
-    """As with sudo, which leaves `$HOME` as it was."""
+    """As under sudo, which leaves `$HOME` unchanged."""
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", "/usr" if os.geteuid() else str(tmp_path))
     if os.geteuid() == 0:
@@ -198,7 +198,7 @@ def test_a_home_of_another_user_is_not_this_users(tmp_path, monkeypatch):
 
 def test_writers_at_once_that_are_killed_leave_nothing_half(place):
     digests = [hashlib.sha256(bytes([number]) * 2_000_000).hexdigest() for number in range(3)]
-    place.mkdir(mode=0o700, parents=True)  # or they may be killed before one has
+    place.mkdir(mode=0o700, parents=True)  # or they may be killed before one has created it
     for _ in range(5):
         argv = [sys.executable, "-I", "-S", "-c", WRITER, module.__file__]
         writers = [subprocess.Popen(argv, stdout=subprocess.PIPE) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""What a host tells of its packages, and what becomes of those that it is sent."""
+"""Packages that a host reports, and those that it is sent."""
 
 from __future__ import annotations
 

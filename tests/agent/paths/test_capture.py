@@ -1,4 +1,4 @@
-"""A capture, held against what tcpdump reads of it and against tcpdump's own capture of the same packets."""
+"""A capture, compared with tcpdump's reading of it and with tcpdump's own capture of the same packets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sent(destination, sizes=(60, 1000, 1480)):
 
 @pytest.fixture
 def written(isolated, tmp_path):
-    """Runs code with `FILE`, and gives the lines that tcpdump reads from it."""
+    """Run code with `FILE`; return the lines that tcpdump reads from it."""
     if TCPDUMP is None:
         pytest.skip("no tcpdump here (Debian: apt-get install tcpdump)")
 
@@ -65,7 +65,7 @@ print([begun, time.time()])
 def test_tcpdump_reads_it_with_protocol_41_and_the_time(written):
     result, about, lines = written(f"DEVICE, PACKETS, TO = 'one', 50, '198.18.0.2'{CAPTURED}")
     assert "link-type EN10MB (Ethernet), snapshot length 128" in about
-    lines = [line for line in lines if "198.18.0.1" in line]  # and not what IPv6 says to its neighbours
+    lines = [line for line in lines if "198.18.0.1" in line]  # without IPv6 neighbour discovery
     assert len(lines) == 6
     assert all("IP 198.18.0.1 > 198.18.0.2: IP6 :: > ::: no next header" in line for line in lines[::2])
     assert [line.rsplit(None, 1)[1] for line in lines[1::2]] == ["30", "500", "740"]

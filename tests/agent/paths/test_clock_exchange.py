@@ -1,4 +1,4 @@
-"""The offset of two clocks: from stamps made up, and with a server whose clock is another."""
+"""Offset of two clocks: from synthetic timestamps, and with a server whose clock is another."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ server.close()
 
 @given(st.integers(-(10**15), 10**15), st.integers(1, 10**6), st.integers(0, 2**32), st.integers(1, 300))
 def test_an_offset_is_found_however_the_other_delays_lie(offset_ns, fastest_ns, seed, count):
-    """Each way takes half the fastest exchange or longer; a tenth of them was delayed in neither."""
+    """Each direction takes half the fastest exchange or longer; a tenth of them was delayed in neither."""
     drawn = random.Random(seed)
     exchanges = []
     for number in range(count):
@@ -79,7 +79,7 @@ def test_a_host_has_no_offset_to_itself(address):
 
 
 def test_the_offset_of_a_time_namespace_is_found(own_network):
-    """Whose clock has other figures, and which tells so."""
+    """Its clock differs, and so does its identity."""
     other = ["unshare", "--time", "--monotonic", "1234", "--fork"]
     tried = subprocess.run([*other, "true"], capture_output=True, text=True, check=False)
     if tried.returncode:
@@ -108,7 +108,7 @@ print((result, clock, clock_of_host()))
 
 
 def test_what_is_lost_is_left_out_and_late_answers_are_told_apart():
-    """A server that answers no question 3 and the question before instead of 5 and 6."""
+    """A server that ignores request 3 and answers 5 and 6 with the reply to the request before."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
 

@@ -1,4 +1,4 @@
-"""Map another clock to the local one, between samples and beside them: its instants lie within the returned error."""
+"""Map of another clock to the local one, between samples and outside them: true within the returned error."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def test_instants_of_a_run_lie_within_its_error(offset_ns, seed, looks, parts):
     clock_map = ClockMap(samples)
     for part in parts:
         at_ns = looks[0] + int(part * (looks[1] - looks[0]))
-        # The error is that of their clock's instants; a second of theirs may be 1.0003 of ours. Both are whole ns.
+        # The error is of the other clock's instants; a second of it may be 1.0003 of ours. Both are whole ns.
         assert abs(clock_map.to_local_ns(truth.reading(at_ns)) - at_ns) <= clock_map.error_s * 1e9 * 1.0003 + 3
 
 
 @pytest.mark.parametrize("errors_s", [(1e-6, 1e-6), (1e-4, 1.5e-4), (1.5e-4, 1e-4)])
 def test_a_clock_that_drifts_first_this_way_and_then_that_way_is_within_the_error(errors_s):
-    """Which at both looks is as far ahead, and half-way between them further, by as much as may be."""
+    """At both samples it is equally far ahead, and half-way between them further, by as much as possible."""
     clock_map = ClockMap([(0, 5.0, errors_s[0]), (4 * SECOND, 5.0, errors_s[1])])
     half_ns = 2 * SECOND
     off_ns = abs(clock_map.to_local_ns(half_ns + 5 * SECOND + int(WANDER * half_ns)) - half_ns)

@@ -1,4 +1,4 @@
-"""A train's rate: from stamps made up by a token bucket, and through real queues of the kernel."""
+"""Rate by a packet train: from the timestamps of a simulated token bucket, and through real queues of the kernel."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ WIRE = 1538
 
 
 def bucket(rate, datagrams, ready_s, late_s):
-    """When datagrams leave a token bucket that was full, in ns.
+    """Return when datagrams leave a token bucket that was full, in ns.
 
-    Each can only when the sender has it `ready_s`, and the queue looks at it `late_s` too late, having lost no token
-    unless the bucket ran over meanwhile.
+    Each can leave only when the sender has it `ready_s`; the queue serves it `late_s` too late, without losing tokens
+    unless the bucket overflows meanwhile.
     """
     tokens, then, found = float(BUCKET_BYTES), 0.0, []
     for number in range(datagrams):
@@ -43,7 +43,7 @@ def test_a_punctual_train_has_the_rate_of_the_bucket(rate, datagrams):
 
 @given(st.floats(1e6, 3e8), st.integers(60, 400), st.integers(0, 2**32))
 def test_a_queue_that_is_late_within_its_bucket_changes_nothing(rate, datagrams, seed):
-    """A fifth of the datagrams are late by up to twice the time that one takes; those behind them make up for it."""
+    """A fifth of the datagrams are late by up to twice the time of one; those behind them make up for it."""
     drawn = random.Random(seed)
     late = [drawn.uniform(0, 2 * WIRE * 8 / rate) if not drawn.randrange(5) else 0.0 for _ in range(datagrams)]
     found = rate_bit_s(bucket(rate, datagrams, punctual(datagrams), late), WIRE)
@@ -52,7 +52,7 @@ def test_a_queue_that_is_late_within_its_bucket_changes_nothing(rate, datagrams,
 
 @given(st.floats(1e7, 3e8), st.integers(60, 400), st.data())
 def test_a_pause_of_the_sender_never_makes_a_train_look_faster(rate, datagrams, data):
-    """Also not one in the first bucketful, after which the bucket lets another pass at once."""
+    """Nor does a pause during the first bucketful, after which the bucket passes another one at once."""
     at = data.draw(st.integers(0, datagrams - 1))
     pause_s = data.draw(st.floats(0, 0.1))
     ready = [0.0] * at + [pause_s] * (datagrams - at)
@@ -133,7 +133,7 @@ def end():
 
 @pytest.mark.parametrize("rate_mbit", [10, 100, 300])
 def test_through_a_real_queue_it_is_exact_to_a_hundredth(isolated, rate_mbit):
-    """Nothing is ever too fast; of many trains on a busy machine one at least is not slowed by it."""
+    """Nothing is ever too fast; of many trains on a busy machine at least one is not slowed by it."""
     found = ast.literal_eval(
         isolated(f"{REAL}print([rates(n, {rate_mbit}, 40) for n in ('198.18.0.', '2001:2::')]); end()")
     )
@@ -143,7 +143,7 @@ def test_through_a_real_queue_it_is_exact_to_a_hundredth(isolated, rate_mbit):
 
 
 def test_smaller_packets_have_the_same_rate(isolated):
-    """So that the bytes around each are counted rightly."""
+    """This shows that the bytes of the headers are counted correctly."""
     (best,) = ast.literal_eval(isolated(f"{REAL}print([max(filter(None, rates('198.18.0.', 50, 40, 700)))]); end()"))
     assert best == pytest.approx(50e6, rel=0.01)
 

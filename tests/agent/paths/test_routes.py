@@ -1,4 +1,4 @@
-"""The facts of a path, each seen in a network namespace where nothing else happens."""
+"""Facts of a path, each in a network namespace where nothing else happens."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_gateway_its_device_and_its_mtu_are_told(isolated):
 
 
 def test_a_route_is_that_of_a_source_and_of_what_arrives_by_a_device(isolated):
-    """IPv6 has routes for sources, rules do the same for both, and a router has rules for what comes in by a device."""
+    """IPv6 has routes by source, rules do the same for both, and a router has rules for incoming devices."""
     up = """
     ip link add one type veth peer name two; ip link add three type veth peer name four
     for device in one two three four; do ip link set $device up; done
@@ -261,7 +261,7 @@ def test_what_is_sent_is_counted_apart_from_what_is_received(isolated):
 
 
 def test_each_fragment_counts(isolated):
-    """The second has the protocol in its header too, and nothing of the packet's inside to tell it by."""
+    """The second fragment has the protocol in its header too, but nothing of the inner packet."""
     found = isolated(f"{COUNTED}\nprint(sent(4, 2000, 8)); end()")
     assert said(found) == [{"in": 0, "out": 8}, {"in": 8, "out": 0}]
 

@@ -1,6 +1,6 @@
-"""SMTP servers that answer `250 ... queued` and do not have the message that was sent, or not all of them.
+"""SMTP servers that answer `250 ... queued` and lose, change or duplicate messages.
 
-By name: `drops` one in ten, `changes` a byte of each body, `four` stores what comes by IPv4 alone, and aiosmtpd's
+By name: `drops` one in ten, `changes` a byte of each body, `four` stores messages by IPv4 alone, and aiosmtpd's
 `doubles` stores one in ten twice. Postfix is made to lie by its own tables, aiosmtpd by a handler of this file.
 """
 

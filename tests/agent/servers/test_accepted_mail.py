@@ -1,4 +1,4 @@
-"""What a server says it accepted is counted in its own files and compared, on real Postfix and aiosmtpd."""
+"""Accepted messages are counted in the server's own files and compared, on real Postfix and aiosmtpd."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tests.agent.servers.lying_smtp import LIARS, LyingAiosmtpd
 
 ADDRESSES = {4: "127.0.0.1", 6: "::1"}
 SMTP = application("smtp")
-# Headers in an order and with spaces of their own, a field that goes on, ones that servers like to drop or to write
-# themselves, dots, long lines, bytes of eight bits.
+# Headers in unusual order and spacing, a folded field, fields that servers drop or write themselves, dots, long lines,
+# 8-bit bytes.
 OWN = (
     b"Subject:  two  spaces\r\nReceived: from elsewhere\r\n\tby here\r\nBcc: <someone@ipperf.test>\r\n"
     b"Return-Path: <own@ipperf.test>\r\nContent-Length: 3\r\nFrom: nobody\r\n\r\n"
@@ -49,7 +49,7 @@ def installed(name):
 
 
 class Bench:
-    """A server that runs, and the runs against it."""
+    """A running server, and the runs against it."""
 
     def __init__(self, recipe, instance, state):
         self.recipe, self.instance, self.state = recipe, instance, state
@@ -68,13 +68,13 @@ class Bench:
         return result
 
     def looked(self, result):
-        """What the server has of it: who failed, and the sentences."""
+        """Return what the server has of a run: the failed connections, and the sentences."""
         found = check_accepted(self.recipe, self.instance.site, QueuedMail(self.recipe.name, "smtp", result["indices"]))
         assert list(self.recipe.kept(self.instance.site)) == []
         return list(array("Q", found.failed)), found
 
     def checked(self, **settings):
-        """A run that fails nowhere at the client, and what came of it."""
+        """Make a run without failures at the client; return it with the server's check."""
         result = self.sent(**settings)
         assert result["failed"] == {}
         return self.looked(result)
@@ -161,7 +161,7 @@ def test_a_server_that_stores_by_ipv4_alone_is_caught(name):
 
 
 def test_a_message_that_is_stored_twice_is_not_one_that_is_missing():
-    """A server could hide a drop behind it, if messages were only counted."""
+    """If messages were only counted, a server could hide a drop behind a duplicate."""
     with bench("aiosmtpd", "doubles") as made:
         failed, found = made.checked()
         assert len(failed) == 3
@@ -192,7 +192,7 @@ def test_large_messages_are_drawn_and_stand_for_the_rest(name):
 
 
 def test_nobody_can_know_which_messages_are_drawn(monkeypatch):
-    """Not by their order: another time they are others."""
+    """Not by their order: another draw is different."""
     monkeypatch.setattr(accepted_mail, "COMPARED_BYTES", 5000)
     drawn: list[int] = []
 

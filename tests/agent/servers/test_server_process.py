@@ -1,4 +1,4 @@
-"""Daemons made of small Python servers: ready, judged, stopped, and gone with their agent."""
+"""Server processes made of small Python servers: ready, checked, stopped, and gone with their agent."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def site():
 
 @pytest.fixture
 def instance_of(site):
-    """Makes daemons, and stops them also when the test fails."""
+    """Create server processes, which are stopped even if the test fails."""
     made = []
 
     def make(server, **settings):
@@ -112,7 +112,7 @@ def instance_of(site):
 
 @pytest.fixture(params=["best", "relay"])
 def _leash(request, monkeypatch):
-    """Both kinds of containment: the best one of this machine, and the one of a machine without namespaces."""
+    """Use both kinds of containment: the best one of this machine, and the one without namespaces."""
     if request.param == "relay":
         monkeypatch.setattr(process_module, "containment", containment_module._relay)
 
@@ -155,7 +155,7 @@ def test_what_ignores_sigterm_is_killed(instance_of):
 
 
 def test_what_cannot_be_killed_is_told_by_its_name_for_ever(instance_of, monkeypatch):
-    """As a process that hangs in the kernel cannot; this one is only never sent the signal."""
+    """A process that hangs in the kernel cannot be killed; this one is only never sent the signal."""
     instance = instance_of(listener("signal.SIG_IGN"))
     instance.start()
     pids = instance.pids()
@@ -242,7 +242,7 @@ def test_death_is_told(number, instance_of):
     while instance.alive() and time.monotonic() < end:
         time.sleep(0.01)
     how = "was killed by signal 9" if number == signal.SIGKILL else "exited with status 7"
-    # The shell that saw it die may have added a word of its own.
+    # The shell that reported its end may have added a line of its own.
     assert instance.exit_sentence().startswith(f"stub {how}; its log ends: up")
     assert instance.pids() == []
     instance.stop()
@@ -252,7 +252,7 @@ def test_open_connections_keep_it_busy(site, instance_of):
     instance = instance_of(listener())
     instance.start()
     with socket.create_connection(("127.0.0.1", site.port)), socket.create_connection(("::1", site.port)):
-        # Those of the two knocks are held by this server too.
+        # The server holds the two probes' connections too.
         assert instance.wait_quiet(0.1) == "stub: 4 connections still open"
 
 
@@ -290,7 +290,7 @@ def test_is_gone_when_its_agent_is_killed(name, relay):
             pids = [int(pid) for pid in owner.stdout.readline().split()]
             owner.kill()
         assert pids
-        if name == "stub" and relay:  # what left the session and was started by no script is beyond this containment
+        if name == "stub" and relay:  # the relay cannot reach a process outside the session
             pids = pids[:2]
         assert _gone(pids)
 

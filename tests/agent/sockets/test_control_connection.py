@@ -12,7 +12,7 @@ from pytest_ipperf.agent.sockets.control_connection import ControlConnection, pa
 
 @contextlib.contextmanager
 def connected(address, *, mapped=False):
-    """A connection to that address: its far end, its near end, and what sshd would tell at the far one."""
+    """Return a connection to that address: its far end, its near end, and sshd's variable at the far one."""
     bound = "::" if mapped else address
     family = socket.AF_INET6 if ":" in bound else socket.AF_INET
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""TCP_INFO beside what `ss` makes of it, and from kernels that tell less; small writes in batches."""
+"""TCP_INFO compared with `ss`, and from kernels that have less of it; small writes in batches."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_it_is_what_ss_says(ends):
         left -= len(far.recv(left))
     local, peer = near.getsockname()[1], near.getpeername()[1]
     words = ["ss", "-tin", f"sport = :{local} and dport = :{peer}"]
-    for _ in range(20):  # until no acknowledgement has come between the two samples of it
+    for _ in range(20):  # until no acknowledgement comes between the two samples of it
         before = tcp_info(near)
         said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         if before == tcp_info(near) and "bytes_acked:500001" in said:
@@ -112,7 +112,7 @@ def test_facts_are_means_in_the_run_and_sums_at_the_end(monkeypatch):
 
 
 def until_full(call):
-    """What it gives, until it would block."""
+    """Return the results of a call until it would block."""
     found = []
     with contextlib.suppress(BlockingIOError):
         while True:

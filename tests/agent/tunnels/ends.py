@@ -1,4 +1,4 @@
-"""Two hosts joined by a veth pair, each with ends of tunnels, for the tests of the backends. Runs in a namespace."""
+"""Two hosts joined by a veth pair, each with tunnel endpoints, for the tests of the backends. Runs in a namespace."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from pytest_ipperf.transports.base import TunnelEndpoint
 
 NEAR, FAR, ROUTER = "198.18.0.1", "198.18.0.2", "198.18.0.3"
 PORT = 5001
-# The far host is both a tunnel's peer and in the site, and then the tunnel takes what comes from it; so ISATAP has
-# addresses of its own.
+# The far host is both a tunnel's peer and in the site, and the tunnel takes its packets first; so ISATAP has addresses
+# of its own.
 SITE_NEAR, SITE_FAR = "198.18.0.11", "198.18.0.12"
 REACHED = {"tunnel": "2001:2:0:41::2", "isatap": f"2001:2:0:5e:0:5efe:{SITE_FAR}"}
 OWN = {"tunnel": "2001:2:0:41::1", "isatap": f"2001:2:0:5e:0:5efe:{SITE_NEAR}"}
@@ -34,7 +34,7 @@ def ends(local, remote, site, inner):
 
 
 def raised(backend, local, stack):
-    """Both ends of this host; undone with the stack."""
+    """Create both endpoints of this host; the stack undoes them."""
     changes = Changes()
     stack.callback(lambda: undone(changes))
     mine = (NEAR, FAR, SITE_NEAR, OWN["tunnel"]) if local == NEAR else (FAR, NEAR, SITE_FAR, REACHED["tunnel"])
@@ -48,12 +48,12 @@ def undone(changes):
 
 
 def far(backend):
-    """Echoes what it gets; sends each line of its standard input as the IPv4 packet that it is, in hexadecimal."""
+    """Echo datagrams; send each line of standard input, hexadecimal, as the IPv4 packet that it is."""
     with contextlib.ExitStack() as stack:
         say("here")
         sys.stdin.readline()
         raised(backend, FAR, stack)
-        raw = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_RAW, 255))  # with a header of one's own
+        raw = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_RAW, 255))  # with its own header
         with socket.create_server(("::", PORT), family=socket.AF_INET6) as tcp, datagrams("::") as udp:
             threading.Thread(target=echo_streams, args=(tcp,), daemon=True).start()
             threading.Thread(target=echo_datagrams, args=(udp,), daemon=True).start()
@@ -87,7 +87,7 @@ def echo_datagrams(sock):
 
 
 class Pair:
-    """`near` is made here by `raised`, unless it is empty; `far` in a process with a namespace of its own."""
+    """Two hosts: `near` is made here by `raised`, unless empty; `far` in a process with a namespace of its own."""
 
     def __init__(self, near, far):
         self.stack = contextlib.ExitStack()
@@ -131,7 +131,7 @@ class Pair:
         self.stack.close()
 
     def gets_in(self, source, inner_source, transport, outer=None):
-        """Whether a datagram by protocol 41 with these sources reaches a socket here, beside a rightful one.
+        """Return whether a datagram by protocol 41 with these sources reaches a socket here, beside a valid one.
 
         On a busy machine one may be lost or late, so it is tried three times.
         """
@@ -159,7 +159,7 @@ def enveloped(source, transport, inner):
 
 
 def datagram(source, to, text=b"text"):
-    """IPv6 and UDP."""
+    """Return a packet of IPv6 and UDP."""
     addresses = socket.inet_pton(socket.AF_INET6, source) + socket.inet_pton(socket.AF_INET6, to)
     head = struct.pack("!HHHH", PORT + 1, PORT, 8 + len(text), 0)
     summed = addresses + struct.pack("!II", 8 + len(text), 17) + head + text + bytes(len(text) % 2)
@@ -177,7 +177,7 @@ def pings(address, *words):
 
 
 def streams(address):
-    """Whether a third of a megabyte comes back as it was."""
+    """Return whether a third of a megabyte is echoed unchanged."""
     data = hashlib.shake_256(address.encode()).digest(1 << 18)
     with socket.create_connection((address, PORT), 5) as sock:
         threading.Thread(target=sock.sendall, args=(data,), daemon=True).start()
@@ -188,7 +188,7 @@ def streams(address):
 
 
 def wire(address, length, traffic_class):
-    """The packet of the link that carries a datagram from here, once it has come back."""
+    """Return the packet on the link of an echoed datagram from here."""
     with (
         socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3)) as seen,
         socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock,
@@ -210,13 +210,13 @@ def devices():
 
 
 def programs(device):
-    """How many BPF programs a device has at its ingress."""
+    """Return the number of BPF programs at a device's ingress."""
     result = bpf_assembler._bpf(16, struct.pack("=II56x", socket.if_nametoindex(device), 46))[1]
     return struct.unpack_from("=I", result, 24)[0]
 
 
 def holder(backend):
-    """An agent's stand-in, which has both ends and is about to be killed, and the forwarders it has started."""
+    """Start a stand-in for an agent, with both endpoints; return it and the forwarders that it started."""
     here = Path(__file__)
     path = [str(here.parents[3]), str(here.parent)]
     body = (

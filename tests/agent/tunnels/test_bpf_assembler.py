@@ -1,4 +1,4 @@
-"""The BPF programs, run by the kernel on packets, against the rules in Python; and the assembler's own edges."""
+"""BPF programs, run by the kernel on packets and compared with the rules in Python; edge cases of the assembler."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ needs_bpf = pytest.mark.skipif(bool(MISSING), reason=f"BPF programs: {MISSING}")
 
 odd = [bytes(4), b"\0\1\2\3", b"\x7f\0\0\1", b"\xe0\0\0\1", b"\xf0\0\0\1", b"\xff" * 4, HERE, PEER, ROUTER]
 ipv4 = st.one_of(st.sampled_from(odd), st.binary(min_size=4, max_size=4))
-# Those of ISATAP, and of each kind that no packet may come from.
+# ISATAP addresses, and one of each kind that no packet may come from.
 ipv6 = st.one_of(
     st.tuples(st.sampled_from([b"\xfe\x80", b"\x20\x01", b"\xff\x02"]), st.sampled_from(ISATAP), ipv4).map(
         lambda parts: parts[0] + bytes(6) + parts[1] + parts[2]
@@ -51,7 +51,7 @@ def inners(draw):
 
 @st.composite
 def outers(draw):
-    """IPv4 packets, most of them right, and each fault that one may have."""
+    """Draw IPv4 packets, most of them valid, and each fault that one may have."""
     inner = draw(inners())
     source = draw(st.one_of(st.sampled_from([PEER, ROUTER, inner[20:24]]), ipv4))
     to = draw(st.sampled_from([HERE, HERE, HERE, PEER]))
@@ -62,7 +62,7 @@ def outers(draw):
     elif fault == "padded":
         packet += bytes(9)
     elif fault == "cut":
-        del packet[draw(st.integers(20, len(packet))) :]  # the kernel runs no program on less
+        del packet[draw(st.integers(20, len(packet))) :]  # the kernel runs no program on fewer bytes
     elif fault:
         at, value = {"fragment": (7, 1), "options": (0, 0x46), "protocol": (9, 4)}[fault]
         packet[at] = value
@@ -152,7 +152,7 @@ def test_a_carry_that_makes_another_is_brought_round_too(short):
 @given(check=st.integers(1, 0xFFFF), identification=st.integers(0, 0xFFFF))
 def test_a_header_whose_words_sum_up_to_all_ones_is_right(check, identification):
     head = struct.pack("!BBHHHBBH", 0x45, 0, 60, identification, 0x4000, 64, 41, check) + PEER
-    # The sum of all words of 32 bits, read as this host does, with the carry brought round, is 0xFFFFFFFF.
+    # The ones' complement sum of all 32-bit words, as this host reads them, is 0xFFFFFFFF.
     local = struct.pack("<I", 0xFFFFFFFF - sum(struct.unpack("<4I", head)) % 0xFFFFFFFF)
     packet = head + local + struct.pack("!IHBB", 6 << 28, 0, 59, 1) + b"\x20\1" * 16
     rules = EncapsulationRules(local, PEER, isatap=False, ttl=64)

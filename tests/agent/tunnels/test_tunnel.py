@@ -1,6 +1,6 @@
-"""Ends of tunnels and what hosts need beside them: nothing of others is touched, and what routers have told is kept.
+"""Tunnel endpoints and further routes: nothing of others is touched, and advertised routes are kept.
 
-Tunnels that carry something are tried with each backend; here is what they share.
+Carrying packets is tested with each backend; these tests are for their common part.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _own_run_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def host(isolated):
-    """Runs code on a new host and gives the value that it printed last, or every one."""
+    """Run code on a new host; return the value that it printed last, or every one."""
 
     def run(code, up=UP, *, every=False):
         printed = [ast.literal_eval(line) for line in isolated(HOST + textwrap.dedent(code), up).splitlines()]
@@ -151,7 +151,7 @@ def test_an_end_that_fails_half_way_is_undone_as_a_whole(host):
     ]  # fmt: skip
 
 
-# Those of a host, and those of a lab's.
+# Changes of a host, and those of a lab's node.
 MAKERS = pytest.mark.parametrize("maker", ["Changes()", "UnmanagedChanges()"])
 
 
@@ -275,7 +275,7 @@ def test_a_leg_that_cannot_be_laid_says_why_and_changes_nothing(host, up, leg, w
 
 @pytest.fixture
 def advertised(host):
-    """As `host`, with `learn()`."""
+    """Return `host` with `learn()`."""
     sender = ADVERTISE.partition("def learned")[0]
     lines = f'import socket, struct\n{sender}\nadvertise("vb")\n'
     return lambda code: host(f"{ADVERTISE}\nCODE = {lines!r}\nrouter = learn()\n" + textwrap.dedent(code))

@@ -1,4 +1,4 @@
-"""The engine of RTT: every probe in every way of waiting, and what becomes of those that are lost or late."""
+"""RTT engine: every probe in every way of waiting, and the treatment of lost and late replies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.agent.flows.rtt_ends import known, rows, spec
 from tests.support.needs import require
 
 HERE = "127.0.0.1"
-ENOUGH = 30  # probes, the fastest of which was not held up by other work
+ENOUGH = 30  # probes, of which at least the fastest was not delayed by other work
 WAYS = [
     (probe, waiting)
     for probe in ("udp", "tcp", "connect", "icmp")
@@ -40,7 +40,7 @@ WAYS = [
 
 
 def _may_ping():
-    """Skips the test for a user whom this network lets send no echo."""
+    """Skip the test if this network does not let the user send echo requests."""
     try:
         echo_socket(six=False)[0].close()
     except LabError as error:
@@ -50,7 +50,7 @@ def _may_ping():
 
 @contextlib.contextmanager
 def answering(one):
-    """A spec that knows of its far end, while that is there."""
+    """Yield a spec with a running far end."""
     with contextlib.closing(engine.far(one)) as far, rx_timestamping():
         yield replace(one, far=dict(far.listening))
 
@@ -77,7 +77,7 @@ print(report)
 
 
 def checked(report):
-    """Of each way, the times; after all that each of them tells of itself."""
+    """Return the times of each way, after checking the rest of its report."""
     times, warmed = {}, set()
     for ipver, probe, waiting, size, *counts, peers, sources, families, notes, detail, answered, ats, rtts in report:
         found, attempted, failed, facts = counts
@@ -89,7 +89,7 @@ def checked(report):
         assert ats == sorted(set(ats))
         assert ats[0] == 0
         assert 0 < min(rtts) <= max(rtts) < 2.0
-        # The kernel shakes hands by itself, however late the far end takes what it has shaken.
+        # The kernel completes handshakes itself, however late the far end accepts them.
         assert (answered is None) if probe == "icmp" else (answered >= attempted or probe == "connect")
         warmed |= {probe} if answered and answered > attempted else set()
         assert [note for note in notes if "other work had" not in note] == []
@@ -98,7 +98,7 @@ def checked(report):
         assert ("alone" in detail["stamps"]) == (waiting == "wire" and probe == "icmp")
         assert ("payload" in detail) == (probe == "connect")
         times[ipver, probe, waiting, size] = rtts
-    # Each has a warm-up, for which a busy machine may leave some of them no processor.
+    # Each has a warm-up, in which a busy machine may give some of them no processor.
     assert warmed >= {"udp", "tcp"}
     return times
 
@@ -111,7 +111,7 @@ def test_every_probe_waits_in_every_way_and_takes_every_size(isolated):
             times[way] += rtts
     for ipver in (4, 6):
         for probe in ("udp", "icmp"):
-            # All that the others contain is beside the kernels' own work.
+            # All others contain work beside the kernels' own.
             wire, *others = (min(times[ipver, probe, w, 32]) for w in ("wire", "path", "application"))
             assert wire < min(others)
 
@@ -135,9 +135,9 @@ def isolated_by(words, code):
 
 
 class Relay:
-    """Between the ends on this host; what `fate` says of a probe's number is done to its reply.
+    """A relay between the ends on this host; `fate` decides on the reply to each probe by its number.
 
-    None: it is lost; else it is held for so many seconds, and all behind it too where `stream` is true.
+    None: it is lost; else it is delayed by so many seconds, and with `stream` so is everything behind it.
     """
 
     def __init__(self, port, fate, *, stream=False, size=64):
@@ -202,9 +202,9 @@ DEADLINE_S = 0.3
 
 
 def relayed(one, fate, lost, *, stream=False):
-    """What is told of a run through such a relay in which no more was late than it held, but for a machine that is.
+    """Return the report of a run through such a relay, after checking all that holds for any run.
 
-    All that must be so of any run is asserted of all.
+    No reply may have been later than the relay made it, unless the machine was.
     """
     for _ in range(5):
         with answering(one) as ordered, Relay(ordered.far["port"], fate, stream=stream) as relay:
@@ -219,11 +219,11 @@ def relayed(one, fate, lost, *, stream=False):
 
 @pytest.mark.parametrize("waiting", ["path", "application", "wire"])
 def test_the_lost_and_the_late_are_counted_exactly(waiting):
-    """Of probes 3 and 6 the reply is lost, and that of 10 comes while 11 waits for its own."""
+    """The replies to probes 3 and 6 are lost, and that to 10 arrives while 11 waits for its own."""
     one = spec(HERE, HERE, "udp", waiting, warmup_s=0, run_s=3 * DEADLINE_S + 0.6, deadline_s=DEADLINE_S)
     report = relayed(one, {3: None, 6: None, 10: DEADLINE_S + 0.1, 11: 0.15}, 3)
     assert report.failed == {"lost": 3}
-    # The first is the warm-up, so 11 is the tenth of the run, and the seventh that has a time.
+    # The first probe is the warm-up, so 11 is the tenth of the run, and the seventh that has a time.
     assert rows(report)[6][1] > 0.149
     assert not [note for note in report.notes if "none" in note or "ended" in note]
 
@@ -233,12 +233,12 @@ def test_a_message_that_comes_late_is_not_taken_for_the_next(waiting):
     one = spec(HERE, HERE, "tcp", waiting, warmup_s=0, run_s=DEADLINE_S + 0.3, deadline_s=DEADLINE_S)
     report = relayed(one, {5: DEADLINE_S + 0.15}, 1, stream=True)
     assert report.failed == {"lost": 1}
-    # Number 6 had to wait for that of number 5.
+    # Number 6 had to wait for the reply to number 5.
     assert 0.05 < rows(report)[3][1] < DEADLINE_S
 
 
 def test_silence_is_told_and_ends_the_run():
-    """A socket that reads nothing, a host that is not there."""
+    """A socket that reads nothing, and a host that does not exist."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind((HERE, 0))
         for waiting in ("path", "application", "wire"):
@@ -380,7 +380,7 @@ def test_a_stamp_is_that_of_its_packet_also_after_one_that_was_refused():
             message = bytes(70000 if number % 5 == 0 else 40)
             with contextlib.suppress(OSError):
                 timestamps.send(number, message)
-            # Of the last one before a refused one, nobody asks any more.
+            # The last probe before a refused one has no request for its timestamps.
             report |= dict(timestamps.read()) if number % 5 != 4 else {}
             if number in report:
                 assert before_ns <= report[number] <= time.time_ns()

@@ -1,4 +1,4 @@
-"""TCP's engine: real streams on the loopback device and through real queues, and all that can go wrong with them."""
+"""TCP engine: real streams on the loopback device and through real queues, and everything that can go wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tcp_ends import *
 
 @pytest.fixture(scope="session")
 def output_of(isolated):
-    """What Python code with the ends of runs at hand prints last."""
+    """Return the last line printed by Python code that has the ends of runs at hand."""
 
     def value(code, up="ip link set lo up"):
         return ast.literal_eval(isolated(USE + code, up).splitlines()[-1])
@@ -108,7 +108,7 @@ def test_congestion_control_and_the_path_are_told_as_the_kernel_has_them(counted
 @pytest.mark.parametrize("direction", ["up", "down"])
 @pytest.mark.parametrize(("ipver", "network", "streams"), [(4, "198.18.0.", 1), (6, "2001:2::", 4)])
 def test_through_a_real_queue_it_is_what_the_rate_leaves(output_of, ipver, network, streams, direction):
-    """The machine may stop in the middle of a run, so the best of some counts."""
+    """The machine may stop in the middle of a run, so the best of several runs counts."""
     ceiling = ceiling_bit_s(5e7, HeaderOverhead(ipver=ipver))
     code = f"""
 with Shaped(50) as pair:
@@ -138,7 +138,7 @@ print([near.detail["client"], far.detail["server"], facts(near, far), near.notes
 
 
 def without_rights():
-    """Starts Python as a user who may not administer the network."""
+    """Return a command that starts Python as a user who may not administer the network."""
     return 'ip link set lo up; exec setpriv --bounding-set=-net_admin --inh-caps=-all "$@"'
 
 
@@ -214,7 +214,7 @@ def test_who_does_not_listen_refuses(output_of):
 
 
 def test_who_is_silent_is_named_after_the_deadline(output_of):
-    """One that does not answer, one that never reads, and two that send nothing, or nothing more."""
+    """One peer that does not answer, one that never reads, and two that send nothing, or nothing more."""
     code = """
 found = []
 for direction, said in (("up", b""), ("up", b"!"), ("down", b""), ("down", bytes(100000))):
@@ -359,7 +359,7 @@ print(found)
 
 
 def test_a_receiver_that_has_ended_its_run_and_gone_is_no_trouble(output_of):
-    """As a sender sees it that was put off its processor; one that goes without a word is."""
+    """A sender that was preempted sees this; a receiver that leaves without its final message is trouble."""
     code = """
 import contextlib, socket, struct, threading, time
 from pytest_ipperf.agent.flows.tcp.sender import StreamSender

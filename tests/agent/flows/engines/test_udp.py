@@ -55,7 +55,7 @@ print(json.dumps(found))
 
 @pytest.fixture
 def watched(isolated, own_network):
-    """As `isolated`, with tcpdump."""
+    """Return `isolated` with tcpdump."""
     if "--user" in own_network:
         pytest.skip("tcpdump needs root")
     require("tcpdump")
@@ -63,7 +63,7 @@ def watched(isolated, own_network):
 
 
 def test_it_counts_what_passed_the_wires_at_any_loss(watched):
-    """Below the bottleneck, above it, and with a router that swallows everything."""
+    """Below the bottleneck, above it, and with a router that drops everything."""
     for number, found in enumerate(json.loads(watched(COUNTED))):
         assert found["sent"] == found["left"]
         assert found["unique"] == found["came"]
@@ -92,7 +92,7 @@ print(json.dumps(found))
 
 
 def test_of_a_flood_every_segment_is_counted(isolated):
-    """Also of a size that is no multiple of any word, and of one that goes in fragments."""
+    """Also with a size that is no multiple of a word, and with one that is sent in fragments."""
     cut = {32: 128, 1400: 46, 1453: 45, 8192: 1, 65507: 1}
     for size, (near, far, sender, receiver, failed, kept) in zip(cut, json.loads(isolated(FLOODED)), strict=True):
         assert near["segments"] == cut[size]
@@ -122,7 +122,7 @@ print(json.dumps(found))
 
 
 def test_an_even_stream_is_of_the_rate_and_on_one_clock_on_one_machine(isolated):
-    """From the smallest to the largest datagrams, whose fragments are put together again."""
+    """From the smallest to the largest datagrams, whose fragments are reassembled."""
     cases = ((4, 32, 1), (6, 1400, 1), (4, 65496, 45), (6, 65496, 46))
     report = json.loads(isolated(EVEN))
     for (ipver, size, packets), (facts, detail, rows, sources, peers, families) in zip(cases, report, strict=True):
@@ -162,7 +162,7 @@ with Hosts() as hosts:
 
 
 def test_a_sender_that_was_stopped_sends_less_and_says_so(isolated):
-    """For 0.3 s of a second: what it missed is neither lost nor sent in a burst, and throughput is what it sent."""
+    """Stopped for 0.3 s of a second: missed datagrams are neither lost nor sent in a burst, nor part of throughput."""
     facts, attempted, failed, notes, rows = json.loads(isolated(STOPPED))
     gap_s = 8 * 1400 / 2e7
     wanted = round(1 / gap_s)
@@ -240,7 +240,7 @@ print(json.dumps(found))
 
 
 def test_a_narrow_link_behind_the_first_makes_fragments_and_no_trouble(isolated):
-    """A router tells that packets are too large, and the kernel tells us, once."""
+    """A router reports that packets are too large, and the kernel reports that once."""
     *paced, flooded = json.loads(isolated(NARROW))
     for sent, unique, drops, _ in paced:
         assert 0 < sent == unique
@@ -275,7 +275,7 @@ def test_a_far_end_that_dies_is_trouble(isolated):
 
 @contextlib.contextmanager
 def listening(rate=1e7, **given):
-    """A far end in this process."""
+    """Return a far end in this process."""
     plain = {
         "engine": "udp", "ipver": 4, "source": "127.0.0.1", "address": "127.0.0.1", "ports": (21000, 21999),
         "connections": 1, "payload_bytes": 1400, "warmup_s": 0.02, "run_s": 0.1, "deadline_s": 2.0,
@@ -292,7 +292,7 @@ def rows_of(report):
 
 
 def nobody():
-    """The progress callback of one who looks for none."""
+    """Do nothing as progress callback."""
 
 
 def crafted(spec, *words):
@@ -320,7 +320,7 @@ def test_copies_and_such_as_come_late_are_known_and_strays_are_not():
 
 
 def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
-    """A buffer for two or three, which is looked at a thousand times a second."""
+    """A buffer for two or three datagrams, which is read a thousand times a second."""
     monkeypatch.setattr(sockets, "_RECEIVE_BYTES", 1)
     run = 0x23456789 << 32 | 1 << 31
     with listening() as (spec, far):
@@ -331,7 +331,7 @@ def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
         report = far.finish(FlowReport(facts={"sent": 300}, detail={"clock_marks": [], "began_ns": 0}))
     lost = report.failed["lost"]
     assert lost
-    # What is no datagram of the run, and is sent behind them, finds no room either.
+    # Datagrams of no run, sent behind them, find no room either.
     assert report.facts["receiver_drops"] in (lost, lost + 1)
     assert report.notes == [
         f"the receiving host had no room for datagrams {report.facts['receiver_drops']} times, so it bounds this figure"

@@ -15,7 +15,7 @@ from tests.support.needs import needs
 
 
 def checksum(packet):
-    """As RFC 1071 has it, word by word."""
+    """Return the checksum word by word, as RFC 1071 defines it."""
     total = 0
     for at in range(0, len(packet), 2):
         total += int.from_bytes(packet[at : at + 2].ljust(2, b"\0"), "big")
@@ -62,7 +62,7 @@ def test_where_the_kernel_sums_there_is_no_checksum(six, raw, kind):
 
 @needs("tcpdump")
 def test_the_packets_are_right_on_the_wire(isolated):
-    """As the kernel makes them too, for a device that does not make them itself."""
+    """So are those that the kernel makes for a device without checksum offload."""
     code = """
 import re, subprocess
 from rtt_ends import Pair

@@ -1,4 +1,4 @@
-"""The tally of what arrives of a stream, against the RFCs' examples and its own laws."""
+"""Counts of a stream's arrivals, against the RFCs' examples and properties of their own."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class Counts:
 
 
 def tally(arrived, base=0):
-    """Noted in two parts, as they come in many."""
+    """Return the counter after noting the numbers in two parts, as real ones come in several."""
     found = room.SequenceCounter(base)
     numbers = [int(each) for each in arrived]
     found.note(numbers[: len(numbers) // 2])
@@ -42,7 +42,7 @@ streams = st.lists(st.integers(0, 60), max_size=80)
     ],
 )
 def test_the_examples_of_rfc_4737(arrived, reordered):
-    """Its section 7: one packet, two and three of them late."""
+    """Section 7: one, two and three late packets."""
     found = tally(arrived)
     assert found == Counts(len(arrived), len(arrived), len(reordered))
     assert reordered_share(found.reordered, found.unique) == len(reordered) / len(arrived)

@@ -1,4 +1,4 @@
-"""What the UDP engine is made of: schedule, tally, clocks, fragments."""
+"""Parts of the UDP engine: schedule, counter, clocks, fragments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BASE = 5 << 31
 
 @given(st.lists(st.lists(st.integers(-3, 12), max_size=8), max_size=12))
 def test_a_tally_is_that_of_the_definitions(batches):
-    """Read one by one: a copy is one that has come before, and reordered is what came after a higher number."""
+    """By definition: a copy is a number that has come before; reordered ones came after a higher number."""
     tally = SequenceCounter(BASE)
     for batch in batches:
         tally.note([BASE + number for number in batch])
@@ -78,7 +78,7 @@ def test_consecutive_words_are_that(asked):
 
 @pytest.fixture
 def pair():
-    """A socket connected to another one, which listens."""
+    """Return a socket connected to another one, which listens."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near,
@@ -115,7 +115,7 @@ def test_a_sender_that_cannot_keep_up_ends(pair):
 
 
 class Time:
-    """A clock that goes on by a microsecond with each look, and once by `stall_ns` with the look after `at_ns`."""
+    """A clock that advances a microsecond with each reading, and once by `stall_ns` at the reading after `at_ns`."""
 
     def __init__(self, at_ns=0, stall_ns=0):
         self._ns, self._at_ns, self._stall_ns = 0, at_ns, stall_ns
@@ -131,7 +131,7 @@ class Time:
 
 
 class Wire(socket.socket):
-    """Sends nothing, as its time is not real: keeps number and instant of each datagram."""
+    """A socket that sends nothing, as its time is not real, and records number and instant of each datagram."""
 
     def __init__(self):
         super().__init__(socket.AF_INET, socket.SOCK_DGRAM)
@@ -144,7 +144,7 @@ class Wire(socket.socket):
 
 @given(st.integers(1, 300), st.integers(50_000, 50_000_000), st.integers(0, 10**9), st.integers(0, 10**9))
 def test_a_sender_that_was_put_off_misses_what_is_overdue_and_keeps_to_its_schedule(count, gap_ns, at_ns, stall_ns):
-    """Never a burst: nothing goes that is late by more than 5 ms, or half a gap, and numbers are places."""
+    """Nothing is sent later than 5 ms, or half a gap, and no burst; numbers are places in the schedule."""
     begin_ns = 1_000_000
     with Wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr(paced_sender, "time", Time(at_ns, stall_ns))
@@ -188,7 +188,7 @@ def facts(sent, missed, cpu_s, **more):
 
 
 def test_a_note_tells_which_bound_the_sender_had():
-    """It was put off where it did not work for as long as it missed."""
+    """It was preempted if it used no processor time for as long as it missed."""
     assert list(_limits(facts(1062, 9, 0.2))) == []
     assert list(_limits(facts(495, 576, 0.2))) == [
         "the sender was preempted and sent 495 of 1071 datagrams, so its host bounds this figure"
@@ -252,9 +252,7 @@ def test_a_clock_that_drifts_is_followed(ahead_ns, drift, at_ns):
 def test_a_sample_from_behind_a_queue_is_left_out():
     clock_map = ClockMap([(0, 2.0, 1e-5), (10**10, 2.06, 0.06)])
     assert clock_map.to_local_ns(5 * 10**9) == 3 * 10**9
-    assert clock_map.error_s == pytest.approx(
-        1e-5 + 1e-3
-    )  # 1 in 10 000 of 10 s, by which clocks may have drifted apart
+    assert clock_map.error_s == pytest.approx(1e-5 + 1e-3)  # 1 in 10 000 of 10 s, the largest drift of clocks
     lost = (0, 0.0, math.inf)
     assert ClockMap([lost, (10**10, 2.0, 1e-3)]).error_s == pytest.approx(2e-3)
     assert ClockMap([lost, lost]).error_s == math.inf
@@ -312,7 +310,7 @@ except LabError as error:
 
 
 def test_fragments_of_before_are_waited_for_and_said(isolated):
-    """Of both versions where they are kept for a second only, and else of the one that has fragments to come."""
+    """Of both versions if they are kept for a second only, and else of the version whose fragments are to come."""
     none, *gone, others, note, trouble = isolated(WAITING).splitlines()
     assert none == "[[], [], []]"
     assert gone == ["True True [] 0 0"] * 2

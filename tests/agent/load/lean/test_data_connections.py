@@ -1,4 +1,4 @@
-"""Conversations with a data connection, against servers that do as they are told, also the wrong thing."""
+"""Conversations with a data connection, against servers with scripted replies, wrong ones too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def family_of(address):
 
 
 class Fetch(Conversation):
-    """Fetches a file as often as it is to, each time over a data connection to the port that the server names."""
+    """Fetch a file several times, each time on a data connection to the port that the server names."""
 
     __slots__ = ("_ended", "_heard", "_said", "_times", "sizes")
 
@@ -76,7 +76,7 @@ class Fetch(Conversation):
 
 
 class Files:
-    """A thread for each connection; `give` has a file's transfer in its hands: the two connections, the number."""
+    """Server with a thread for each connection; `give` handles a file's transfer: both connections and the number."""
 
     def __init__(self, address, give, listens=lambda _: True):
         self._address = address
@@ -139,7 +139,7 @@ class Files:
 
 
 def sends(size):
-    """That much, and then the word that it was all."""
+    """Return a transfer of that size, followed by the final reply."""
 
     def give(conn, data, _):
         data.sendall(bytes(size))
@@ -190,7 +190,7 @@ def test_files_come_whole_by_connections_of_their_own(address, n, size, times, h
     assert made.families == {family_of(address)}
     assert {each.peer for each in made.connections} == {address}
     assert {name[0] for name in server.names + server.data_names} == {address}
-    assert len({name[1] for name in server.names}) == n  # where they go to the same port, they come from different ones
+    assert len({name[1] for name in server.names}) == n  # connections to the same port come from different ones
     assert len(server.data_names) == n * times
     assert server.quits == n
 
@@ -209,7 +209,7 @@ def test_the_figure_is_that_of_the_last_word(address):
     (row,) = [dict(zip(PHASES, row, strict=True)) for row in struct.iter_unpack(
         f"{len(PHASES)}d", packed(made.connections, made.began))]  # fmt: skip
     assert 0 < row["connect"] <= row["first_byte"] <= row["total"] - 0.2
-    assert 0 <= row["late"] < row["total"]  # the word came by the first connection, where the kernel stamps
+    assert 0 <= row["late"] < row["total"]  # the final reply came on the control connection, where the kernel stamps
 
 
 def test_a_word_that_comes_before_the_files_end_is_no_end():
@@ -272,7 +272,7 @@ def test_the_first_connections_end_is_the_end_of_both(word, failure):
 
 
 def test_failures_of_some_leave_the_others_their_files():
-    """Descriptors come and go within a batch of events, and none may be taken for another."""
+    """Descriptors are opened and closed within a batch of events, and none may be taken for another."""
     whole = sends(20_000)
 
     def give(conn, data, number):

@@ -1,4 +1,4 @@
-"""Conversations by datagrams, of both clients, with servers that lose, refuse and confuse."""
+"""Conversations by datagrams, by both clients, with servers that lose, refuse and confuse."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def family_of(address):
 
 
 class Ask(Conversation):
-    """A number, and the same number back."""
+    """A number as query, and the same number as reply."""
 
     __slots__ = ("_number",)
 
@@ -58,7 +58,7 @@ class Ask(Conversation):
 
 @dataclass(frozen=True)
 class Numbers(Application):
-    """The protocol of these tests."""
+    """Protocol of these tests."""
 
     name: str = "numbers"
     title: str = "Numbers"
@@ -96,7 +96,7 @@ class Numbers(Application):
 
 
 class Oracle:
-    """Answers by `answer`, which makes of a question and its number all that is sent back."""
+    """Server that sends what `answer` returns for a query and its number."""
 
     def __init__(self, address, answer=lambda question, _: [question.replace(b"ask", b"answer")]):
         self._answer = answer

@@ -1,4 +1,4 @@
-"""Bursts and runs against real servers on both loopback addresses, which do as they are told, also the wrong thing."""
+"""Bursts and runs against real servers on both loopback addresses, with scripted replies, wrong ones too."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def family_of(address):
 
 
 class Listener:
-    """A TCP server with a thread for each connection, which `talk` has in its hands; it knows how many were open."""
+    """A TCP server with a thread for each connection, handled by `talk`; it counts the open ones."""
 
     def __init__(self, address, talk, backlog=128):
         self.talk = talk
@@ -97,7 +97,7 @@ class Listener:
 
 
 class Resolver:
-    """A UDP name server; `answer` makes of each query what is sent back, or nothing."""
+    """A UDP name server; `answer` returns the reply to each query, or nothing."""
 
     def __init__(self, address, answer=None, found=None):
         known = answers({NAME: (address,) if found is None else found})
@@ -130,7 +130,7 @@ class Resolver:
 
 
 def smtp(conn, number):
-    """As a mail server, for as long as the client stays; `number` says that it is one of many."""
+    """Serve as a mail server while the client stays; `number` is the connection's."""
     conn.sendall(b"220 mail.ipperf.test ESMTP\r\n")
     lines = conn.makefile("rb")
     with lines:
@@ -145,7 +145,7 @@ def smtp(conn, number):
 
 
 def wait_for_client(conn):
-    """Until the client, or the end of the test, closes."""
+    """Wait until the client closes, or the test ends."""
     while conn.recv(65536):
         pass
 
@@ -203,7 +203,7 @@ def failures(made):
 
 
 def contradictions(address, result):
-    """What the proof says to a run that was to go to `address`."""
+    """Return the contradictions that the path proof finds in a run that was to go to `address`."""
     expected = ExpectedPath(ipver=6 if ":" in address else 4, client=address, server=address, exclusive=False)
     completed = len(rows_of(result["rows"]))
     seen = {**result, "completed": completed, "packets": PACKETS, "protocol41": {}, "bare_ipv6": None}
@@ -274,7 +274,7 @@ def test_a_server_that_breaks_off_is_a_failure_by_kind(address, talk, failure):
 @both_families
 def test_a_refused_connection_is_a_failure_by_kind(address):
     with socket.socket(family_of(address)) as bound, Resolver(address) as resolver:
-        bound.bind((address, 0))  # which keeps the port from others, and does not listen
+        bound.bind((address, 0))  # keeps the port from others without listening
         made = burst(address, bound.getsockname()[1], resolver.port, 5)
     assert failures(made) == {"connect refused": 5}
 
@@ -293,7 +293,7 @@ def test_a_server_that_never_accepts_costs_the_deadline():
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server, Resolver("127.0.0.1") as resolver:
         made = burst("127.0.0.1", server.getsockname()[1], resolver.port, 5, deadline_s=0.4)
     found = failures(made)
-    # The kernel itself accepts one or two into the queue, which then hear nothing.
+    # The kernel itself accepts one or two into the queue, which then receive nothing.
     assert set(found) == {"connect deadline", "talk deadline"}
     assert found["connect deadline"] >= 3
 
@@ -325,7 +325,7 @@ def test_every_tenth_sent_elsewhere_leaves_the_others_their_figures(address):
         result = load(spec(address, server.port, resolver.port, connections=30))
     assert result["failed"] == {f"{SIX}AAAA {other}" if address == "::1" else f"{FOUR}A {other}": 3}
     assert len(rows_of(result["rows"])) == 27
-    assert result["peers"] == {address: 27}  # nobody went there
+    assert result["peers"] == {address: 27}  # nobody connected
     assert contradictions(address, result) == []
 
 
@@ -355,7 +355,7 @@ def test_a_lost_datagram_costs_the_resolvers_patience(address):
     assert failures(made) == {"": 1}
     assert made.dns_retries == 1
     (row,) = rows_of(packed(made.connections, made.began))
-    assert 1 <= row["dns"] < 3  # or it would have been asked a third time
+    assert 1 <= row["dns"] < 3  # or a third query would have been sent
     assert asked[0] == asked[1]
 
 
@@ -387,7 +387,7 @@ def test_an_answer_to_another_question_is_not_taken():
 
 
 def record(query, rtype, data):
-    """A reply with one record of that type, whatever was asked."""
+    """Return a reply with one record of that type, whatever the query."""
     return query[:2] + struct.pack("!5H", 0x8500, 1, 1, 0, 0) + query[12:] + struct.pack("!HHHIH", 0xC00C, rtype, 1, 0,
         len(data)) + data  # fmt: skip
 
@@ -397,13 +397,13 @@ def test_an_address_of_the_other_family_is_no_address():
         assert failures(burst("::1", 9, resolver.port)) == {f"{SIX}A 127.0.0.1": 1}
     with Resolver("127.0.0.1", lambda query: record(query, dns.TYPE_AAAA, bytes(15) + b"\1")) as resolver:
         assert failures(burst("127.0.0.1", 9, resolver.port)) == {f"{FOUR}AAAA ::1": 1}
-    # A record that calls itself A and holds an address of IPv6.
+    # A record of type A that holds an IPv6 address.
     with Resolver("127.0.0.1", lambda query: record(query, dns.TYPE_A, bytes(15) + b"\1")) as resolver:
         assert failures(burst("127.0.0.1", 9, resolver.port)) == {"dns malformed": 1}
 
 
 def test_an_address_that_is_not_the_servers_is_not_connected_to():
-    """An AAAA record of ::ffff:127.0.0.1 would lead an IPv6 socket over IPv4."""
+    """An AAAA record of ::ffff:127.0.0.1 would make an IPv6 socket use IPv4."""
     mapped = socket.inet_pton(socket.AF_INET6, "::ffff:127.0.0.1")
     with (
         Listener("127.0.0.1", smtp) as server,
@@ -416,13 +416,13 @@ def test_an_address_that_is_not_the_servers_is_not_connected_to():
 
 @pytest.mark.parametrize("source", ["::1", ""])
 def test_ipv4_in_the_clothes_of_ipv6_is_caught(source):
-    """The address ::ffff:127.0.0.1 leads an IPv6 socket over IPv4: it must not pass for IPv6."""
+    """The address ::ffff:127.0.0.1 makes an IPv6 socket use IPv4: it must not count as IPv6."""
     with Listener("127.0.0.1", smtp) as server:
         to = {"resolver": "", "name": "::ffff:127.0.0.1"}
         result = load(spec("::1", server.port, 0, connections=2, source=source, **to))
     assert result["peers"] == {"::ffff:127.0.0.1": 2}
     assert "expected connections to ::1, seen to ::ffff:127.0.0.1" in contradictions("::1", result)
-    if source:  # a socket with an address of IPv6 does not even get there
+    if source:  # a socket with an IPv6 address cannot even connect
         assert result["rows"] == b""
         assert result["failed"] == {"connect unreachable": 2}
 
@@ -435,7 +435,7 @@ def test_a_source_address_that_is_not_here_is_a_failure_by_kind():
 
 @both_families
 def test_a_large_message_is_sent_whole_to_a_slow_reader(address):
-    """One reads slowly, and the others must not wait for it."""
+    """One server reads slowly, and the others must not wait for it."""
     sizes, quick, ended = [], threading.Semaphore(0), threading.Event()
 
     def slow(conn, number):
@@ -447,7 +447,7 @@ def test_a_large_message_is_sent_whole_to_a_slow_reader(address):
         conn.recv(1000)
         conn.sendall(b"354 go on\r\n")
         if number == 0:
-            ended.wait(20)  # not one byte of the message is read until all others are through
+            ended.wait(20)  # no byte of the message is read until all others are done
         message = b""
         while not message.endswith(b"\r\n.\r\n"):
             message += conn.recv(1 << 20)
@@ -520,7 +520,7 @@ with (
 
 
 def test_ports_of_connections_closed_a_moment_ago_are_no_loss(isolated):
-    """A port in TIME_WAIT is in the way of one connection to the same server and of no other."""
+    """A port in TIME_WAIT blocks one connection to the same server and no other."""
     assert isolated(MANY) == "{'': 40}"
 
 
@@ -542,7 +542,7 @@ def test_load_repeats_bursts_and_adds_them_up(address):
 
 
 def test_who_fails_by_the_deadline_makes_no_burst_longer():
-    """Waiting for those is no work, and the client would seem idle for it."""
+    """Waiting for the deadline is no work, and would make the client seem idle."""
 
     def some(conn, number):
         (smtp if number % 2 else says_nothing)(conn, number)
@@ -584,14 +584,14 @@ def test_real_servers_serve_a_burst(address, name):
 
 
 class Endless(socket.socket):
-    """As far as a reader can tell: what it has read has come again already."""
+    """A socket on which more data has always arrived."""
 
     def recvmsg(self, bufsize, *_):
         return bytes(bufsize), [], 0, None
 
 
 class Reader(Conversation):
-    """Hears all that comes until somebody else has heard something; a million times nobody has."""
+    """Conversation that receives until another one has received something, for at most a million times."""
 
     __slots__ = ("_heard", "_name")
 

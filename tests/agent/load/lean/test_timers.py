@@ -1,4 +1,4 @@
-"""What is due by the clock: a question is asked again when it, or its answer, may have been lost, and only then."""
+"""Timers: a query is repeated if it, or its answer, may have been lost, and only then."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_ipperf.protocols import application
 
 
 class Clocked:
-    """What a burst is to its schedule, by a clock that is set; it asks one socket that answers nothing by itself."""
+    """A burst with a clock that is set by hand, as its timers see it; its socket sends no answers."""
 
     def __init__(self, asked):
         self._asked = asked
@@ -53,7 +53,7 @@ def burst(asked):
 
 
 def test_the_patience_counts_from_the_question_and_not_from_the_instant(burst):
-    """A client that opens late has lost no datagram by that."""
+    """A client that opens late has not lost a datagram."""
     timers = BurstTimers(burst, [0.5], 10.0)
     assert timers.begin(0.0) == 0.5
     assert burst.at(3.0, timers) == 4.0
@@ -69,8 +69,8 @@ def test_an_answer_that_waits_to_be_read_was_not_lost(burst, asked, starts):
     timers = BurstTimers(burst, starts, 10.0)
     assert timers.begin(0.0) == 1.0
     asked.sendto(b"there", asked.recvfrom(100)[1])
-    assert burst.at(1.5, timers) == 1.5  # so that the loop comes round at once
+    assert burst.at(1.5, timers) == 1.5  # so that the loop runs again at once
     assert burst.dns_retries == 0
-    burst.connections[0].sock.recv(100)  # which was none, as it turns out
+    burst.connections[0].sock.recv(100)  # it was no answer, as it turns out
     assert burst.at(1.6, timers) == 3.0
     assert burst.dns_retries == 1

@@ -1,6 +1,6 @@
-"""The kernel's sit driver, in a machine whose kernel has it: its devices, and its own coming and going.
+"""The kernel's sit driver, in a machine whose kernel has it: its devices, its loading and unloading.
 
-What its tunnels carry, and how, is tried with that of the other backends, on whole paths.
+Carrying packets is tested with the other backends, on whole paths.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def raised(*ends):
 
 changes = Changes()
 """
-# The driver comes and goes with a machine of its own, so `modprobe`, for which that has no folder, does it by hand.
+# The driver is loaded in a virtual machine that has no module folder, so a script replaces `modprobe`.
 MODPROBE = """
 mkdir -p /dev/shm/bin
 cat > /dev/shm/bin/modprobe <<'END'
@@ -63,7 +63,7 @@ def ends(name):
 
 @pytest.fixture
 def host(uml):  # noqa: F811 - the fixture
-    """Runs code in a network of its own in that machine, or in the machine's, and gives what it printed last."""
+    """Run code in a separate network of that machine, or in the machine's own; return what it printed last."""
 
     def run(code, up="", words=("unshare", "--net")):
         script = f'export IPPERF_RUN=/dev/shm/run PATH=/dev/shm/bin:$PATH; ip link set lo up\n{up}\nexec "$@"'
@@ -75,14 +75,14 @@ def host(uml):  # noqa: F811 - the fixture
     return run
 
 
-# Where they can send to whomever they want.
+# In a state in which they can send to anyone.
 LINKED = (
     "ip link add eth0 type ifb; ip link set eth0 up; ip addr add 198.18.0.1/24 dev eth0; ip route add default dev eth0"
 )
 
 
 def test_its_devices_are_as_ordered_send_nothing_unasked_and_go_as_if_never_there(host):
-    """What a device sends by itself would be counted against arms that have nothing to do with it."""
+    """Packets that a device sends by itself would be counted against other arms."""
     end = ends("isatap")[CLIENT]
     found = host(f"""
         before, counter = os.listdir("/sys/class/net"), Protocol41()
@@ -107,7 +107,7 @@ def test_its_devices_are_as_ordered_send_nothing_unasked_and_go_as_if_never_ther
 
 
 def test_it_works_for_root_and_for_a_user_without_rights(host):
-    """Whoever may make namespaces may make tunnels in them."""
+    """A user who may make namespaces may make tunnels in them."""
     assert host("""
         missing = [BACKENDS["kernel"].missing()]
         os.setresuid(65534, 65534, 65534)
@@ -125,7 +125,7 @@ def test_a_kernel_without_the_driver_is_named():
 
 def test_a_driver_that_was_not_loaded_is_not_loaded_afterwards(host, uml):  # noqa: F811 - the fixture
     end = ends("tunnel")[CLIENT]
-    # A tunnel of somebody else, who came later, is not taken away with it.
+    # A tunnel that somebody else made later is not removed with it.
     other = "unshare --net sh -ec 'ip link add theirs type sit mode ip6ip local 192.0.2.1; echo; exec sleep 60'"
     try:
         found = host(f"""

@@ -1,4 +1,4 @@
-"""Tunnels by the forwarder, between real namespaces, as root and in a user namespace; and the rules it works by."""
+"""Tunnels by the forwarder, between real namespaces, as root and in a user namespace; and the forwarder's rules."""
 
 from __future__ import annotations
 
