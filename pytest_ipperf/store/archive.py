@@ -120,28 +120,32 @@ class Archive:
         `name` is `last`, `last~2` (two before the last; second sessions of nights do not count), a name under which
         sessions were saved (the newest one), a session's name or its beginning, or its folder.
         """
-        there = self.sessions()
-        if not there:
+        sessions = self.sessions()
+        if not sessions:
             raise UsageError(f"there is no session in {self.root / 'runs'} yet")
         if match := re.fullmatch(rf"{LAST}(?:~(\d{{1,9}}))?", name):
-            back, whole = int(match[1] or 0), _whole(there)
+            back, whole = int(match[1] or 0), _whole(sessions)
             if back >= len(whole):
                 raise UsageError(f"session {name!r} does not exist; there are {len(whole)}")
             return whole[-1 - back]
-        if saved := [entry for entry in there if name and entry.saved == name]:
+        if saved := [entry for entry in sessions if name and entry.saved == name]:
             return saved[-1]
         wanted = Path(name).name
-        found = [entry for entry in there if entry.name == wanted] or [e for e in there if e.name.startswith(wanted)]
-        if not wanted or not found:
-            names = sorted({entry.saved for entry in there} - {""})
+        matches = [entry for entry in sessions if entry.name == wanted] or [
+            e for e in sessions if e.name.startswith(wanted)
+        ]
+        if not wanted or not matches:
+            names = sorted({entry.saved for entry in sessions} - {""})
             also = f", {', '.join(names)}" if names else ""
             raise UsageError(
-                f"session {name!r} does not exist in {self.root}; there are {len(there)}, the last is "
-                f"{there[-1].name}; last{also} or the beginning of a session's name is right"
+                f"session {name!r} does not exist in {self.root}; there are {len(sessions)}, the last is "
+                f"{sessions[-1].name}; last{also} or the beginning of a session's name is right"
             )
-        if len(found) > 1:
-            raise UsageError(f"session {name!r} may be any of {', '.join(entry.name for entry in found[:3])}; say more")
-        return found[0]
+        if len(matches) > 1:
+            raise UsageError(
+                f"session {name!r} may be any of {', '.join(entry.name for entry in matches[:3])}; say more"
+            )
+        return matches[0]
 
     def resume_of(self, entry: SessionEntry) -> str:
         """Return the value of `--ipperf-resume` that resumes a session: `last` if it is the last one of its name."""
@@ -185,11 +189,11 @@ class Archive:
         These histories are for people and include findings that the gate ignores.
         """
         keys = {number: HistoryKey(*key) for number, *key, _ in self._index.query(_ORIGINS, session)}
-        found, words = dict[int, list[HistoryEntry]](), self._words()
+        result, words = dict[int, list[HistoryEntry]](), self._words()
         for earlier in self._index.query(_BEFORE, saved, session)[:most]:
             for number, _, entry in self._found(earlier, keys, words, everything=True):
-                found.setdefault(number, []).append(entry)
-        return _by_key(found)
+                result.setdefault(number, []).append(entry)
+        return _by_key(result)
 
     def nights(self, session: str, *, saved: str, most: int = 60) -> dict[HistoryKey, list[HistoryEntry]]:
         """Return, for each cell of a session, the findings of earlier nights of the name `saved`, oldest first.
@@ -201,20 +205,20 @@ class Archive:
         own = self._index.query(_ORIGINS, session)
         wanted = {number: HistoryKey(*key) for number, *key, _ in own}
         seen, left = {(row[0], row[-1]) for row in own}, dict.fromkeys(wanted, most)
-        found, words = dict[int, list[HistoryEntry]](), self._words()
+        result, words = dict[int, list[HistoryEntry]](), self._words()
         nights = [row for row in self._index.query(_BEFORE, saved, session) if row[-1] is not None]
         for night in nights:
             for number, origin, entry in self._found(night, wanted, words, everything=night is nights[0]):
                 if (number, origin) in seen:
                     continue
-                found.setdefault(number, []).append(entry)
+                result.setdefault(number, []).append(entry)
                 if entry.sound and entry.usable:
                     seen.add((number, origin))
                     left[number] -= 1
             wanted = {number: key for number, key in wanted.items() if left[number]}
             if not wanted:
                 break
-        return _by_key(found)
+        return _by_key(result)
 
     def _words(self) -> dict[int, str]:
         return dict(self._index.query("SELECT id, text FROM word"))
@@ -236,8 +240,8 @@ class Archive:
 
         Raises DamageError if its verdict cannot be read, or that of a later night which may have the name.
         """
-        found = self._index.query(_LAST_NIGHT, saved, before, before)
-        last = found[0][0] if found else ""
+        rows = self._index.query(_LAST_NIGHT, saved, before, before)
+        last = rows[0][0] if rows else ""
         for name, why in self._unread(saved):
             if last < name and (not before or name < before):
                 raise DamageError(f"{why}; what it measured is to be measured again, and is not known")
@@ -254,9 +258,9 @@ def _whole(entries: Sequence[SessionEntry]) -> list[SessionEntry]:
     return [entry for entry in entries if not entry.saved.endswith(FRESH)]
 
 
-def _by_key(found: Mapping[int, list[HistoryEntry]]) -> dict[HistoryKey, list[HistoryEntry]]:
+def _by_key(histories: Mapping[int, list[HistoryEntry]]) -> dict[HistoryKey, list[HistoryEntry]]:
     """Return histories that have the newest entry first with the oldest first."""
-    return {history[0].key: history[::-1] for history in found.values()}
+    return {history[0].key: history[::-1] for history in histories.values()}
 
 
 def _entry_of_row(row: Sequence[Any]) -> HistoryEntry:

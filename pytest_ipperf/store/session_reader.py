@@ -96,7 +96,7 @@ def read_session(
     if not folder.is_dir():
         raise UsageError(f"session {folder} is not there")
     reader = _SessionReader([] if answers is None else answers, short=short)
-    found: list[DamageError] = []
+    errors: list[DamageError] = []
     try:
         paths = event_logs_in(folder)
     except OSError as error:
@@ -105,14 +105,14 @@ def read_session(
         try:
             reader.read_log(path)
         except DamageError as error:
-            found.append(error)
-    found += missing(folder, reader.files)
-    if found and (damage is None or not reader.sessions):
-        raise found[0]
+            errors.append(error)
+    errors += missing(folder, reader.files)
+    if errors and (damage is None or not reader.sessions):
+        raise errors[0]
     if not reader.sessions:
         raise UsageError(f"session {folder} has no records: no event log in it begins with an event 'session'")
     if damage is not None:
-        damage += map(str, found)
+        damage += map(str, errors)
     # Each process logs its own start.
     first = min(reader.sessions, key=lambda event: float(event["at"]))
     return StoredSession(folder, first, reader.workloads, reader.reused, reader.partial_line)
@@ -174,20 +174,20 @@ class _SessionReader:
 
     def read_log(self, path: Path) -> None:
         """Read an event log as far as possible; DamageError if that is not to its end."""
-        found: dict[str, StoredWorkload] = {}
+        workloads: dict[str, StoredWorkload] = {}
         place = ReadPosition()
         try:
             for event in read_events(path, place):
-                self._apply(event, found, path)
+                self._apply(event, workloads, path)
         finally:
             self.partial_line |= place.partial_line
-            for name, workload in found.items():
+            for name, workload in workloads.items():
                 if (
                     workload.complete or name not in self.workloads
                 ):  # another worker may have taken over a dead worker's share
                     self.workloads[name] = workload
 
-    def _apply(self, event: Event, found: dict[str, StoredWorkload], path: Path) -> None:
+    def _apply(self, event: Event, workloads: dict[str, StoredWorkload], path: Path) -> None:
         kind, facts = event.kind, event.facts
         if kind in _ANSWERS:
             self._answers.append(event)
@@ -200,9 +200,9 @@ class _SessionReader:
         elif kind == "anew":
             self._anew.add(facts["workload"])
         elif kind == "workload":
-            found[facts["workload"]] = StoredWorkload(path.with_suffix(".f64"), facts)
-        elif facts.get("workload") in found:
-            self._add(found[facts["workload"]], kind, facts)
+            workloads[facts["workload"]] = StoredWorkload(path.with_suffix(".f64"), facts)
+        elif facts.get("workload") in workloads:
+            self._add(workloads[facts["workload"]], kind, facts)
 
     def _add(self, workload: StoredWorkload, kind: str, event: Facts) -> None:
         if kind in ("epoch", "run", "floor"):

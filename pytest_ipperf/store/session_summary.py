@@ -41,31 +41,33 @@ def read_session_summary(
     answers: list[Event] = []
     # Checked before the records are read, as they may get their end meanwhile, and after, as it may just have begun.
     was_running = is_being_written(folder) if running is None else running
-    kept = read_session(folder, answers=answers, short=True, damage=damage)
-    measured = tuple(_measured(kept))
+    session = read_session(folder, answers=answers, short=True, damage=damage)
+    measured = tuple(_measured(session))
     events = [event.facts for event in answers]
     ends = [event for event in events if event["event"] == "end"]
     records = tuple(event.record for event in answers if event.record is not None)
     troubles = tuple(_trouble(event) for event in events if event["event"] in ("undecided", "trouble"))
     running = was_running or (running is None and is_being_written(folder))
-    schema = kept.facts["schema"]
-    ended = tells_end(schema) or kept.partial_line
-    known = _completeness(events, records, troubles, tells_end=ended, running=running, resume=resume or str(folder))
+    schema = session.facts["schema"]
+    ended = tells_end(schema) or session.partial_line
+    completeness = _completeness(
+        events, records, troubles, tells_end=ended, running=running, resume=resume or str(folder)
+    )
     notes = [*(event["text"] for event in events if event["event"] == "note"), *_lost_samples(measured)]
     return SessionSummary(
-        name=kept.name,
+        name=session.name,
         folder=folder,
-        began_at=kept.facts["at"],
+        began_at=session.facts["at"],
         seconds=ends[-1]["seconds"] if ends else None,
-        question=kept.facts,
+        question=session.facts,
         records=records,
-        troubles=(*troubles, *_unmeasured(known)),
-        completeness=known,
+        troubles=(*troubles, *_unmeasured(completeness)),
+        completeness=completeness,
         hosts=tuple(_hosts(measured)),
         samples=Samples(measured),
         histories=histories or {},
         night=night,
-        saved=kept.facts.get("saved", ""),
+        saved=session.facts.get("saved", ""),
         status=ends[-1]["status"] if ends else None,
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -96,9 +98,9 @@ def _completeness(
     return completeness_of(items, {record.cell for record in records}, left, state=state, resume=resume)
 
 
-def _unmeasured(known: Completeness) -> Iterator[Trouble]:
-    for nodeid, _ in known.missing:
-        yield Trouble(nodeid=nodeid, kind=UNMEASURED, sentence=known.why_missing)
+def _unmeasured(completeness: Completeness) -> Iterator[Trouble]:
+    for nodeid, _ in completeness.missing:
+        yield Trouble(nodeid=nodeid, kind=UNMEASURED, sentence=completeness.why_missing)
 
 
 class Samples(Mapping[tuple[str, Arm], Sequence[float]]):
@@ -115,14 +117,14 @@ class Samples(Mapping[tuple[str, Arm], Sequence[float]]):
                     self._found[name, Arm.parse(run["arm"])] = workload
 
     def __getitem__(self, place: tuple[str, Arm]) -> Sequence[float]:
-        workload, arm, found = self._found[place], str(place[1]), array("d")
+        workload, arm, times = self._found[place], str(place[1]), array("d")
         for run, samples in zip(workload.runs, workload.samples(), strict=True):
             if run["arm"] == arm and not run["warmup"]:
                 columns = run["columns"]
                 column = next(columns.index(name) for name in _TIMES if name in columns)
-                found.extend(samples[column :: len(columns)])
-                found.extend([math.inf] * sum(run["failed"].values()))
-        return found
+                times.extend(samples[column :: len(columns)])
+                times.extend([math.inf] * sum(run["failed"].values()))
+        return times
 
     def __iter__(self) -> Iterator[tuple[str, Arm]]:
         return iter(self._found)
@@ -135,14 +137,14 @@ def _trouble(event: Mapping[str, Any]) -> Trouble:
     return Trouble(nodeid=event["nodeid"], kind=event.get("kind", "inconclusive"), sentence=event["sentence"])
 
 
-def _measured(kept: StoredSession) -> Iterator[tuple[str, StoredWorkload]]:
+def _measured(session: StoredSession) -> Iterator[tuple[str, StoredWorkload]]:
     """Return each workload from where it was measured; if an earlier session is gone, its workloads are missing."""
-    yield from kept.workloads.items()
+    yield from session.workloads.items()
     earlier: dict[Path, Mapping[str, StoredWorkload]] = {}
-    for name, folder in kept.reused.items():
+    for name, folder in session.reused.items():
         if folder not in earlier:
             earlier[folder] = _workloads(folder)
-        if name not in kept.workloads and name in earlier[folder]:
+        if name not in session.workloads and name in earlier[folder]:
             yield name, earlier[folder][name]
 
 

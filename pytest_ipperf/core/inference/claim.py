@@ -69,13 +69,13 @@ class Slowdown:
 
     def __le__(self, margin: Margin | str) -> Claim:
         """Return the claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
-        asked = Margin.parse(margin) if isinstance(margin, str) else margin
-        if not isinstance(asked, Margin):
+        allowed = Margin.parse(margin) if isinstance(margin, str) else margin
+        if not isinstance(allowed, Margin):
             raise UsageError(f"a slow-down is compared with a margin such as '10%', not with {margin!r}")
         if not self.effects:
-            return Claim(self._unmeasured(asked))
-        asked.check(self.effects[0].metric)
-        judgement = judge_looks(self.effects, asked, alpha=self.alpha, looks=self.looks)
+            return Claim(self._unmeasured(allowed))
+        allowed.check(self.effects[0].metric)
+        judgement = judge_looks(self.effects, allowed, alpha=self.alpha, looks=self.looks)
         if not self.judges:
             return Claim(
                 replace(

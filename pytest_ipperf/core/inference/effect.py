@@ -184,19 +184,19 @@ def _paired(
     """Return (test, reference) of each block, shape (epochs, blocks); InvalidError if one is missing or repeated."""
     if test == reference:
         raise InvalidError(f"{test} cannot be compared with itself")
-    found: dict[Arm, dict[tuple[int, int], float]] = {test: {}, reference: {}}
+    values: dict[Arm, dict[tuple[int, int], float]] = {test: {}, reference: {}}
     for run in runs:
-        if run.warmup or run.arm not in found:
+        if run.warmup or run.arm not in values:
             continue
-        if (run.epoch, run.block) in found[run.arm]:
+        if (run.epoch, run.block) in values[run.arm]:
             raise InvalidError(f"{_place(run)} was measured twice; a block measures each arm once")
-        found[run.arm][run.epoch, run.block] = value(run)
-    for place in sorted(found[test].keys() ^ found[reference].keys()):
-        missing, other = (reference, test) if place in found[test] else (test, reference)
+        values[run.arm][run.epoch, run.block] = value(run)
+    for place in sorted(values[test].keys() ^ values[reference].keys()):
+        missing, other = (reference, test) if place in values[test] else (test, reference)
         raise InvalidError(f"{missing} was not measured in epoch {place[0]}, block {place[1]}, but {other} was")
     epochs: dict[int, dict[int, tuple[float, float]]] = defaultdict(dict)
-    for epoch, block in sorted(found[test]):
-        epochs[epoch][block] = (found[test][epoch, block], found[reference][epoch, block])
+    for epoch, block in sorted(values[test]):
+        epochs[epoch][block] = (values[test][epoch, block], values[reference][epoch, block])
     _check_balance(test, reference, epochs)
     return [list(blocks.values()) for blocks in epochs.values()]
 

@@ -44,12 +44,12 @@ def judgements(
     effects_of: Callable[[str], Sequence[Effect]], questions: Iterable[Question], *, alpha: float, looks: int
 ) -> dict[Question, Judgement]:
     """Return the answers of the looks so far to the questions about an arm; `effects_of` is called once per metric."""
-    found: dict[str, Sequence[Effect]] = {}
+    effects: dict[str, Sequence[Effect]] = {}
     answers = {}
     for question in questions:
-        if question.metric not in found:
-            found[question.metric] = effects_of(question.metric)
-        answers[question] = judge_looks(found[question.metric], question.margin, alpha=alpha, looks=looks)
+        if question.metric not in effects:
+            effects[question.metric] = effects_of(question.metric)
+        answers[question] = judge_looks(effects[question.metric], question.margin, alpha=alpha, looks=looks)
     return answers
 
 

@@ -45,16 +45,16 @@ def link_rate(
     """Check an arm's runs and the trains of its epochs against the links' rate; return None on links without a rate."""
     if not rate_bit_s:
         return None
-    own = [run.client for run in runs if not run.warmup and run.client is not None]
-    wall_s = [client.wall_s for client in own if client.wall_s is not None]
-    moved_bytes = [client.content_bytes for client in own if client.content_bytes is not None]
-    known = len(wall_s) == len(moved_bytes) == len(own) and sum(moved_bytes) > 0 and sum(wall_s) > 0
-    seen = [found or 0.0 for each in trains for found in each.values()]
+    clients = [run.client for run in runs if not run.warmup and run.client is not None]
+    wall_s = [client.wall_s for client in clients if client.wall_s is not None]
+    moved_bytes = [client.content_bytes for client in clients if client.content_bytes is not None]
+    known = len(wall_s) == len(moved_bytes) == len(clients) and sum(moved_bytes) > 0 and sum(wall_s) > 0
+    rates = [rate or 0.0 for each in trains for rate in each.values()]
     return LinkRate(
         rate_bit_s=rate_bit_s,
         ceiling_bit_s=ceiling_bit_s(rate_bit_s, overhead),
         goodput_bit_s=8 * sum(moved_bytes) / sum(wall_s) if known else None,
-        path_bit_s=min(seen, default=None),
+        path_bit_s=min(rates, default=None),
     )
 
 

@@ -54,52 +54,52 @@ def proof_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> lis
     `completed`, `packets` (sent by the client during the run, by IP version), `bare_ipv6` (counts at the client's port)
     and `protocol41` (by host, packets received, `in`, and sent, `out`; None if they cannot be counted).
     """
-    found = []
+    violations = []
     family = "AF_INET6" if expected.ipver == 6 else "AF_INET"
     if set(observed["families"]) - {family}:
-        found.append(f"expected sockets of {family}, seen {', '.join(observed['families'])}")
+        violations.append(f"expected sockets of {family}, seen {', '.join(observed['families'])}")
     strangers = sorted(set(observed["peers"]) - {expected.server})
     if strangers:
-        found.append(f"expected connections to {expected.server}, seen to {', '.join(strangers)}")
+        violations.append(f"expected connections to {expected.server}, seen to {', '.join(strangers)}")
     strange = sorted(set(observed["sources"]) - {expected.client}) if expected.client else []
     if strange:
-        found.append(f"expected connections from {expected.client}, seen from {', '.join(strange)}")
-    return found + _packet_violations(expected, observed)
+        violations.append(f"expected connections from {expected.client}, seen from {', '.join(strange)}")
+    return violations + _packet_violations(expected, observed)
 
 
 def _packet_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> list[str]:
-    found = []
+    violations = []
     own, other = (f"ipv{version}" for version in (expected.ipver, 10 - expected.ipver))
     least = expected.least_packets[0] * observed["completed"]
     if observed["packets"][own] < least:
-        found.append(f"expected at least {least} packets sent by {own}, seen {observed['packets'][own]}")
+        violations.append(f"expected at least {least} packets sent by {own}, seen {observed['packets'][own]}")
     if expected.exclusive and (strange := observed["packets"][other] - _outer(expected, observed)) > 0:
         beside = " beside the tunnel's" if expected.carriers else ""
-        found.append(f"expected no packet sent by {other}{beside}, seen {strange}")
+        violations.append(f"expected no packet sent by {other}{beside}, seen {strange}")
     bare = observed["bare_ipv6"]
     if expected.exclusive and expected.carriers and bare and any(bare.values()):
         counts = f"{bare['out']} sent and {bare['in']} received"
-        found.append(f"expected no IPv6 packet outside the tunnel at the client, seen {counts}")
-    return found + encapsulation_violations(expected, observed["protocol41"], observed["completed"])
+        violations.append(f"expected no IPv6 packet outside the tunnel at the client, seen {counts}")
+    return violations + encapsulation_violations(expected, observed["protocol41"], observed["completed"])
 
 
 def encapsulation_violations(
     expected: ExpectedPath, protocol41: Mapping[str, Mapping[str, int] | None], completed: int
 ) -> list[str]:
     """Return the violations of a run with `completed` connections, by its packets of protocol 41 alone."""
-    found, least = [], expected.least_packets[0] * completed
+    violations, least = [], expected.least_packets[0] * completed
     for host, counts in protocol41.items():
         if counts is None:
             continue
         if host in expected.carriers:
-            found += _missed(expected, host, counts, completed)
+            violations += _missed(expected, host, counts, completed)
         # Outside the lab a host may have tunnels of its own, whose few packets cannot have carried this run, and a
         # router may forward the packets of a tunnel that ends elsewhere.
         elif (count := counts["in"] + counts["out"]) and (
             expected.exclusive or (0 < least <= count and not expected.carriers)
         ):
-            found.append(f"expected no packet of protocol 41 at the {host}, seen {count}")
-    return found
+            violations.append(f"expected no packet of protocol 41 at the {host}, seen {count}")
+    return violations
 
 
 def _outer(expected: ExpectedPath, observed: Mapping[str, Any]) -> float:
@@ -144,18 +144,18 @@ def path_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> list
 
 
 def _fit_violations(expected: ExpectedPath, observed: Mapping[str, Any]) -> list[str]:
-    found = []
+    violations = []
     for (size, answer), wanted in zip(sorted(observed["fits"].items()), ("yes", "too big"), strict=False):
         if answer == "silence":
-            found.append(f"expected an answer from the name server at {expected.server}, seen none")
+            violations.append(f"expected an answer from the name server at {expected.server}, seen none")
         elif answer != wanted:
-            found.append(f"expected {wanted!r} for a packet of {size} bytes with don't-fragment, seen {answer!r}")
+            violations.append(f"expected {wanted!r} for a packet of {size} bytes with don't-fragment, seen {answer!r}")
     for (size, answer), wanted in zip(sorted(observed.get("back", {}).items()), ("yes", "too big"), strict=False):
         # A packet that is too big for a router on the way back is lost there without an answer.
         if (answer == "yes") != (wanted == "yes"):
             packet = f"{size} bytes with don't-fragment from the server"
-            found.append(f"expected {wanted!r} for a packet of {packet}, seen {answer!r}")
-    return found
+            violations.append(f"expected {wanted!r} for a packet of {packet}, seen {answer!r}")
+    return violations
 
 
 def _route_violations(expected: ExpectedPath, place: str, host: str, route: Mapping[str, Any]) -> list[str]:
@@ -180,9 +180,9 @@ def _size_violations(
 
     A router may have reported the path's MTU, which then equals that of the client's device.
     """
-    mtu, own, mss = observed["routes"]["client"]["mtu"], route["path_mtu"], route["mss"]
-    if route["mtu"] < mtu or (own and own not in {mtu, route["mtu"]}):
-        return [f"expected an MTU of {mtu} for the route at the {place}, seen {own or route['mtu']}"]
+    mtu, path_mtu, mss = observed["routes"]["client"]["mtu"], route["path_mtu"], route["mss"]
+    if route["mtu"] < mtu or (path_mtu and path_mtu not in {mtu, route["mtu"]}):
+        return [f"expected an MTU of {mtu} for the route at the {place}, seen {path_mtu or route['mtu']}"]
     headers = (40 if expected.ipver == 6 else 20) + 20
     if mss and mss + headers not in {mtu, route["mtu"]}:
         return [f"expected a segment size of {mtu - headers} for the route at the {place}, seen {mss}"]
@@ -193,28 +193,28 @@ def _port_violations(expected: ExpectedPath, rates: Mapping[str, Mapping[str, fl
     """Return the violations by the rates of a lab's ports; packet trains see only the slowest port on their way."""
     wanted = expected.rate_bit_s
     return [
-        f"expected {rate_text(wanted)} at the {host}'s {device}, seen {rate_text(found) if found else 'no limit'}"
+        f"expected {rate_text(wanted)} at the {host}'s {device}, seen {rate_text(rate) if rate else 'no limit'}"
         for host, ports in rates.items()
-        for device, found in ports.items()
-        if abs(found - wanted) > TOLERANCE * wanted
+        for device, rate in ports.items()
+        if abs(rate - wanted) > TOLERANCE * wanted
     ]
 
 
 def rate_violations(rate_bit_s: float, trains: TrainRates) -> list[str]:
     """Return the violations of a path with that rate, which no train can exceed."""
     return [
-        f"expected at most {rate_text(rate_bit_s)} from the {host}, seen {rate_text(found)}"
-        for host, found in trains.items()
-        if found is not None and above_rate(rate_bit_s, found)
+        f"expected at most {rate_text(rate_bit_s)} from the {host}, seen {rate_text(rate)}"
+        for host, rate in trains.items()
+        if rate is not None and above_rate(rate_bit_s, rate)
     ]
 
 
 def rate_shortfalls(rate_bit_s: float, trains: TrainRates) -> list[str]:
     """Describe where a path is below its rate; this is no violation, as the arm is the right one, only slower."""
     return [
-        f"from the {host} {'nothing came through' if found is None else f'it has {rate_text(found)}'}"
-        for host, found in trains.items()
-        if found is None or below_rate(rate_bit_s, found)
+        f"from the {host} {'nothing came through' if rate is None else f'it has {rate_text(rate)}'}"
+        for host, rate in trains.items()
+        if rate is None or below_rate(rate_bit_s, rate)
     ]
 
 

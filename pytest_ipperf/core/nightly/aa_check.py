@@ -53,8 +53,8 @@ def aa_check_of(records: Sequence[Record], metric_of: Callable[[str], Metric]) -
 
     Only the first metric of a cell counts, as the metrics of the same runs are correlated.
     """
-    found = [record for record in records if record.twin and record.low is not None]
-    twins = {(record.cell, record.server): record for record in reversed(found)}
+    usable = [record for record in records if record.twin and record.low is not None]
+    twins = {(record.cell, record.server): record for record in reversed(usable)}
     if not twins:
         return None
     confidence = min(record.confidence for record in twins.values())

@@ -40,5 +40,5 @@ class Acceptance:
 
 def acceptance_of(key: HistoryKey, accepted: Iterable[Acceptance], today: dt.date) -> Acceptance | None:
     """Return the newest acceptance that covers a cell and has not expired; None if there is none."""
-    found = [each for each in accepted if each.covers(key) and each.holds(today)]
-    return max(found, key=lambda each: each.at, default=None)
+    valid = [each for each in accepted if each.covers(key) and each.holds(today)]
+    return max(valid, key=lambda each: each.at, default=None)

@@ -90,15 +90,15 @@ def decide(
     key, oldest first. `troubles` maps the node ids of items that failed for another reason than their margin to a
     sentence. Twins serve only the A/A check.
     """
-    known = _Accepted(accepted, today)
-    evidence = _confirmed(_evidence(screen, fresh, known, troubles, metric_of))
-    evidence = _against_history(evidence, histories, known, metric_of, min_nights=min_nights, prior_df=prior_df)
+    acceptances = _Accepted(accepted, today)
+    evidence = _confirmed(_evidence(screen, fresh, acceptances, troubles, metric_of))
+    evidence = _against_history(evidence, histories, acceptances, metric_of, min_nights=min_nights, prior_df=prior_df)
     rates = ErrorRates(family_alpha, history_alpha)
     measured = {(record.cell, record.metric) for record in screen}
     absent = {(key.cell, key.metric): key for key in expected if (key.cell, key.metric) not in measured}
     cells = (
         *(_report(each, rates) for each in evidence.values()),
-        *_absent_cells(sorted(absent.values()), known, _trouble_by_cell({*measured, *absent}, troubles)),
+        *_absent_cells(sorted(absent.values()), acceptances, _trouble_by_cell({*measured, *absent}, troubles)),
     )
     aa_check = aa_check_of(screen, metric_of)
     gate_status = _gate_status(cells, aa_check, troubles, evidence.values())
@@ -147,16 +147,16 @@ def _evidence(
 def _confirmed(evidence: dict[_Name, Evidence]) -> dict[_Name, Evidence]:
     """Add the confirmations by fresh data; a flagged cell without fresh data counts in Holm's procedure with p = 1."""
     suspects = {name: each for name, each in evidence.items() if each.flagged}
-    plain = {name: _p_fresh(each, accepted=False) for name, each in suspects.items()}
-    asked = {name: _p_fresh(each, accepted=True) for name, each in suspects.items()}
-    beyond_margin, by_holm = adjusted(plain), adjusted(asked)
+    p_margin = {name: _p_fresh(each, accepted=False) for name, each in suspects.items()}
+    p_accepted = {name: _p_fresh(each, accepted=True) for name, each in suspects.items()}
+    beyond_margin, by_holm = adjusted(p_margin), adjusted(p_accepted)
     result = dict(evidence)
     for name, each in suspects.items():
         if each.fresh is not None and each.fresh.usable:
             # The screening's level applies, as the second session may be judged at that of Holm's first step.
-            within = 1 - plain[name] <= each.screen.alpha
+            within = 1 - p_margin[name] <= each.screen.alpha
             confirmation = Confirmation(
-                asked[name], by_holm[name], beyond_margin[name], within=within, of=len(suspects)
+                p_accepted[name], by_holm[name], beyond_margin[name], within=within, of=len(suspects)
             )
             result[name] = replace(each, confirmation=confirmation)
     return result
@@ -186,12 +186,12 @@ def _against_history(
     """
     cells = {each.key: each for each in evidence.values()}
     nights = {key: nights_that_count(histories.get(key, ()), accepted.since(key)) for key in cells}
-    asked = [
+    predictable = [
         key
         for key, each in cells.items()
         if len(nights[key]) >= max(2, min_nights) and each.acceptance is None and each.screen.usable
     ]
-    now = {key: nightly_change(cells[key].screen) for key in asked}
+    now = {key: nightly_change(cells[key].screen) for key in predictable}
     predictions = predicted(now, nights, metric_of, prior_df=prior_df)
     by_holm = adjusted({key: each.p for key, each in predictions.items()})
     return {
@@ -231,8 +231,8 @@ def _decision(each: Evidence, rates: ErrorRates) -> GateDecision:
 
 
 def _of_screening(record: Record) -> GateDecision:
-    known = {"within": GateDecision.WITHIN, "invalid": GateDecision.TROUBLE, "unjudged": GateDecision.UNJUDGED}
-    return known.get(record.verdict, GateDecision.INCONCLUSIVE)
+    decisions = {"within": GateDecision.WITHIN, "invalid": GateDecision.TROUBLE, "unjudged": GateDecision.UNJUDGED}
+    return decisions.get(record.verdict, GateDecision.INCONCLUSIVE)
 
 
 def _of_fresh(each: Evidence, alpha: float) -> GateDecision:
@@ -262,12 +262,12 @@ def _absent_cells(
 
 def _trouble_by_cell(known: Iterable[tuple[str, str]], troubles: Mapping[str, str]) -> dict[str, str]:
     """Return the sentence of each cell whose text stands between the brackets of a troubled item's node id."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     cells = {cell for cell, _ in known}
     for nodeid, trouble in troubles.items():
         if within := cell_of(nodeid, cells):
-            found.setdefault(within, trouble)
-    return found
+            result.setdefault(within, trouble)
+    return result
 
 
 def _gate_status(

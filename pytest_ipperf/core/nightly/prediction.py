@@ -57,7 +57,7 @@ class Prediction:
 
 def nights_that_count(history: Iterable[HistoryEntry], after: float = -math.inf) -> tuple[NightlyChange, ...]:
     """Return the last sound and usable nights that began later than `after` (seconds since 1970), oldest first."""
-    found = [
+    usable = [
         NightlyChange.of(each.change, each.sd_epoch, each.epochs)
         for each in history
         if each.sound
@@ -66,7 +66,7 @@ def nights_that_count(history: Iterable[HistoryEntry], after: float = -math.inf)
         and _is_finite(each.change)
         and _is_finite(each.sd_epoch)
     ]
-    return tuple(found[-MOST_NIGHTS:])
+    return tuple(usable[-MOST_NIGHTS:])
 
 
 def _is_finite(figure: float | None) -> TypeGuard[float]:
@@ -101,14 +101,14 @@ def predicted(
     }
 
 
-def _moderated(own: Mapping[HistoryKey, tuple[float, int]], most_df: float) -> dict[HistoryKey, _Spread]:
+def _moderated(spreads: Mapping[HistoryKey, tuple[float, int]], most_df: float) -> dict[HistoryKey, _Spread]:
     """Average each cell's variance with the common variance of its metric, weighted by their degrees of freedom."""
     common = {
-        metric: common_variance([own[key] for key in own if key.metric == metric], most_df=most_df)
-        for metric in {key.metric for key in own}
+        metric: common_variance([spreads[key] for key in spreads if key.metric == metric], most_df=most_df)
+        for metric in {key.metric for key in spreads}
     }
     result = {}
-    for key, (variance, df) in own.items():
+    for key, (variance, df) in spreads.items():
         prior, prior_df = common[key.metric]
         result[key] = (df * variance + prior_df * prior) / (df + prior_df), df + prior_df
     return result
@@ -120,12 +120,12 @@ def _of_one_more(usual: _Spread, error: _Spread, nights: Sequence[NightlyChange]
     The variance between nights is the usual variance minus the mean of the squared standard errors, whose own error is
     negligible over so many nights. The degrees of freedom of the sum are by Welch and Satterthwaite.
     """
-    beside = max(0.0, usual[0] - statistics.fmean(night.standard_error**2 for night in nights))
-    whole = beside + error[0]
-    if whole <= usual[0]:
+    between = max(0.0, usual[0] - statistics.fmean(night.standard_error**2 for night in nights))
+    total = between + error[0]
+    if total <= usual[0]:
         return usual
-    part = usual[0] / whole if beside else 0.0
-    return whole, 1 / (part**2 / usual[1] + (error[0] / whole) ** 2 / error[1])
+    part = usual[0] / total if between else 0.0
+    return total, 1 / (part**2 / usual[1] + (error[0] / total) ** 2 / error[1])
 
 
 def _prediction(now: NightlyChange, nights: Sequence[NightlyChange], metric: Metric, spread: _Spread) -> Prediction:
@@ -153,11 +153,11 @@ def common_variance(spreads: Sequence[tuple[float, int]], *, most_df: float) -> 
     calm. Cells without any spread are ignored; with fewer than 2 others the result is (0, 0).
     Source: Smyth, 2004, section 6.2: log variances have the mean and the variance of a scaled Fisher z.
     """
-    found = [(variance, df) for variance, df in spreads if variance > _NOTHING**2]
-    if len(found) < 2:
+    usable = [(variance, df) for variance, df in spreads if variance > _NOTHING**2]
+    if len(usable) < 2:
         return 0.0, 0.0
-    logs = [math.log(variance) - float(psi(df / 2)) + math.log(df / 2) for variance, df in found]
-    beyond = sample_variance(logs) - statistics.fmean(float(polygamma(1, df / 2)) for _, df in found)
+    logs = [math.log(variance) - float(psi(df / 2)) + math.log(df / 2) for variance, df in usable]
+    beyond = sample_variance(logs) - statistics.fmean(float(polygamma(1, df / 2)) for _, df in usable)
     if beyond <= 0:
         return math.exp(statistics.fmean(logs)), most_df
     half = _inverse_trigamma(beyond)

@@ -117,5 +117,5 @@ def cell_of(nodeid: str, cells: Iterable[str]) -> str:
 
     The text of one cell may be the beginning of another's, so the longest match is returned.
     """
-    found = (cell for cell in cells if cell in nodeid and re.search(rf"[\[-]{re.escape(cell)}[-\]]", nodeid))
-    return max(found, key=len, default="")
+    matches = (cell for cell in cells if cell in nodeid and re.search(rf"[\[-]{re.escape(cell)}[-\]]", nodeid))
+    return max(matches, key=len, default="")

@@ -41,7 +41,9 @@ def headline(
     gate_status: GateStatus, cells: Sequence[CellReport], aa_check: AACheck | None, troubles: Mapping[str, str]
 ) -> str:
     """Return the night's answer in one sentence."""
-    found = {decision: [str(cell.key) for cell in cells if cell.decision is decision] for decision in GateDecision}
+    by_decision = {
+        decision: [str(cell.key) for cell in cells if cell.decision is decision] for decision in GateDecision
+    }
     parts = []
     if gate_status is GateStatus.UNSTABLE and aa_check is not None:
         parts.append(
@@ -53,14 +55,14 @@ def headline(
         (GateDecision.WORSE, "worse than in the last nights"),
         (GateDecision.MISSING, "no longer measured"),
     ):
-        if found[decision]:
-            parts.append(f"{_share(len(found[decision]), len(cells))} {words}: {_names(found[decision])}")
-    if troubles or found[GateDecision.TROUBLE]:
-        parts.append(f"trouble with {_count(max(len(troubles), len(found[GateDecision.TROUBLE])), 'item')}")
+        if by_decision[decision]:
+            parts.append(f"{_share(len(by_decision[decision]), len(cells))} {words}: {_names(by_decision[decision])}")
+    if troubles or by_decision[GateDecision.TROUBLE]:
+        parts.append(f"trouble with {_count(max(len(troubles), len(by_decision[GateDecision.TROUBLE])), 'item')}")
     if unconfirmed := sum(_is_unconfirmed(cell) for cell in cells):
         parts.append(f"{_share(unconfirmed, len(cells))} flagged and not measured again")
-    parts.append(f"{_share(len(found[GateDecision.WITHIN]), len(cells))} within the margin")
-    parts += _rest(cells, found)
+    parts.append(f"{_share(len(by_decision[GateDecision.WITHIN]), len(cells))} within the margin")
+    parts += _rest(cells, by_decision)
     return f"{gate_status.word}: {'; '.join(parts)}"
 
 
@@ -117,26 +119,26 @@ def _of_fresh(each: Evidence, rates: ErrorRates) -> str:
         seemed = f"{_change(each.screen)} seems beyond {_margin(each.screen)}"
         why = each.why_unconfirmed or ("its fresh data are no evidence" if each.fresh else "")
         return f"{seemed}, and was neither confirmed nor refuted in fresh epochs{f': {why}' if why else ''}"
-    found, screened = f"{_change(now)} in fresh epochs", f"{_percent(each.screen.estimate, now.change_unit)} before"
+    finding, screened = f"{_change(now)} in fresh epochs", f"{_percent(each.screen.estimate, now.change_unit)} before"
     if confirmation.adjusted <= rates.family:
         beyond = _margin(now)
         if each.acceptance is not None:
             beyond += f", and worse than the {_up_to(each.acceptance, now.change_unit)}"
-        return f"{found} ({screened}) is beyond {beyond}: {_by_holm(confirmation.adjusted, confirmation)}"
+        return f"{finding} ({screened}) is beyond {beyond}: {_by_holm(confirmation.adjusted, confirmation)}"
     if each.acceptance is not None and confirmation.beyond_margin <= rates.family:
         beyond = f"beyond {_margin(now)}: {_by_holm(confirmation.beyond_margin, confirmation)}"
-        return f"{found} ({screened}) is {beyond}; {_up_to(each.acceptance, now.change_unit)}"
+        return f"{finding} ({screened}) is {beyond}; {_up_to(each.acceptance, now.change_unit)}"
     if confirmation.within:
-        return f"{found} ({screened}) is within {_margin(now)}"
+        return f"{finding} ({screened}) is within {_margin(now)}"
     by_holm = _by_holm(confirmation.adjusted, confirmation)
-    return f"{found} ({screened}) does not show that it is beyond {_margin(now)}: {by_holm}"
+    return f"{finding} ({screened}) does not show that it is beyond {_margin(now)}: {by_holm}"
 
 
 def _of_nights(each: Evidence, rates: ErrorRates) -> str:
-    found = each.prediction
-    if found is None or each.p_history is None:
+    prediction = each.prediction
+    if prediction is None or each.p_history is None:
         return ""
-    fraction = slowdown_fraction(max(found.worse_by, 0.0), each.metric.direction, each.metric.scale)
+    fraction = slowdown_fraction(max(prediction.worse_by, 0.0), each.metric.direction, each.metric.scale)
     size = f"{percent_text(100 * fraction, sign=False)} {UNITS_OF_CHANGE[each.metric.scale]}"
     p = f"{_p(each.p_history)} by Holm over {_count(each.compared, 'cell')}"
     return f"it is worse by {size} than {_nights(each)}: {p}, for a level of {100 * rates.history:g} %"
@@ -190,15 +192,15 @@ def _over(lapsed: Acceptance) -> str:
 # --- all cells --------------------------------------------------------------------------------------------------------
 
 
-def _rest(cells: Sequence[CellReport], found: Mapping[GateDecision, Sequence[str]]) -> list[str]:
+def _rest(cells: Sequence[CellReport], by_decision: Mapping[GateDecision, Sequence[str]]) -> list[str]:
     refuted = sum(cell.flagged and cell.decision in _REFUTED and not _is_unconfirmed(cell) for cell in cells)
     without = sum(cell.decision is GateDecision.INCONCLUSIVE and not cell.flagged for cell in cells)
     counts = (
-        (len(found[GateDecision.ACCEPTED]), "worse, as is accepted"),
+        (len(by_decision[GateDecision.ACCEPTED]), "worse, as is accepted"),
         (refuted, "flagged and not confirmed"),
         (without, "without enough evidence"),
-        (len(found[GateDecision.UNJUDGED]), "unjudged"),
-        (len(found[GateDecision.GONE]), "no longer measured, as is accepted"),
+        (len(by_decision[GateDecision.UNJUDGED]), "unjudged"),
+        (len(by_decision[GateDecision.GONE]), "no longer measured, as is accepted"),
     )
     return [f"{count} {words}" for count, words in counts if count]
 
@@ -214,9 +216,9 @@ def _share(count: int, cells: int) -> str:
     return f"{count} of {_count(cells, 'cell')} {'is' if 1 in (count, cells) else 'are'}"
 
 
-def _names(found: Collection[str]) -> str:
-    more = len(found) - _NAMED
-    named = ", ".join(list(found)[:_NAMED])
+def _names(cells: Collection[str]) -> str:
+    more = len(cells) - _NAMED
+    named = ", ".join(list(cells)[:_NAMED])
     return f"{named} and {more} more" if more > 0 else named
 
 

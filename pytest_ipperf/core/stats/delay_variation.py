@@ -49,10 +49,10 @@ def delays(sequence: Sequence[float], sent_s: Sequence[float], received_s: Seque
 
     Source: RFC 7679, sections 3.4 and 3.5.
     """
-    found: dict[float, float] = {}
+    result: dict[float, float] = {}
     for number, sent, received in zip(sequence, sent_s, received_s, strict=True):
-        found.setdefault(number, received - sent)
-    return found
+        result.setdefault(number, received - sent)
+    return result
 
 
 def ipdv(delays_s: Mapping[float, float]) -> array[float]:

@@ -57,7 +57,7 @@ class AccessMethod(ABC):
     def _said(self, command: Sequence[str]) -> str:
         """Return the last error message of a command; empty if it succeeded."""
         try:
-            asked = subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -68,17 +68,17 @@ class AccessMethod(ABC):
             )
         except OSError as error:
             return str(error)
-        with asked:
+        with process:
             try:
-                printed, complained = asked.communicate(timeout=_PATIENCE_S)
+                stdout, stderr = process.communicate(timeout=_PATIENCE_S)
             except subprocess.TimeoutExpired:
-                os.killpg(asked.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
                 return f"no answer in {_PATIENCE_S:g} s"
-        lines = (complained or printed).strip().splitlines()
-        said = f"{self._gist(lines) if lines else 'no message'} (exit status {asked.returncode})"
-        if said.startswith("sudo: ") and "password" in said:
-            said += _NO_PASSWORD
-        return said if asked.returncode else ""
+        lines = (stderr or stdout).strip().splitlines()
+        error_text = f"{self._gist(lines) if lines else 'no message'} (exit status {process.returncode})"
+        if error_text.startswith("sudo: ") and "password" in error_text:
+            error_text += _NO_PASSWORD
+        return error_text if process.returncode else ""
 
     def _gist(self, lines: Sequence[str]) -> str:
         """Return the line that gives the reason, which is the last one of most programs."""

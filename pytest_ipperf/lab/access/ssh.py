@@ -102,8 +102,8 @@ class Ssh(RemoteAccessMethod):
         return next(filter(_OTHER_KEY.match, lines), lines[-1])
 
     def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
-        there = f"{_python(settings, entry)} -c {shlex.quote(code)}"
-        return ["ssh", *_by(_config(settings)), *_OPTIONS, _SAYING, *_target(settings["ssh"]), there]
+        remote_command = f"{_python(settings, entry)} -c {shlex.quote(code)}"
+        return ["ssh", *_by(_config(settings)), *_OPTIONS, _SAYING, *_target(settings["ssh"]), remote_command]
 
 
 def _target(destination: str) -> list[str]:
@@ -133,10 +133,10 @@ def _leads_to(destination: str, config: str) -> str:
 
 def _ssh_options(destination: str, config: str) -> dict[str, str]:
     """Return the options that ssh derives for a destination, by keyword; empty if ssh fails."""
-    asked = ["ssh", "-G", *_by(config), *_OPTIONS, *_target(destination)]
+    command = ["ssh", "-G", *_by(config), *_OPTIONS, *_target(destination)]
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(
-            asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=10, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=10, check=False
         )
         return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     return {}
@@ -164,8 +164,8 @@ def _says_where(path: Path, folder: Path, depth: int = 0) -> bool:
     if _WHERE.search(text) or depth > _DEEPEST:
         return True
     patterns = (str(folder / Path(word).expanduser()) for word in included)
-    found = (each for pattern in patterns for each in glob.glob(pattern))  # noqa: PTH207 - it may be an absolute one
-    return any(_says_where(Path(each), folder, depth + 1) for each in found)
+    files = (each for pattern in patterns for each in glob.glob(pattern))  # noqa: PTH207 - it may be an absolute one
+    return any(_says_where(Path(each), folder, depth + 1) for each in files)
 
 
 def _by(config: str) -> list[str]:

@@ -31,8 +31,8 @@ class Purged:
 
 def caching_hosts(testbeds: Iterable[Testbed]) -> list[Host]:
     """Return the hosts that cache something, once for each user of a machine."""
-    found = {(host.machine, host.sudo): host for each in testbeds for host in each.hosts if _caches(host)}
-    return list(found.values())
+    hosts = {(host.machine, host.sudo): host for each in testbeds for host in each.hosts if _caches(host)}
+    return list(hosts.values())
 
 
 def purge(hosts: Sequence[Host]) -> list[Purged]:
@@ -43,10 +43,10 @@ def purge(hosts: Sequence[Host]) -> list[Purged]:
 
 def purge_here() -> Purged:
     """Remove fetched wheels, agents' cache entries, and directories left by killed agents, on this machine."""
-    folders, wheels, kept = remove_stale(), Cache(CACHE_SECTION), Cache()
-    if note := wheels.note or kept.note:
+    folders, wheels, packages = remove_stale(), Cache(CACHE_SECTION), Cache()
+    if note := wheels.note or packages.note:
         return Purged("this machine", trouble=note)
-    parts = [(wheels, "wheel"), (kept, "entry of agents")]
+    parts = [(wheels, "wheel"), (packages, "entry of agents")]
     removed = [_counted(len(sizes), what, sum(sizes)) for each, what in parts if (sizes := each.clear())]
     removed += [_counted(folders, "private folder")] if folders else []
     return Purged("this machine", _listed(removed))

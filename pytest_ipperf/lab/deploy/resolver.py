@@ -113,38 +113,38 @@ def needed(file: PurePosixPath) -> bool:
 
 def resolve(packages: Sequence[str], host: Python) -> list[Installed | Fetched]:
     """Return distributions and their dependencies for that host, sorted by name; LabError if one cannot be had."""
-    asked: dict[str, SpecifierSet] = {}
+    specifiers: dict[str, SpecifierSet] = {}
     for _ in range(_ROUNDS):
-        found, newly = _chosen(packages, host, asked)
-        if newly == asked:
+        chosen, combined = _chosen(packages, host, specifiers)
+        if combined == specifiers:
             break
-        asked = newly
-    return [found[name] for name in sorted(found)]
+        specifiers = combined
+    return [chosen[name] for name in sorted(chosen)]
 
 
 def _chosen(
-    packages: Sequence[str], host: Python, asked: dict[str, SpecifierSet]
+    packages: Sequence[str], host: Python, specifiers: dict[str, SpecifierSet]
 ) -> tuple[dict[str, Installed | Fetched], dict[str, SpecifierSet]]:
-    """Return the distributions that satisfy `asked`, and those specifiers combined with their own requirements."""
-    found: dict[str, Installed | Fetched] = {}
-    newly = dict(asked)
+    """Return the distributions that satisfy `specifiers`, and these combined with their own requirements."""
+    chosen: dict[str, Installed | Fetched] = {}
+    combined = dict(specifiers)
     left = [Requirement(text) for text in packages]
     instead = " and ".join(requirement.name for requirement in left)
     seen: set[tuple[str, frozenset[str]]] = set()
     while left:
         for each in left:
             name = canonicalize_name(each.name)
-            newly[name] = newly.get(name, SpecifierSet()) & each.specifier
-        fresh = {canonicalize_name(each.name) for each in left} - found.keys()
-        sources = [_Source(Requirement(f"{name}{newly[name]}"), host) for name in sorted(fresh)]
+            combined[name] = combined.get(name, SpecifierSet()) & each.specifier
+        fresh = {canonicalize_name(each.name) for each in left} - chosen.keys()
+        sources = [_Source(Requirement(f"{name}{combined[name]}"), host) for name in sorted(fresh)]
         WHEELS.prepare({each.fetched: each.compiled for each in sources if each.fetched}, host)
-        found |= {each.name: each.chosen(instead) for each in sources}
+        chosen |= {each.name: each.chosen(instead) for each in sources}
         keys = {(canonicalize_name(each.name), frozenset(each.extras or {""})) for each in left} - seen
         seen |= keys
         left = [
-            each for name, extras in sorted(keys, key=str) for each in _asked_by(found[name].requires, host, extras)
+            each for name, extras in sorted(keys, key=str) for each in _asked_by(chosen[name].requires, host, extras)
         ]
-    return found, newly
+    return chosen, combined
 
 
 def _asked_by(requires: Iterable[str], host: Python, extras: frozenset[str]) -> Iterator[Requirement]:
@@ -181,7 +181,7 @@ class _Source:
         if self._here and self._meets:
             return self._here
         python, way_out = self._host.marker("python_full_version"), f"install {instead} on the host"
-        why = f"; {said}" if self.fetched and (said := WHEELS.why(self.fetched, self._host)) else ""
+        why = f"; {reason}" if self.fetched and (reason := WHEELS.why(self.fetched, self._host)) else ""
         if not self._here:
             raise LabError(
                 f"its Python {python} needs {self.name}, which is not installed here to be sent; "

@@ -187,14 +187,14 @@ class Wheels:
         remove_stale()
         with private_folder() as folder:
             # pip finds wheels for another Python, but evaluates the markers of dependencies for ours.
-            asked = [
+            command = [
                 *pip, "download", "--no-deps", "--only-binary=:all:", "--quiet", "--no-input",
                 "--disable-pip-version-check", "--retries=0", f"--timeout={_ANSWER_S}", f"--dest={folder}",
                 f"--log={folder}/{_LOG}", *_target(python), *requirements,
             ]  # fmt: skip
             (folder / _LOG).touch(0o600)  # it may name an index with its password
-            said, self._failure = _run(asked, folder / _LOG)
-            self._none[python] |= set(_NONE.findall(said))
+            stderr, self._failure = _run(command, folder / _LOG)
+            self._none[python] |= set(_NONE.findall(stderr))
             if not self._failure:
                 self._answered |= {(each, python) for each in requirements}
             for path in folder.glob("*.whl"):
@@ -209,8 +209,8 @@ def _pip() -> tuple[str, ...]:
     """Return the command of our own pip or of any other; it is told the Python for which it fetches."""
     if find_spec("pip"):
         return (sys.executable, "-P", "-m", "pip")
-    found = which("pip3") or which("pip")
-    return (found,) if found else ()
+    program = which("pip3") or which("pip")
+    return (program,) if program else ()
 
 
 def _run(pip: Sequence[str], log: Path) -> tuple[str, str]:
@@ -223,14 +223,14 @@ def _run(pip: Sequence[str], log: Path) -> tuple[str, str]:
         return "", f"pip cannot be started ({error.strerror})"
     except subprocess.TimeoutExpired:
         return "", f"pip gave no answer in {_WHEELS_S:g} s"
-    noted = log.read_text(errors="replace")
-    failed = _complaint(done.stderr, noted) or f"pip ended with status {done.returncode}"
+    logged = log.read_text(errors="replace")
+    failed = _complaint(done.stderr, logged) or f"pip ended with status {done.returncode}"
     return done.stderr, failed if done.returncode else ""
 
 
-def _complaint(said: str, noted: str) -> str:
+def _complaint(stderr: str, logged: str) -> str:
     """Return why no index was reached, else the last line of pip's output; without users and passwords."""
-    lines = _UNREACHED.findall(noted) or said.strip().splitlines()
+    lines = _UNREACHED.findall(logged) or stderr.strip().splitlines()
     return f"pip said: {_SECRET.sub('', printable(lines[-1]))}" if lines else ""
 
 

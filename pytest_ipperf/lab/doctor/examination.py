@@ -54,9 +54,9 @@ def examine(testbed: Testbed, inventory: Mapping[str, Testbed], *, clear: bool =
         return list(_findings(_observe(testbed, inventory, entries, clear=clear)))
 
 
-def _findings(found: ObservedTestbed) -> Iterator[Finding]:
+def _findings(observations: ObservedTestbed) -> Iterator[Finding]:
     for name in sorted(CHECKS, key=lambda each: CHECKS[each].rank):
-        yield from CHECKS[name].findings(found)
+        yield from CHECKS[name].findings(observations)
 
 
 def _machine() -> Host:
@@ -119,8 +119,8 @@ def _start_agent(observed: HostObservation, entries: Mapping[str, Sequence[str]]
     try:
         agent = AgentClient(observed.host, entries.get(observed.host.name, ()))
     except LabError as error:
-        said = str(error).removeprefix(f"host {observed.host.name}: ")
-        observed.trouble = said.removeprefix(f"no agent could be started by access method {observed.host.way}: ")
+        reason = str(error).removeprefix(f"host {observed.host.name}: ")
+        observed.trouble = reason.removeprefix(f"no agent could be started by access method {observed.host.way}: ")
         return None
     observed.start_s = time.monotonic() - began
     return agent

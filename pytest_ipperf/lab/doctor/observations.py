@@ -32,8 +32,8 @@ class HostObservation:
 
     def fact(self, name: str) -> Mapping[str, Any]:
         """Return the facts of that name; empty if they could not be collected."""
-        found = self.facts.get(name, {})
-        return {} if "trouble" in found else found
+        facts = self.facts.get(name, {})
+        return {} if "trouble" in facts else facts
 
     def missing_facts(self) -> Iterator[tuple[str, str]]:
         """Iterate over the names of facts that could not be collected, with the reason."""

@@ -29,29 +29,29 @@ def host_pairs(testbed: Testbed) -> Iterator[Reachability]:
 
 
 def probe_reachability(
-    agents: Mapping[str, AgentClient], observed: Mapping[str, HostObservation], way: Reachability
+    agents: Mapping[str, AgentClient], observed: Mapping[str, HostObservation], path: Reachability
 ) -> Reachability:
     """Return the path with the results of its probes."""
-    there = observed[way.there].host
-    source, address = (observed[name].host.address(way.ipver) for name in (way.here, way.there))
-    routes = {(own, far): found for own, far, found in observed[way.here].fact("addresses").get("routes", ())}
+    there = observed[path.there].host
+    source, address = (observed[name].host.address(path.ipver) for name in (path.here, path.there))
+    routes = {tuple(ends): each for *ends, each in observed[path.here].fact("addresses").get("routes", ())}
     route = routes.get((source, address), {"error": "nobody knows"})
     if "mtu" not in route:
-        return replace(way, trouble=f"no route to {address} ({route['error'].lower()})")
-    for host, own in ((way.here, source), (way.there, address)):
-        if own in observed[host].fact("addresses").get("lacking", ()):
-            return replace(way, trouble=f"{own} is not an address of host {host}")
+        return replace(path, trouble=f"no route to {address} ({route['error'].lower()})")
+    for host, each in ((path.here, source), (path.there, address)):
+        if each in observed[host].fact("addresses").get("lacking", ()):
+            return replace(path, trouble=f"{each} is not an address of host {host}")
     try:
-        port = agents[way.there].reachability_listen(address, there.ports)
-        probed = agents[way.here].reachability_probe(source, address, port)
-        agents[way.there].reachability_close()
+        port = agents[path.there].reachability_listen(address, there.ports)
+        probed = agents[path.here].reachability_probe(source, address, port)
+        agents[path.there].reachability_close()
         fits = {}
-        if way.here != way.there and not probed["udp"]:
+        if path.here != path.there and not probed["udp"]:
             fits = fits_back(
-                agents[way.here], agents[way.there],
-                source=source, address=address, ports=observed[way.here].host.ports,
-                sizes=fit_sizes(route["path_mtu"] or route["mtu"], way.ipver), tries=_TRIES,
+                agents[path.here], agents[path.there],
+                source=source, address=address, ports=observed[path.here].host.ports,
+                sizes=fit_sizes(route["path_mtu"] or route["mtu"], path.ipver), tries=_TRIES,
             )  # fmt: skip
     except LabError as error:
-        return replace(way, trouble=str(error))
-    return replace(way, mtu=route["mtu"], tcp=probed["tcp"], udp=probed["udp"], fits=fits)
+        return replace(path, trouble=str(error))
+    return replace(path, mtu=route["mtu"], tcp=probed["tcp"], udp=probed["udp"], fits=fits)

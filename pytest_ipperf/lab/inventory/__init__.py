@@ -25,13 +25,13 @@ def read_inventory(path: Path) -> dict[str, Testbed]:
         _check(section, taken)
     host_sections = {section.name: section for section in sections if section.kind == "host"}
     hosts = {name: read_host(section) for name, section in host_sections.items()}
-    found = dict(BUILTIN)
+    testbeds = dict(BUILTIN)
     for section in sections:
         if section.kind == "testbed":
-            found[section.name] = read_testbed(section, hosts, host_sections)
+            testbeds[section.name] = read_testbed(section, hosts, host_sections)
         elif section.kind == "lab":
-            found[section.name] = read_lab(section)
-    return found
+            testbeds[section.name] = read_lab(section)
+    return testbeds
 
 
 def _check(section: Section, taken: dict[str, str]) -> None:

@@ -40,13 +40,13 @@ def unfit(text: str) -> str:
 def network(text: str) -> str:
     """Return an IPv6 /64 network that tunnels may use, in canonical form; UsageError with the end of a sentence."""
     try:
-        found = ipaddress.IPv6Network(text)
+        prefix = ipaddress.IPv6Network(text)
     except ValueError:
-        found = None
-    if found is None or found.prefixlen != 64:
+        prefix = None
+    if prefix is None or prefix.prefixlen != 64:
         raise UsageError("is not an IPv6 network of 64 bits such as 2001:db8:41::/64")
-    if found.is_link_local:
+    if prefix.is_link_local:
         raise UsageError("is a network of link-local addresses, which mean nothing without an interface")
-    if found.is_multicast or found == _NOWHERE:
+    if prefix.is_multicast or prefix == _NOWHERE:
         raise UsageError("has no address of a single host")
-    return str(found)
+    return str(prefix)

@@ -121,14 +121,14 @@ def with_rate(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
 
 def testbed_of(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
     """Return the testbed of that name, perhaps a lab with a rate; UsageError listing the testbeds if there is none."""
-    if found := inventory.get(name) or with_rate(name, inventory):
-        return found
+    if testbed := inventory.get(name) or with_rate(name, inventory):
+        return testbed
     base, dot, _ = name.partition(".")
     if dot and base in inventory:
         raise UsageError(f"testbed {name!r} cannot have a rate, as testbed {base} is no lab; one is lab.100mbit")
-    there = ", ".join(inventory)
+    known = ", ".join(inventory)
     raise UsageError(
-        f"testbed {name!r} does not exist; there are {there}, and labs with any rate, such as lab.100mbit"
+        f"testbed {name!r} does not exist; there are {known}, and labs with any rate, such as lab.100mbit"
         f"{did_you_mean(name, inventory)}"
     )
 

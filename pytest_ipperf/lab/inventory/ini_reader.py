@@ -69,7 +69,7 @@ def read_sections(path: Path) -> list[Section]:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); name an inventory with --ipperf-hosts") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
-    found: dict[str, Section] = {}
+    sections: dict[str, Section] = {}
     section, key, level = None, "", 0
     continued: list[tuple[Section, str, list[str]]] = []
     for number, line in _lines(text):
@@ -81,13 +81,13 @@ def read_sections(path: Path) -> list[Section]:
         level, key = depth, ""
         if header := _HEADER.fullmatch(line.strip()):
             title = printable(header[1]).replace("\t", "?")  # messages show the title within a line
-            section = _opened(where, Section(path, number, title), found)
+            section = _opened(where, Section(path, number, title), sections)
         else:
             section, key = _noted(where, number, line.strip(), section)
             continued.append((section, key, [section.keys[key]]))
     for owner, name, parts in continued:
         owner.keys[name] = "\n".join(parts).strip()
-    return list(found.values())
+    return list(sections.values())
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -97,10 +97,10 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, content
 
 
-def _opened(where: str, section: Section, found: dict[str, Section]) -> Section:
-    if earlier := found.get(section.title):
+def _opened(where: str, section: Section, sections: dict[str, Section]) -> Section:
+    if earlier := sections.get(section.title):
         raise UsageError(f"{where}: section [{section.title}] is there already, in line {earlier.line}; give it once")
-    found[section.title] = section
+    sections[section.title] = section
     return section
 
 
@@ -127,7 +127,7 @@ def listed(text: str) -> list[str]:
 
 def word(section: Section, key: str, choices: Mapping[str, object] | tuple[str, ...], default: str) -> str:
     """Return the value of a key that must be one of `choices`."""
-    asked = section.keys.get(key, default)
-    if asked not in choices:
-        raise section.wrong(f"{key} = {asked!r} does not exist; there are {', '.join(choices)}", key)
-    return asked
+    value = section.keys.get(key, default)
+    if value not in choices:
+        raise section.wrong(f"{key} = {value!r} does not exist; there are {', '.join(choices)}", key)
+    return value

@@ -24,8 +24,8 @@ def beyond(testbed: Testbed, workload: Workload) -> str:
     if workload.connections > most:
         return f"testbed {testbed.name} takes {most:g} connections at most, by max_connections of host {host}"
     most, host = _most(testbed, lambda host: host.most_rate_bit_s)
-    if most < math.inf and (asked := _asked(workload, most)):
-        return f"testbed {testbed.name} takes {rate_text(most)} at most, by max_rate of host {host}, and {asked}"
+    if most < math.inf and (excess := _asked(workload, most)):
+        return f"testbed {testbed.name} takes {rate_text(most)} at most, by max_rate of host {host}, and {excess}"
     return ""
 
 
@@ -42,8 +42,8 @@ def too_many(testbed: Testbed, protocol: str) -> str:
 def _most(testbed: Testbed, limit: Callable[[Host], float]) -> tuple[float, str]:
     """Return the testbed's overall limit, infinite if there is none, and the name of the host that sets it."""
     shares = {role: len(testbed.clients) if role in testbed.clients else 1 for role in testbed.roles}
-    found = [(limit(host) * shares[role], host.name) for role, host in testbed.roles.items() if limit(host)]
-    return min(found, default=(math.inf, ""))
+    limits = [(limit(host) * shares[role], host.name) for role, host in testbed.roles.items() if limit(host)]
+    return min(limits, default=(math.inf, ""))
 
 
 def _asked(workload: Workload, most_bit_s: float) -> str:

@@ -128,11 +128,11 @@ class Testbed:
             return replace(self, more_clients=())
         # Several clients only use existing tunnels, each with a device of its own.
         ends = {name: client.tunnels[name] for name in self.paths}
-        found = {
+        paths = {
             name: replace(path, client=ends[name][1], devices={**path.devices, CLIENT: ends[name][0]})
             for name, path in self.paths.items()
         }
-        return replace(self, client=client, more_clients=(), paths=found)
+        return replace(self, client=client, more_clients=(), paths=paths)
 
     @property
     def is_lab(self) -> bool:

@@ -47,6 +47,6 @@ def read_source(text: str) -> Source:
     if not _COMMUNITY.fullmatch(community) or _SPECIAL & set(community):
         raise UsageError(f"= '...@{where}' has a community with a space, a quote, a backslash or # in it, or none")
     place = f"[{address}]:{port}" if version == 6 else f"{address}:{port}"
-    found = Source(f"...@{place}")
-    found.community, found.place = community, f"udp6:{place}" if version == 6 else f"udp:{place}"
-    return found
+    source = Source(f"...@{place}")
+    source.community, source.place = community, f"udp6:{place}" if version == 6 else f"udp:{place}"
+    return source

@@ -40,7 +40,7 @@ def read_testbed(section: Section, hosts: Mapping[str, Host], host_sections: Map
     _check_addresses(section, [*clients, *roles.values()], host_sections)
     networks = {each: keys[each] for each in TUNNELLED if each in keys}
     with section.at():
-        found = paths(roles, networks)
+        tunnel_paths = paths(roles, networks)
     if len(clients) > 1:
         _check_several(section, clients, roles[SERVER], networks)
     return Testbed(
@@ -50,7 +50,7 @@ def read_testbed(section: Section, hosts: Mapping[str, Host], host_sections: Map
         router=roles.get(ROUTER),
         more_clients=tuple(clients[1:]),
         domain=keys.get("domain", ""),
-        paths=found,
+        paths=tunnel_paths,
         backend=word(section, "backend", _BACKENDS, AUTO),
     )
 

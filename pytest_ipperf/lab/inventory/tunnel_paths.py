@@ -46,17 +46,17 @@ def paths(roles: Mapping[str, Host], networks: Mapping[str, str]) -> dict[str, N
     for transport, text in networks.items():
         for each in text.split() or [text]:
             _set_apart(transport, each, roles, apart)
-    found = {}
+    result = {}
     for transport in TUNNELLED:
         if transport in networks:
-            found[transport] = _made(transport, networks[transport], roles)
+            result[transport] = _made(transport, networks[transport], roles)
         elif (
             any(transport in host.tunnels for host in roles.values())  # avoids asking ssh for machines in vain
             and roles[CLIENT].machine != roles[SERVER].machine
             and (path := _existing(transport, roles))
         ):
-            found[transport] = path
-    return found
+            result[transport] = path
+    return result
 
 
 def _set_apart(transport: str, text: str, roles: Mapping[str, Host], apart: dict[str, str]) -> None:

@@ -54,7 +54,7 @@ def _way_to_root() -> tuple[bool, str]:
     for program, package in _PROGRAMS.items():
         if shutil.which(program, path=_PATH) is None:
             return False, f"program {program!r} is not installed (Debian: apt-get install {package})"
-    said = ""
+    reason = ""
     for user in (False, True) if os.geteuid() == 0 else (True,):
         try:
             done = subprocess.run(
@@ -66,12 +66,12 @@ def _way_to_root() -> tuple[bool, str]:
                 check=False,
             )
         except (OSError, subprocess.SubprocessError) as error:
-            said = str(error)
+            reason = str(error)
             continue
         if done.returncode == 0:
             return user, ""
-        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    return False, f"no rights for namespaces ({said})"
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    return False, f"no rights for namespaces ({reason})"
 
 
 def unusable() -> str:

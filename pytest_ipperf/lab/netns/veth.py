@@ -97,17 +97,17 @@ def veth_pairs(testbed: Testbed) -> list[tuple[Interface, Interface]]:
 def _beside(testbed: Testbed, role: str, device: int) -> tuple[Interface, Interface]:
     """Return the veth pair of a further client, in the networks of its addresses."""
     host = testbed.roles[role]
-    mine = ip_interface(f"{host.ipv4}/24"), ip_interface(f"{host.ipv6}/64")
-    hops = [each.network[2] for each in mine]
+    addresses = ip_interface(f"{host.ipv4}/24"), ip_interface(f"{host.ipv6}/64")
+    hops = [each.network[2] for each in addresses]
     routes = (f"{FAR}.0/24", str(hops[0])), (f"{FAR6}::/64", str(hops[1]))
-    theirs = tuple(f"{hop}/{each.network.prefixlen}" for hop, each in zip(hops, mine, strict=True))
-    return Interface(role, "eth0", tuple(map(str, mine)), routes), Interface(ROUTER, f"eth{device}", theirs)
+    theirs = tuple(f"{hop}/{each.network.prefixlen}" for hop, each in zip(hops, addresses, strict=True))
+    return Interface(role, "eth0", tuple(map(str, addresses)), routes), Interface(ROUTER, f"eth{device}", theirs)
 
 
 def devices(testbed: Testbed) -> dict[str, list[str]]:
     """Return the devices of each role."""
-    mine = [port for pair in veth_pairs(testbed) for port in pair]
-    return {role: [port.device for port in mine if port.role == role] for role in testbed.roles}
+    interfaces = [port for pair in veth_pairs(testbed) for port in pair]
+    return {role: [port.device for port in interfaces if port.role == role] for role in testbed.roles}
 
 
 def create_veths(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
@@ -125,10 +125,10 @@ def create_veths(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
             pair = f"link add {one.device} type veth peer name {other.device} netns {inside[other.role]}\n"
             run(one.role, ["ip", "-batch", "-"], pair)
     for role in testbed.roles:
-        mine = [port for pair in pairs for port in pair if port.role == role]
-        lines = [line for port in mine for line in _lines(port)]
+        interfaces = [port for pair in pairs for port in pair if port.role == role]
+        lines = [line for port in interfaces for line in _lines(port)]
         run(role, ["ip", "-batch", "-"], "\n".join(lines) + "\n")
-        shaped = [line for port in mine for line in _shaping(port, testbed.links)]
+        shaped = [line for port in interfaces for line in _shaping(port, testbed.links)]
         if shaped:
             run(role, ["tc", "-batch", "-"], "\n".join(shaped) + "\n")
 

@@ -41,15 +41,15 @@ def counters(source: Source) -> dict[str, Any]:
     """
     uptime = _asked(source, "snmpget", _UPTIME).get(_UPTIME, "")
     names = _column(source, _IF_DESCR) | {index: name for index, name in _column(source, _IF_NAME).items() if name}
-    found: dict[str, dict[str, Any]] = {}
+    interfaces: dict[str, dict[str, Any]] = {}
     octets = {key: [_column(source, name) for name in columns] for key, columns in _OCTETS.items()}
     for index, name in names.items():
         long, short = ({key: _number(columns[at], index) for key, columns in octets.items()} for at in (0, 1))
         counted = long if None not in long.values() else short
         if None not in counted.values():
-            shown = name if name not in found else f"{name} {index}"
-            found[shown] = {**counted, "bits": 64 if counted is long else 32}
-    return {"uptime_s": int(uptime) / 100 if uptime.isdecimal() else None, "interfaces": found}
+            shown = name if name not in interfaces else f"{name} {index}"
+            interfaces[shown] = {**counted, "bits": 64 if counted is long else 32}
+    return {"uptime_s": int(uptime) / 100 if uptime.isdecimal() else None, "interfaces": interfaces}
 
 
 def _number(column: Mapping[str, str], index: str) -> int | None:
@@ -60,17 +60,17 @@ def _number(column: Mapping[str, str], index: str) -> int | None:
 def _column(source: Source, name: str) -> dict[str, str]:
     """Return a column of a table, by the index of its rows."""
     return {
-        found.removeprefix(f"{name}."): _text(value)
-        for found, value in _asked(source, "snmpbulkwalk", name).items()
-        if found.startswith(f"{name}.")
+        oid.removeprefix(f"{name}."): _text(value)
+        for oid, value in _asked(source, "snmpbulkwalk", name).items()
+        if oid.startswith(f"{name}.")
     }
 
 
 def _text(value: str) -> str:
     """Return a string without its quotes, and any other value unchanged."""
     quoted = re.fullmatch(r'"(.*)"', value, re.DOTALL)
-    said = re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL).strip() if quoted else value
-    return printable(said.replace("\r\n", "\n"))
+    text = re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL).strip() if quoted else value
+    return printable(text.replace("\r\n", "\n"))
 
 
 def _asked(source: Source, program: str, name: str) -> dict[str, str]:
@@ -83,12 +83,12 @@ def _asked(source: Source, program: str, name: str) -> dict[str, str]:
         settings = folder / "snmp.conf"
         settings.touch(0o600, exist_ok=False)  # readable by this user only, as the folder is open to all
         settings.write_text(f"defVersion 2c\ndefCommunity {source.community}\n")
-        own = {"SNMPCONFPATH": str(folder), "SNMP_PERSISTENT_DIR": str(folder), "MIBS": "", "LC_ALL": "C"}
+        environment = {"SNMPCONFPATH": str(folder), "SNMP_PERSISTENT_DIR": str(folder), "MIBS": "", "LC_ALL": "C"}
         try:
             done = subprocess.run(
                 [path, *_WORDS, source.place, name],
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S,
-                env={**os.environ, **own}, check=False,
+                env={**os.environ, **environment}, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise LabError(f"no end of the answers from {source} in {_PATIENCE_S:g} s") from None

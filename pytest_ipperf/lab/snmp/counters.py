@@ -33,11 +33,11 @@ class InterfaceCounters:
         return self._of_each(counters)
 
     def _of_each(self, ask: Callable[[Source], _Reply]) -> dict[str, _Reply]:
-        found = {}
+        replies = {}
         for role, source in list(self._sources.items()):
             try:
-                found[role] = ask(source)
+                replies[role] = ask(source)
             except LabError as error:
                 del self._sources[role]
                 self._log(f"host {self._names[role]} tells nothing by SNMP: {error}")
-        return found
+        return replies

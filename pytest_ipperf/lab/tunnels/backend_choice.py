@@ -34,9 +34,9 @@ def candidates(testbed: Testbed, wanted: str) -> tuple[str, ...]:
 
     `auto` means all backends for a lab, and the kernel's driver for the user's own hosts.
     """
-    asked = wanted or testbed.backend
-    if asked != AUTO:
-        return (asked,)
+    backend = wanted or testbed.backend
+    if backend != AUTO:
+        return (backend,)
     return preferred() if testbed.is_lab else preferred()[:1]
 
 

@@ -35,18 +35,18 @@ def set_up_tunnels(
     Hosts are restored when the context ends; RestoreError if that fails. A transport that cannot be set up is reported
     without an error, as the other arms do not need it.
     """
-    made = Tunnels()
+    tunnels = Tunnels()
     earlier: BaseException | None = None
     try:
         for transport in transports:
             path = testbed.paths[transport]
             try:
-                made.backends[transport] = _set_up(testbed, transport, path, agents, wanted)
+                tunnels.backends[transport] = _set_up(testbed, transport, path, agents, wanted)
             except AgentError:
                 raise
             except LabError as error:
-                made.trouble[transport] = error
-        yield made
+                tunnels.trouble[transport] = error
+        yield tunnels
     except BaseException as error:
         earlier = error
         raise
@@ -86,8 +86,10 @@ def _hosts_backend(
     """Return the backend that works on all tunnel endpoints, and why there is none; one of the two is empty."""
     reasons = []
     for name in candidates(testbed, wanted):
-        asked = ((agents[role].host.name, agents[role].cannot_carry(name)) for role in path.ends)
-        why = next((f"host {host}: {said}" for host, said in asked if said), "") or too_slow(testbed, name)
+        reasons_by_host = ((agents[role].host.name, agents[role].cannot_carry(name)) for role in path.ends)
+        why = next((f"host {host}: {reason}" for host, reason in reasons_by_host if reason), "") or too_slow(
+            testbed, name
+        )
         if not why:
             return name, ""
         reasons.append(f"{name}: {why}")

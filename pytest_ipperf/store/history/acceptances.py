@@ -55,16 +55,16 @@ def acceptances(root: Path, *, by: float = math.inf) -> list[Acceptance]:
     No line is skipped: a lost acceptance would report a regression, and a lost withdrawal would hide one.
     """
     path = root / FILE
-    found: list[Acceptance] = []
+    result: list[Acceptance] = []
     for number, line in enumerate(_lines(path), start=1):
         try:
             plain = _plain(line)
-            changed = [_ended(each, plain) for each in found] if _WITHDRAWN in plain else [*found, _acceptance(plain)]
+            changed = [_ended(each, plain) for each in result] if _WITHDRAWN in plain else [*result, _acceptance(plain)]
         except (ValueError, TypeError, RecursionError, OverflowError) as error:
             begins = valid.shown(line.decode(errors="replace"))
             raise UsageError(f"{path}:{number}: {begins} is no acceptance ({error}); remove the line") from None
-        found = changed if plain["at"] <= by else found
-    return found
+        result = changed if plain["at"] <= by else result
+    return result
 
 
 def _lines(path: Path) -> list[bytes]:

@@ -90,11 +90,11 @@ def nights_in(root: Path, but: Container[str] = (), unread: dict[str, str] | Non
 def check_verdict_is_there(root: Path, name: str) -> None:
     """Raise DamageError if a night has no verdict but other files, which are written after the verdict."""
     folder = root / "nights" / name
-    left = [path.name for path in folder.glob("*") if not path.name.startswith(".")]
-    if left and VERDICT not in left:
+    others = [path.name for path in folder.glob("*") if not path.name.startswith(".")]
+    if others and VERDICT not in others:
         raise DamageError(
-            f"night {name}: {VERDICT} is no longer in {folder}, where {min(left)} is; put back a copy of it, or remove "
-            "that folder to take its session for one of no night"
+            f"night {name}: {VERDICT} is no longer in {folder}, where {min(others)} is; put back a copy of it, or "
+            "remove that folder to take its session for one of no night"
         )
 
 

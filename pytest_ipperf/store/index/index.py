@@ -135,10 +135,10 @@ class Index:
             if not is_refused(error):
                 return self._rebuilt(error)
             self._refused = error
-            found = open_read_only(path)
-            if found is None:
+            database = open_read_only(path)
+            if database is None:
                 self.notes.append(f"index: {path} cannot be written ({error}); it is made in memory for this time")
-            return found or in_memory()
+            return database or in_memory()
 
     def _rebuilt(self, error: sqlite3.Error) -> sqlite3.Connection:
         """Return an empty database in place of the damaged one."""
@@ -183,12 +183,12 @@ class Index:
         read: dict[int, dict[str, FileStamp]] = {}
         for number, name, *stamp in self._rows("SELECT session, name, size, changed_ns FROM journal"):
             read.setdefault(number, {})[name] = FileStamp(*stamp)
-        there = {folder.name: folder for folder in folders_in(self.root / "runs")}
-        for name in known.keys() - there.keys():
+        folders = {folder.name: folder for folder in folders_in(self.root / "runs")}
+        for name in known.keys() - folders.keys():
             with self._db:
                 self._forget(known[name])
-        self.running = {name for name in there.keys() - ended if is_being_written(there[name])}
-        for name, folder in sorted(there.items()):
+        self.running = {name for name in folders.keys() - ended if is_being_written(folders[name])}
+        for name, folder in sorted(folders.items()):
             try:
                 if name not in known or read.get(known[name], {}) != stamps_of(folder):
                     self._read(folder)
@@ -245,20 +245,20 @@ class Index:
 
         The night of a session that was cleared out is read again when the session is put back.
         """
-        there = {path.parent.name: stamp_of(path) for path in (self.root / "nights").glob(f"*/{VERDICT}")}
+        stamps = {path.parent.name: stamp_of(path) for path in (self.root / "nights").glob(f"*/{VERDICT}")}
         known = self._rows(
             "SELECT night.name, marked, size, changed_ns, session.id FROM night "
             "LEFT JOIN session ON session.name = session"
         )
         done = set()
         for name, marked, size, changed_ns, number in known:
-            if there.get(name) != FileStamp(size, changed_ns):
+            if stamps.get(name) != FileStamp(size, changed_ns):
                 self._unmark(name, number)
             elif marked or number is None:
                 done.add(name)
         self.unread = {}
         for night in nights_in(self.root, but=done, unread=self.unread):
-            self._mark(night, there.get(night.name, stamp_of(self.root / "nights" / night.name / VERDICT)))
+            self._mark(night, stamps.get(night.name, stamp_of(self.root / "nights" / night.name / VERDICT)))
 
     def _unmark(self, name: str, number: int | None) -> None:
         """Remove a night whose verdict is gone; its session may then lack an end."""

@@ -42,10 +42,10 @@ _NEVER = FileStamp(-1, -1)
 def stamp_of(path: Path) -> FileStamp:
     """Return the stamp of a file; if it is missing or inaccessible, a stamp that no file has."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return FileStamp(-1, 0)
-    return FileStamp(found.st_size, found.st_mtime_ns)
+    return FileStamp(status.st_size, status.st_mtime_ns)
 
 
 def stamps_of(folder: Path) -> dict[str, FileStamp]:
@@ -63,8 +63,8 @@ def folders_in(runs: Path) -> Iterator[Path]:
     Names that are not UTF-8 are ignored.
     """
     try:
-        with os.scandir(runs) as found:
-            entries = [each for each in found if valid.key(each.name)]
+        with os.scandir(runs) as scan:
+            entries = [each for each in scan if valid.key(each.name)]
     except FileNotFoundError:
         return
     except OSError as error:

@@ -119,9 +119,9 @@ class EventLog:
     def sizes(self) -> dict[str, int]:
         """Return the size in bytes of each file of events or samples of the session, except this log's own, by name."""
         own = f"{self._writer}.jsonl"
-        found = [*self.folder.glob("*.jsonl"), *self.folder.glob("*.f64")]
+        paths = [*self.folder.glob("*.jsonl"), *self.folder.glob("*.f64")]
         try:
-            return {path.name: path.stat().st_size for path in sorted(found) if path.name != own}
+            return {path.name: path.stat().st_size for path in sorted(paths) if path.name != own}
         except OSError as error:
             raise self._trouble(error.strerror) from error
 

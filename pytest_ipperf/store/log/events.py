@@ -180,12 +180,12 @@ def _plain(line: bytes, checksum: int) -> Facts:
     if checksum_of(line) is not None and not checksum_matches(line, checksum):
         raise ValueError("its checksum is not that of its bytes and of the lines before it")
     try:
-        found = json.loads(line)
+        event = json.loads(line)
     except (ValueError, RecursionError):
         raise ValueError("it is no JSON" if b"\0" not in line else "there are zeros in it") from None
-    if not isinstance(found, dict) or not isinstance(found.get("event"), str):
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         raise TypeError("it is no event")
-    return found
+    return event
 
 
 def _schema(plain: Facts, path: Path) -> int:

@@ -103,9 +103,9 @@ def _filled(side: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"instrument": None, "pace": None, "completed_values": (), "notes": (), **side}
 
 
-def _check(found: Any, of: Mapping[str, Validator]) -> None:
+def _check(owner: Any, of: Mapping[str, Validator]) -> None:
     for name, kind in of.items():
-        value = getattr(found, name)
+        value = getattr(owner, name)
         if not kind(value):
             raise TypeError(f"of a record {name!r} cannot be {valid.shown(value)}")
 

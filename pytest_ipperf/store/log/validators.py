@@ -134,5 +134,5 @@ def wrong(plain: Mapping[str, Any], needed: Mapping[str, Validator], optional: M
 
 def shown(value: object) -> str:
     """Format a value for a message, shortened if it is long."""
-    found = ascii(value) if not isinstance(value, int) or abs(value) < _MOST else "so large a number"
-    return found if len(found) <= _SHOWN else f"{found[:_SHOWN]}..."
+    text = ascii(value) if not isinstance(value, int) or abs(value) < _MOST else "so large a number"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

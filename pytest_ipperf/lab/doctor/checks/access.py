@@ -43,9 +43,9 @@ class WayIn(Check):
     topic = "access"
     rank = 0
 
-    def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def findings(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Check every host, including those without an agent."""
-        for observed in found.hosts.values():
+        for observed in observations.hosts.values():
             if observed.trouble:
                 yield self.wrong(observed.host.name, *_told(observed))
                 continue

@@ -39,21 +39,21 @@ class Check:
     of_nodes: bool = False
     """True if nodes of a lab are checked too, which share everything but their network with this machine."""
 
-    def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def findings(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Iterate over all findings."""
-        for observed in found.reached():
+        for observed in observations.reached():
             if self.of_nodes or not observed.node:
                 yield from self.of_host(observed)
-        yield from self.of_testbed(found)
+        yield from self.of_testbed(observations)
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Check one host that has an agent."""
         del observed
         return iter(())
 
-    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def of_testbed(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Check what lies between hosts."""
-        del found
+        del observations
         return iter(())
 
     def well(self, subject: str, said: str) -> Finding:

@@ -14,24 +14,25 @@ class Firewalls(Check):
     topic = "reach"
     rank = 60
 
-    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def of_testbed(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Report one finding for each path."""
-        for way in found.reachability:
-            subject, low_high = f"{way.here} -> {way.there}", "-".join(map(str, found.hosts[way.there].host.ports))
-            if way.trouble:
-                yield self.wrong(subject, f"IPv{way.ipver}: {way.trouble}", "see to it before anything else")
-            elif said := _said(way):
-                remedy = f"open {low_high} of {way.there} to {way.here}, for TCP and UDP, in firewalls on the way"
-                yield self.wrong(subject, f"IPv{way.ipver}: {said} from a port of {low_high}", remedy)
+        for path in observations.reachability:
+            subject = f"{path.here} -> {path.there}"
+            low_high = "-".join(map(str, observations.hosts[path.there].host.ports))
+            if path.trouble:
+                yield self.wrong(subject, f"IPv{path.ipver}: {path.trouble}", "see to it before anything else")
+            elif said := _said(path):
+                remedy = f"open {low_high} of {path.there} to {path.here}, for TCP and UDP, in firewalls on the way"
+                yield self.wrong(subject, f"IPv{path.ipver}: {said} from a port of {low_high}", remedy)
             else:
-                yield self.well(subject, f"IPv{way.ipver}: a port of {low_high} answers by TCP and UDP")
-        if busy := next((each for each in found.hosts.values() if each.busy_with), None):
+                yield self.well(subject, f"IPv{path.ipver}: a port of {low_high} answers by TCP and UDP")
+        if busy := next((each for each in observations.hosts.values() if each.busy_with), None):
             remedy = "ask again when it is over: doctors send packets, too"
             yield self.doubtful("", f"the ways were not tried, as somebody measures on {busy.host.name}", remedy)
 
 
-def _said(way: Reachability) -> str:
-    blocked = [f"{said} by {name}" for name, said in (("TCP", way.tcp), ("UDP", way.udp)) if said]
+def _said(path: Reachability) -> str:
+    blocked = [f"{said} by {name}" for name, said in (("TCP", path.tcp), ("UDP", path.udp)) if said]
     return " and ".join(blocked)
 
 

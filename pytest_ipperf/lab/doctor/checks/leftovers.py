@@ -17,13 +17,13 @@ class Leftovers(Check):
     topic = "left"
     rank = 3
 
-    def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def findings(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Report leftovers, with the command that clears a mark of this testbed, also for a mark made just now."""
-        clear = remedy(found.testbed.name)
-        for observed in found.reached():
+        clear = remedy(observations.testbed.name)
+        for observed in observations.reached():
             if not observed.node:
                 yield from self._of(observed, clear)
-        for said in found.leftovers:
+        for said in observations.leftovers:
             yield self.wrong("", f"this examination could not remove everything: {said}", clear)
 
     def _of(self, observed: HostObservation, clear: str) -> Iterator[Finding]:

@@ -14,28 +14,30 @@ class Mtu(Check):
     topic = "MTU"
     rank = 65
 
-    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def of_testbed(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Report one finding for each path, and one if the hosts' MTUs differ."""
-        for way in found.reachability:
-            if not way.fits:
+        for path in observations.reachability:
+            if not path.fits:
                 continue
-            subject, fits = f"{way.here} -> {way.there}", min(way.fits)
-            more = way.fits[max(way.fits)]
-            if way.fits[fits] == "no answer":
-                said = f"IPv{way.ipver}: packets of {fits} bytes are lost on the way, and nobody says so (a black hole)"
+            subject, fits = f"{path.here} -> {path.there}", min(path.fits)
+            more = path.fits[max(path.fits)]
+            if path.fits[fits] == "no answer":
+                said = (
+                    f"IPv{path.ipver}: packets of {fits} bytes are lost on the way, and nobody says so (a black hole)"
+                )
                 yield self.wrong(subject, said, "give all agents of the way one MTU, or let ICMP through")
-            elif way.fits[fits] == "too big":
-                said = f"IPv{way.ipver}: packets of {fits} bytes are refused here"
+            elif path.fits[fits] == "too big":
+                said = f"IPv{path.ipver}: packets of {fits} bytes are refused here"
                 yield self.wrong(subject, said, "see what MTU the way has: ip route get, tracepath")
             elif more == "yes":
-                said = f"IPv{way.ipver}: {fits + 1} bytes arrive unfragmented, more than the MTU"
+                said = f"IPv{path.ipver}: {fits + 1} bytes arrive unfragmented, more than the MTU"
                 yield self.wrong(subject, said, "somebody on the way puts fragments together; take it out of the way")
             else:
-                yield self.well(subject, f"IPv{way.ipver}: {fits} bytes arrive unfragmented, {fits + 1} are refused")
-        yield from self._differing(found)
+                yield self.well(subject, f"IPv{path.ipver}: {fits} bytes arrive unfragmented, {fits + 1} are refused")
+        yield from self._differing(observations)
 
-    def _differing(self, found: ObservedTestbed) -> Iterator[Finding]:
-        sizes = {way.here: way.mtu for way in found.reachability if way.mtu}
+    def _differing(self, observations: ObservedTestbed) -> Iterator[Finding]:
+        sizes = {path.here: path.mtu for path in observations.reachability if path.mtu}
         if len(set(sizes.values())) > 1:
             listed = ", ".join(f"{name} {mtu}" for name, mtu in sizes.items())
             yield self.doubtful("", f"the hosts' devices have different MTUs: {listed}", "give them one")

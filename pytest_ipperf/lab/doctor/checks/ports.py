@@ -25,11 +25,11 @@ class Ports(Check):
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Check the free ports of the range, its overlap with the ephemeral ports, and their number."""
-        limits, found = observed.fact("limits"), observed.fact("ports")
-        if not limits or not found or not (observed.host.ipv4 or observed.host.ipv6):
+        limits, ports = observed.fact("limits"), observed.fact("ports")
+        if not limits or not ports or not (observed.host.ipv4 or observed.host.ipv6):
             return
         (low, high), (first, last) = observed.host.ports, limits["ephemeral"]
-        free, there = high - low + 1 - len(found["taken"]), last - first + 1
+        free, ephemeral = high - low + 1 - len(ports["taken"]), last - first + 1
         name, span = observed.host.name, f"{low}-{high}"
         if free < _NEEDED:
             yield self.wrong(name, f"{free} of {span} are free, and a measurement takes {_NEEDED}", "widen key ports")
@@ -38,11 +38,11 @@ class Ports(Check):
             remedy = f"give the host a range apart, such as ports = {below}" if first > _APART else _MOVED
             yield self.doubtful(name, f"{span} overlaps the ephemeral ports {first}-{last}, which clients take", remedy)
         else:
-            yield self.well(name, f"{free} of {span} are free, apart from the {there} ephemeral ones")
+            yield self.well(name, f"{free} of {span} are free, apart from the {ephemeral} ephemeral ones")
         most = observed.host.most_connections or MOST
-        if there < most + _SOME and any(role.startswith(CLIENT) for role in observed.roles):
+        if ephemeral < most + _SOME and any(role.startswith(CLIENT) for role in observed.roles):
             remedy = _wider(observed.host.ports, most + _SOME)
-            yield self.doubtful(name, f"{there} ephemeral ports are too few for {most} connections", remedy)
+            yield self.doubtful(name, f"{ephemeral} ephemeral ports are too few for {most} connections", remedy)
 
 
 def _wider(ports: tuple[int, int], needed: int) -> str:

@@ -39,10 +39,10 @@ class Processors(Check):
         else:
             yield self.well(name, said)
 
-    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def of_testbed(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Report hosts that are one machine and share its processors."""
         machines: dict[str, list[HostObservation]] = {}
-        for observed in found.reached():
+        for observed in observations.reached():
             if not observed.node:
                 machines.setdefault(observed.fact("control").get("boot", observed.host.name), []).append(observed)
         for together in machines.values():

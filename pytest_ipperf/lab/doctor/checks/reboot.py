@@ -25,11 +25,11 @@ class Reboot(Check):
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Check a host that has the key."""
-        found, name = observed.fact("servers").get("programs"), observed.host.name
-        if not observed.host.reboot or found is None:
+        installed, name = observed.fact("servers").get("programs"), observed.host.name
+        if not observed.host.reboot or installed is None:
             return
-        for place, program in enumerate(asked := programs(observed.host.reboot)):
-            if found.get(program):
+        for place, program in enumerate(wanted := programs(observed.host.reboot)):
+            if installed.get(program):
                 continue
             if place and "/" in program and not observed.fact("rights").get("root"):
                 said = f"key reboot: there is no program {program} that this user may see, and sudo may know better"
@@ -37,7 +37,9 @@ class Reboot(Check):
             else:
                 yield self.wrong(name, f"key reboot: there is no program {program}", "correct the key")
             return
-        yield self.well(name, f"{' and '.join(found[each] for each in asked)} {'are' if asked[1:] else 'is'} there")
+        yield self.well(
+            name, f"{' and '.join(installed[each] for each in wanted)} {'are' if wanted[1:] else 'is'} there"
+        )
 
 
 def programs(command: str) -> list[str]:

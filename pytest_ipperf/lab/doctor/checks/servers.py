@@ -21,9 +21,9 @@ class Servers(Check):
     topic = "servers"
     rank = 30
 
-    def findings(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def findings(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Check the host that serves."""
-        for observed in found.reached():
+        for observed in observations.reached():
             if SERVER in observed.roles and not observed.node:
                 yield from self.of_host(observed)
 
@@ -51,7 +51,7 @@ class Servers(Check):
                 whys = [missing[each] for each in real]
                 said = f"{protocol} by an embedded server only: {'; '.join(whys)}"
                 yield self.doubtful(name, said, _remedy(whys, observed.host))
-        if shown := [f"{protocol} {', '.join(found)}" for protocol, found in able.items() if found]:
+        if shown := [f"{protocol} {', '.join(usable)}" for protocol, usable in able.items() if usable]:
             yield self.well(name, "; ".join(shown))
 
 

@@ -14,9 +14,9 @@ class Snmp(Check):
     topic = "snmp"
     rank = 57
 
-    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def of_testbed(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Check each host that has the key."""
-        for observed in found.hosts.values():
+        for observed in observations.hosts.values():
             said, trouble = observed.answer
             if trouble:
                 yield self.wrong(observed.host.name, trouble, "correct key snmp, or let this machine ask there")

@@ -16,9 +16,9 @@ class TheTestbed(Check):
     topic = "testbed"
     rank = 90
 
-    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def of_testbed(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Report the arms that it can have, and testbeds that are never measured at the same time."""
-        testbed = found.testbed
+        testbed = observations.testbed
         arms = sorted(
             (Arm(ipver, name) for name in TRANSPORTS for ipver in (4, 6) if ipver == 6 or name == "native"),
             key=lambda arm: TRANSPORTS[arm.transport].rank,
@@ -29,7 +29,7 @@ class TheTestbed(Check):
         else:
             why = next(filter(None, map(testbed.lacks, arms)))
             yield self.wrong("", f"nothing to compare: {why}", "give its hosts addresses of both IP versions")
-        for name, shared in found.others.items():
+        for name, shared in observations.others.items():
             yield self.well("", f"never measured while {name} is: both have {shared}")
 
 

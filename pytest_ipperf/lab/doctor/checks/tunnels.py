@@ -16,14 +16,14 @@ class Tunnels(Check):
     topic = "tunnels"
     rank = 35
 
-    def of_testbed(self, found: ObservedTestbed) -> Iterator[Finding]:
+    def of_testbed(self, observations: ObservedTestbed) -> Iterator[Finding]:
         """Check each host, or a lab as a whole."""
-        if found.testbed.is_lab:
-            yield from self._of_lab(found.testbed)
+        if observations.testbed.is_lab:
+            yield from self._of_lab(observations.testbed)
             return
-        for observed in found.reached():
+        for observed in observations.reached():
             facts, host = observed.fact("tunnels"), observed.host.name
-            ends = [role for path in found.testbed.paths.values() for role in path.ends]
+            ends = [role for path in observations.testbed.paths.values() for role in path.ends]
             for backend, why in facts.get("cannot", {}).items():
                 if not set(ends) & set(observed.roles):
                     continue
