@@ -1,4 +1,4 @@
-"""Write a session as one HTML file that loads nothing and runs nothing, made of its summary alone."""
+"""Write a session's summary as one HTML file that loads nothing and runs nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["anchor", "encoded", "page", "write"]
 
 
 def write(summary: SessionSummary, path: Path) -> None:
-    """Writes the page, whole or not at all; raises OSError where that cannot be."""
+    """Write the page atomically; raise OSError if it cannot be written."""
     part = path.with_name(f"{path.name}.part")
     try:
         part.write_bytes(encoded(page(summary)))
@@ -22,5 +22,5 @@ def write(summary: SessionSummary, path: Path) -> None:
 
 
 def encoded(text: str) -> bytes:
-    """Encode as UTF-8; what a command line holds that is none, which Python reads as lone surrogates, becomes `?`."""
+    """Encode as UTF-8; lone surrogates, which Python makes of undecodable arguments, become `?`."""
     return text.encode("utf-8", "replace")

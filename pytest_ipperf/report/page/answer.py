@@ -1,4 +1,4 @@
-"""Write the answer section: what was asked and what was found, in sentences, by arm."""
+"""Write the answer section: question and findings in sentences, by arm."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from pytest_ipperf.report.tables.cell_results import MEASURED, UNJUDGED, VERDICT
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _NAMED = 5
-"""Of more cells or tests with the same sentence only the number is shown."""
+"""Number of cells or tests with the same sentence that are named; the others are counted."""
 _SENTENCES = 40
-"""Of more different sentences about tests without an answer the others are counted; the records have them."""
+"""Number of sentences about tests without an answer that are shown; the others are counted."""
 _LISTED = 3
-"""Of more levels without a question only the range is shown."""
+"""Number of levels without a question that are listed; of more only the range is shown."""
 _WHY = {
     "too_wide": "too wide for a margin of {}",
     "straddles": "on both sides of the margin of {}",
@@ -48,7 +48,7 @@ _KINDS = {
 
 
 def question(records: Sequence[Record]) -> str:
-    """What was asked in one sentence: `Is IPv6 as good as IPv4 for HTTP and SMTP?`."""
+    """Return the session's question: `Is IPv6 as good as IPv4 for HTTP and SMTP?`."""
     arms = sorted({record.test.arm for record in records if not record.twin}, key=arm_rank)
     if not arms:
         return "How far does the reference differ from itself?" if records else "Nothing was judged"
@@ -58,7 +58,7 @@ def question(records: Sequence[Record]) -> str:
 
 
 def _arms(arms: Sequence[Arm]) -> str:
-    """`IPv6`, or `IPv6 (native, through a tunnel)`."""
+    """Return the names of the arms: `IPv6`, or `IPv6 (native, through a tunnel)`."""
     if len(arms) == 1 or len({arm.ipver for arm in arms}) > 1:
         return listed(map(spoken, arms))
     ways = ("native" if arm.transport == "native" else spoken(arm).partition(" ")[2] for arm in arms)
@@ -66,7 +66,7 @@ def _arms(arms: Sequence[Arm]) -> str:
 
 
 def answers(records: Iterable[Record]) -> list[Markup]:
-    """A part for each arm with its sentences; what exceeds its margin comes first."""
+    """Return a part for each arm with its sentences; cells that exceed their margin come first."""
     by_arm: dict[Arm, list[Record]] = defaultdict(list)
     for record in answered(records):
         by_arm[record.test.arm].append(record)
@@ -74,7 +74,7 @@ def answers(records: Iterable[Record]) -> list[Markup]:
 
 
 def counted(records: Sequence[Record], without: Iterable[Trouble]) -> Markup:
-    """How many answers there are of each verdict, and how many tests without one."""
+    """Return badges that count the answers of each verdict, and the tests without an answer by kind."""
     found = Counter(record.verdict for record in answered(records))
     badges = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in VERDICTS if found[verdict]]
     kinds = Counter(trouble.kind for trouble in without)
@@ -85,12 +85,12 @@ def counted(records: Sequence[Record], without: Iterable[Trouble]) -> Markup:
 
 
 def _bare(records: Iterable[Record]) -> str:
-    """What kind of changes they are where a design gives no interval."""
+    """Return the kind of the changes under a design without intervals."""
     return " of the means" if all(record.estimate is None for record in records) else " without intervals"
 
 
 def troubles(found: Iterable[Trouble]) -> Markup:
-    """The items without an answer: of each kind every sentence once, with the tests of which it is said."""
+    """Return the items without an answer, grouped by kind and sentence."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for each in found:
         groups[each.kind, each.sentence].append(each.nodeid)
@@ -152,7 +152,7 @@ def _where(record: Record) -> tuple[str, ...]:
 
 
 def _distinct(records: Sequence[Record]) -> Callable[[Record], str]:
-    """What tells a record's place from others of its protocol, as far as they differ: ` on testbed lab`."""
+    """Return a function that names where a record was measured, as far as records differ in that: ` on testbed lab`."""
     names = ("on testbed", "from server", "by client", "under design")
 
     def tell(record: Record) -> str:
@@ -164,7 +164,7 @@ def _distinct(records: Sequence[Record]) -> Callable[[Record], str]:
 
 
 def _said(verdict: str, among: Sequence[Record]) -> str:
-    """What follows the subject."""
+    """Return the sentence about the records of one verdict, without its subject."""
     own = [record for record in among if record.verdict == verdict]
     if verdict == "within":
         return f" within {margin_text(own)}{at_levels(own, among)}{_largest(own, among)}."
@@ -179,14 +179,14 @@ def _said(verdict: str, among: Sequence[Record]) -> str:
 
 
 def _range(own: Sequence[Record], among: Sequence[Record]) -> str:
-    """Of many levels that were only measured the best and the worst."""
+    """Return the best and the worst of many levels that were only measured."""
     best, *_, worst = sorted(own, key=_badness)
     ends = " to ".join(f"{_plain(record)} ({level_text(record, among)})" for record in (best, worst))
     return f": {ends}, over {len(own)} levels."
 
 
 def _each(own: Sequence[Record], among: Sequence[Record], text: Callable[[Record], str]) -> str:
-    """` at 10 connections: TEXT; at 100 connections: TEXT`, or `: TEXT` where levels need not be named."""
+    """Return ` at 10 connections: TEXT; at 100 connections: TEXT`, or `: TEXT` if levels need not be named."""
     shown = sorted(own, key=_badness, reverse=True)[:_NAMED] if len(own) > _NAMED else own
     texts = dict.fromkeys(f"{at_levels([record], among)}: {text(record)}" for record in shown)
     more = f"; and {len(own) - _NAMED} more, none of them worse" if len(own) > _NAMED else ""
@@ -211,7 +211,7 @@ def _undecided(record: Record) -> str:
 
 
 def _badness(record: Record) -> float:
-    """How much worse than the reference, whatever direction the metric has."""
+    """Return the change for the worse from the reference, whatever the metric's direction."""
     change = record.estimate
     if change is None:
         scale, means = METRICS[record.metric].metric.scale, (record.test.mean, record.reference.mean)

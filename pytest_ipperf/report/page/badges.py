@@ -1,4 +1,4 @@
-"""Draw badges: verdicts and gate decisions by word, colour and shape, each of which alone tells them apart."""
+"""Draw badges of verdicts and gate decisions, which differ by word, colour and shape."""
 
 from __future__ import annotations
 
@@ -34,35 +34,35 @@ _TROUBLES = {"inconclusive": OPEN, "failed": BAD, UNMEASURED: PLAIN}
 
 
 def is_verdict(text: str) -> bool:
-    """Whether that is the word of a verdict."""
+    """Return whether the text is the name of a verdict."""
     return text in _VERDICTS
 
 
 def verdict_class(verdict: str) -> str:
-    """The class of a verdict's name."""
+    """Return the CSS class of a verdict."""
     return _VERDICTS.get(verdict, PLAIN)
 
 
 def decision_class(decision: GateDecision) -> str:
-    """That of what a night ruled."""
+    """Return the CSS class of a gate decision."""
     return _DECISIONS[decision]
 
 
 def gate_status_class(light: GateStatus) -> str:
-    """That of a night."""
+    """Return the CSS class of a gate status."""
     return _STATUSES.get(light, BROKEN)
 
 
 def trouble_class(kind: str) -> str:
-    """That of an item without an answer."""
+    """Return the CSS class of an item without an answer."""
     return _TROUBLES.get(kind, BROKEN)
 
 
 def badge(word: str, class_: str) -> Markup:
-    """The word behind its shape."""
+    """Return a badge: the shape, then the word."""
     return element("span", shape(class_), word, class_=f"badge {class_}")
 
 
 def shape(class_: str) -> Markup:
-    """The shape alone, which readers of screens leave out, as the word says it."""
+    """Return the shape alone, hidden from screen readers, which read the word."""
     return element("i", _SHAPES[class_], aria_hidden="true")

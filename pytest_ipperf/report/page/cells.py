@@ -1,4 +1,4 @@
-"""List every cell in a row of its own, with its interval as a picture, its sentence, and an anchor."""
+"""List every cell in a row of its own, with its interval as a picture, its sentence and an anchor."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pytest_ipperf.report.tables.cell_results import change_text, margin_change
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _BETTER, _WORSE = -1.5, 2.5
-"""How far the picture of an interval reaches, in margins; what is beyond ends in an arrow."""
+"""Limits of an interval's picture, in margins; an interval beyond them ends in an arrow."""
 _WIDE, _HIGH = 160.0, 16.0
 
 
 @dataclass(frozen=True, slots=True)
 class _CellEntry:
-    """The content of a row; `record` is missing of a cell that was not measured; `data` names its measurement."""
+    """Content of a row; `record` is None for a cell that was not measured; `data` names the measurement."""
 
     key: HistoryKey
     record: Record | None
@@ -34,7 +34,7 @@ class _CellEntry:
 
 
 def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
-    """The list of all cells; in a night what it ruled, and the data of which that is."""
+    """Return the list of all cells: in a night its decisions, with the measurement that each is based on."""
     entries = [
         _CellEntry(
             cell.key, cell.record, badge(cell.decision.value, decision_class(cell.decision)), cell.sentence, _data(cell)
@@ -50,7 +50,7 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
     judged = night is not None or any(record.judges for record in records)
     bodies, seen = list[Markup](), set[HistoryKey]()
     for each in entries:
-        name = {} if each.key in seen else {"id": anchor(each.key)}  # of several questions about one cell the first
+        name = {} if each.key in seen else {"id": anchor(each.key)}  # once per cell
         bodies.append(element("tbody", *_rows(each, judged=judged), role="rowgroup", **name))
         seen.add(each.key)
     heads = ("cell", "verdict", "change", "against the margin")[: None if judged else -1]
@@ -61,10 +61,9 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
 
 
 def _rows(entry: _CellEntry, *, judged: bool) -> Iterator[Markup]:
-    """The figures, and below them the sentence that says what they mean.
+    """Yield the row of the figures, then that of the sentence.
 
-    The style sheet makes a grid of a row on a narrow screen, which takes the roles from the parts of a table, so they
-    are stated.
+    The roles are explicit because the style sheet displays rows as grids on a narrow screen, which removes them.
     """
     about, change, margin, picture = entry.key.metric.replace("_", " "), "", "", ""
     if entry.record:
@@ -86,7 +85,7 @@ def _cell(*parts: str, **attributes: str) -> Markup:
 
 
 def _data(cell: CellReport) -> str:
-    """Of which measurement of the night the figures are."""
+    """Return the measurement of the night from which the figures are."""
     return ", fresh epochs" if cell.fresh else ", screening"
 
 
@@ -97,7 +96,7 @@ def _margin(record: Record) -> str:
 
 
 def _picture(record: Record) -> str:
-    """The interval on a line with no change (0) and the margin (1), in margins; to the right is worse."""
+    """Return a picture of the interval in units of the margin, with lines at 0 and 1; worse is to the right."""
     unit = margin_change(record)
     if not unit or record.estimate is None or record.low is None or record.high is None:
         return ""

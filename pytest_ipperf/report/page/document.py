@@ -1,4 +1,4 @@
-"""Lay out the page: the answer first, then all that it rests on."""
+"""Lay out the page: the answer first, then the data behind it."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _LEVELS, _SPREADS, _TRENDS = 24, 12, 12
-"""Figures of each kind at most; of more cells the numbers are in the tables and files."""
+"""Maximum number of figures of each kind; tables and files have the numbers of all cells."""
 _SOUGHT = 400
-"""Histories that are searched for change points, those of bad cells first."""
+"""Maximum number of histories searched for change points, those of bad cells first."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""Whatever a record holds, a browser loads nothing and runs nothing."""
+"""Content security policy: the browser loads and runs nothing, whatever a record contains."""
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='none' "
     "stroke='%232f6fd0' stroke-width='2' d='M1 11h4l2-7 3 9 2-5h3'/%3E%3C/svg%3E"
 )
 Section = tuple[str, str, Markup]
-"""Its name for links, its heading, and what it holds; empty ones are left out."""
+"""Id, heading and content of a section; empty ones are left out."""
 
 
 def page(summary: SessionSummary) -> str:
-    """The whole page, the same in whatever order tests ran: plugins shuffle them."""
+    """Return the whole page, which does not depend on the order in which tests ran."""
     summary = dataclasses.replace(summary, records=tuple(placed(summary.records)))
     sections = [each for each in _sections(summary) if each[2]]
     links = [element("a", title, href=f"#{name}") for name, title, _ in sections]
@@ -96,7 +96,7 @@ def _head(summary: SessionSummary) -> Iterator[Markup]:
 
 
 def _where(summary: SessionSummary) -> str:
-    """Testbed, design and time in a line."""
+    """Return testbed, design and duration as one line."""
     beds = dict.fromkeys(record.testbed for record in summary.records)
     parts = [testbed_text([each for each in summary.records if each.testbed == bed]) for bed in beds]
     designs = listed(dict.fromkeys(record.design for record in summary.records)) if summary.records else ""
@@ -125,7 +125,7 @@ def _sections(summary: SessionSummary) -> Iterator[Section]:
 
 
 def _answer(summary: SessionSummary) -> Markup:
-    """By arm; what a night says above is not said again."""
+    """Return the answers by arm, without the troubles that the night section lists."""
     night = summary.night
     left = [each for each in summary.troubles if night is None or each.nodeid not in night.troubles]
     records = [record for record in summary.records if not record.twin]
@@ -137,7 +137,7 @@ def _answer(summary: SessionSummary) -> Markup:
 
 
 def _levels(records: Sequence[Record], files: str) -> Markup:
-    """Of more sweeps than are drawn those with the worst answers, in the order of the others."""
+    """Return the figures of sweeps; if there are too many, those with the worst answers, in their usual order."""
     sweeps = level_sweeps(records)
     worst = [VERDICTS.index(worst_first(sweep.records)[0].verdict) for sweep in sweeps]
     chosen = sorted(sorted(range(len(sweeps)), key=worst.__getitem__)[:_LEVELS])
@@ -146,7 +146,7 @@ def _levels(records: Sequence[Record], files: str) -> Markup:
 
 
 def _spreads(summary: SessionSummary, records: Sequence[Record]) -> Markup:
-    """Of more workloads than are drawn those that a reader wants to see, in the order of the others."""
+    """Return the figures of distributions; if there are too many, those of the worst cells, in their usual order."""
     kept = {workload for workload, _ in summary.samples}
     by_workload = {record.workload: record for record in records if record.workload in kept}
     chosen = {record.workload: None for record in worst_first(records) if record.workload in kept}
@@ -165,7 +165,7 @@ def _trends(summary: SessionSummary, records: Sequence[Record]) -> Markup:
         by_key |= {record.key: record for record in reversed(worst_first(ruled))}
     noticed = _noticed(summary)
     keys = sorted((key for key in by_key if summary.histories.get(key)), key=lambda key: not _bad(by_key[key], noticed))
-    # Finding change points takes long in very many histories.
+    # The search for change points is slow for very many histories.
     found = [made for key in keys[:_SOUGHT] if (made := trend_of(by_key[key], summary.histories[key]))]
     drawn = sorted(found, key=lambda each: not (each.change_points or _bad(each.record, noticed)))[:_TRENDS]
     figures = [trend_figure(each, _same(each.record, records), number) for number, each in enumerate(drawn)]
@@ -173,18 +173,18 @@ def _trends(summary: SessionSummary, records: Sequence[Record]) -> Markup:
 
 
 def _bad(record: Record, noticed: Collection[HistoryKey]) -> bool:
-    """Whether a reader wants to see how it came to that."""
+    """Return whether the trend of a cell is of interest: it exceeds its margin or was noticed by a night."""
     return record.verdict == "exceeds" or record.key in noticed
 
 
 def _noticed(summary: SessionSummary) -> set[HistoryKey]:
-    """The cells that a night flagged or found something in."""
+    """Return the cells that a night flagged or did not find within their margin."""
     cells_ = summary.night.cells if summary.night else ()
     return {cell.key for cell in cells_ if cell.flagged or cell.decision is not GateDecision.WITHIN}
 
 
 def _same(record: Record, among: Iterable[Record]) -> list[Record]:
-    """Return the records among which the level has to be named."""
+    """Return the records of the same protocol and metric, among which the level has to be named."""
     return [each for each in among if (each.protocol, each.metric) == (record.protocol, record.metric)]
 
 

@@ -23,23 +23,23 @@ from pytest_ipperf.report.tables.verdict_rows import verdict_notes
 
 Facts = list[tuple[str, str]]
 _NOTES = 12
-"""Of more notes of a session the others are counted."""
+"""Number of a session's notes that are shown; the others are counted."""
 
 
 def method(summary: SessionSummary) -> Markup:
-    """Estimand, numbers, intervals, design, margins, order and ends, as a list of terms."""
+    """Return estimand, numbers, intervals, design, margins, order and times, as a list of terms."""
     records = answered(summary.records)
     facts = [*_of_records(records), *_of_question(summary)] if records else _of_question(summary)
     return joined((_terms(facts), *_definitions(records)))
 
 
 def environment(summary: SessionSummary) -> Markup:
-    """Versions, command line and what the hosts said of themselves."""
+    """Return versions, command line and the facts of the hosts."""
     beds: dict[str, list[HostSummary]] = defaultdict(list)
     for host in summary.hosts:
         beds[host.testbed].append(host)
     shown = [_hosts(name, hosts) for name, hosts in beds.items()]
-    nothing = element("p", "What the hosts said of themselves was not kept.", class_="soft")
+    nothing = element("p", "The facts of the hosts were not kept.", class_="soft")
     return joined((_terms(_versions(summary)), *(shown or [nothing])))
 
 
@@ -100,10 +100,10 @@ def _server(record: Record) -> str:
 
 
 def _failures(records: Sequence[Record]) -> Facts:
-    """Of applications; what flows lose is a metric of theirs."""
+    """Return the failures of applications; losses of flows are a metric."""
     if not records:
         return []
-    # The reference was measured for as long as any arm beside it.
+    # The reference is measured for as long as any other arm.
     longest = sorted(records, key=lambda record: record.epochs)
     tests = {(record.cell, record.server, record.design): record.test for record in longest}
     references = {(record.workload, record.server, record.design): record.reference for record in longest}
@@ -137,7 +137,7 @@ def _notes(notes: Sequence[str]) -> str:
 
 
 def _definitions(records: Iterable[Record]) -> list[Markup]:
-    """What each metric is: formula, unit, source."""
+    """Return the definition of each metric: formula, unit, source."""
     names = dict.fromkeys(record.metric for record in records)
     found: Facts = []
     for name in names:
@@ -162,7 +162,7 @@ def _versions(summary: SessionSummary) -> Facts:
 
 
 def _hosts(testbed: str, hosts: Sequence[HostSummary]) -> Markup:
-    """A column for each host; a fact that all share stands once."""
+    """Return the facts of hosts, in a column for each; a fact that all share is shown once."""
     facts = [dict(_flat(host.facts)) for host in hosts]
     names = list(dict.fromkeys(name for each in facts for name in each))
     heads = [element("th", _called(host), scope="col") for host in hosts]
@@ -181,13 +181,13 @@ def _hosts(testbed: str, hosts: Sequence[HostSummary]) -> Markup:
 
 
 def _called(host: HostSummary) -> str:
-    """`client: alpha (198.18.0.1, 2001:2::1)`; a host of a lab is called by its role."""
+    """Return the name of a host: `client: alpha (198.18.0.1, 2001:2::1)`; in a lab the role alone."""
     name = f": {host.name}" if host.name not in ("", host.role) else ""
     return f"{host.role}{name}" + (f" ({', '.join(host.addresses)})" if host.addresses else "")
 
 
 def _flat(facts: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, str]]:
-    """Facts within facts by their whole names: `sysctl net.core.somaxconn`."""
+    """Yield nested facts under their full names: `sysctl net.core.somaxconn`."""
     for name, value in facts.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name} ")

@@ -1,4 +1,4 @@
-"""Write the night section: its one answer, and every cell that needs attention."""
+"""Write the night section: the gate status, and every cell that needs attention."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TITLES = {
     GateDecision.GONE: "Accepted",
     GateDecision.WITHIN: "",
 }
-"""Headings that differ from the wording of the decision; what is within its margin is counted."""
+"""Headings that differ from the wording of the decision; cells within their margin have none and are counted."""
 _NAMED = 40
-"""Of more cells of one kind the others stand in the list of all cells."""
+"""Number of cells of one kind that are listed; the others are in the list of all cells."""
 
 
 def night_part(night: NightReport) -> Markup:
-    """The gate status, and below it what has to be said of single cells."""
+    """Return the gate status, and below it the cells that need attention, with troubles and warnings."""
     parts = [_light(night), _counts(night)]
     for title, decisions in groupby(RANK, lambda decision: _TITLES.get(decision, capital(decision.value))):
         cells = night.with_decision(*decisions)
@@ -43,7 +43,7 @@ def _light(night: NightReport) -> Markup:
     class_ = gate_status_class(night.gate_status)
     light = element("span", shape(class_), night.gate_status.word, class_="light")
     headline = night.headline.removeprefix(f"{night.gate_status.word}: ")
-    # Which cells these are may take many lines.
+    # The list of cells may be long, so it follows the heading as a paragraph.
     first, *others = re.split("(: |; )", headline, maxsplit=1)
     below = [f"Namely {others[1]}." if others[0] == ": " else f"{capital(others[1])}."] if others else []
     exit_status = element("p", f"Exit status {night.gate_status.value}. {_levels(night)}", class_="soft")
@@ -76,7 +76,7 @@ def _aa_check(night: NightReport) -> Markup:
 
 
 def aa_check_line(found: AACheck) -> Markup:
-    """What the reference's twin says of the environment."""
+    """Return the result of the A/A check."""
     cells = f"{found.cells} cell{'s' * (found.cells != 1)}"
     stable = "no sign that anything but the networks made differences"
     word = stable if found.stable else "the environment is unstable, and the other differences are not to be believed"

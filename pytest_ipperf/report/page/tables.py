@@ -1,4 +1,4 @@
-"""Write the terminal's tables as HTML tables; verdicts have their colour and shape."""
+"""Write the terminal's tables as HTML tables, with verdicts as badges."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from pytest_ipperf.report.terminal.application_tables import grouped, notes, tab
 
 _INDENT = "  "
 _MOST = 60
-"""Tables of a page; more of them are in the files that go with it."""
+"""Number of tables on a page; the session's files have all."""
 _VERDICT = "verdict"
 _ANSWER = {"change", "change of the means", "95 % interval", "margin", _VERDICT}
-"""Rows that are read first."""
+"""Titles of the most important rows."""
 _ASIDE = (
     "completed",
     "failed",
@@ -39,11 +39,11 @@ _ASIDE = (
     "opened",
     "study's",
 )
-"""How the others begin where a group has a heading and no figures of its own."""
+"""Beginnings of the titles of minor rows, in a group whose heading has no figures."""
 
 
 def tables(records: Sequence[Record], files: str) -> Markup:
-    """All tables with what their figures are; `files` says where those are that the page leaves out."""
+    """Return all tables with their notes; `files` says where the tables are that the page leaves out."""
     made, note_lines = _made(records)
     shown = [_html(each) for each in made[:_MOST]]
     if len(made) > _MOST:
@@ -75,7 +75,7 @@ def _made(records: Sequence[Record]) -> tuple[list[Table], list[str]]:
 
 
 def _about(summary: Summary) -> tuple[str, ...]:
-    """Below Table V what its ratios and grades are, as it is another study's than the other tables."""
+    """Return the lines below Table V, with the notes on its ratios and grades, which other tables do not have."""
     return (*graded_table(summary).about, *graded_notes(summary))
 
 

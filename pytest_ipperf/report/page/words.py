@@ -1,4 +1,4 @@
-"""Phrase arms, levels and margins as an engineer says them in a sentence."""
+"""Word arms, levels and margins as parts of sentences."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from pytest_ipperf.report.flow.dimensions import dimensions, order, point
 
 _THROUGH = {"isatap": "ISATAP", "tunnel": "a tunnel"}
 _NAMED = 6
-"""More levels than that are counted and not named."""
+"""Number of levels that are named; more are counted."""
 
 
 def spoken(arm: Arm) -> str:
-    """`IPv6 through ISATAP`."""
+    """Return an arm in words: `IPv6 through ISATAP`."""
     through = "" if arm.transport == "native" else f" through {_THROUGH.get(arm.transport, arm.transport)}"
     return f"IPv{arm.ipver}{through}{' (its twin)' if arm.twin else ''}"
 
 
 def listed(words: Iterable[str]) -> str:
-    """`1, 10 and 100`."""
+    """Return an enumeration: `1, 10 and 100`."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def subject(record: Record) -> str:
-    """What was asked of: `SMTP`, `TCP throughput at the receiver`."""
+    """Return the subject of a record's question: `SMTP`, `TCP throughput at the receiver`."""
     title = PROTOCOLS[record.protocol].title
     if not flow(record.protocol) or record.metric == record.protocol:
         return title
@@ -43,12 +43,12 @@ def subject(record: Record) -> str:
 
 
 def short_title(metric: Metric) -> str:
-    """What the axis of a plot is called: `response time`, `throughput`."""
+    """Return a metric's short title, for an axis: `response time`, `throughput`."""
     return metric.title.partition(" (")[0].partition(" per ")[0].partition(" at the ")[0]
 
 
 def at_levels(chosen: Sequence[Record], among: Sequence[Record]) -> str:
-    """Where they were measured, as far as those among which they are differ: ` at 1, 10 and 100 connections`."""
+    """Return the levels of the chosen records, as far as they vary `among` records: ` at 1, 10 and 100 connections`."""
     first = chosen[0]
     varying = _varying(among)
     if not varying:
@@ -67,12 +67,12 @@ def at_levels(chosen: Sequence[Record], among: Sequence[Record]) -> str:
 
 
 def level_text(record: Record, among: Sequence[Record]) -> str:
-    """A single one of these levels."""
+    """Return the level of a single record, without ` at `."""
     return at_levels([record], among).removeprefix(" at ")
 
 
 def margin_text(records: Sequence[Record]) -> str:
-    """What was asked, with what it comes to here where that is more: `10 % (at least 0.5 ms), here 10 to 53.1 %`."""
+    """Return the margin, with its effective value if that is larger: `10 % (at least 0.5 ms), here 10 to 53.1 %`."""
     stated = listed(dict.fromkeys(_stated(record.margin) for record in records))
     found = {f"{100 * record.margin_fraction:.3g}": record for record in records if record.margin_fraction is not None}
     plain = {f"{100 * each:.3g}" for record in records if (each := _relative(record.margin)) is not None}
@@ -83,13 +83,13 @@ def margin_text(records: Sequence[Record]) -> str:
 
 
 def unbroken(text: str) -> str:
-    """The same with figures, their units and intervals kept in one line each."""
+    """Return the text with no-break spaces within quantities and intervals."""
     spaces = re.compile(r"(?<=\d) (?=(?:%|pp|ms|us|s)(?!\w))|(?<=[\d%]) (?=\[)|(?<=\d,) (?=[-+\d.]+\])")
     return spaces.sub("\N{NO-BREAK SPACE}", text)
 
 
 def day_text(at: float) -> str:
-    """`22 November 2026, 02:11 UTC`."""
+    """Return a time as text: `22 November 2026, 02:11 UTC`."""
     when = dt.datetime.fromtimestamp(at, dt.UTC)
     return f"{when.day} {when:%B %Y, %H:%M} UTC"
 
@@ -102,7 +102,7 @@ def _stated(margin: str) -> str:
 
 
 def _relative(margin: str) -> float | None:
-    """Its share, where there is nothing else to it."""
+    """Return a margin's share, relative or in points; None for a margin with `headers`, or an invalid one."""
     try:
         found = Margin.parse(margin)
     except IpperfError:
@@ -113,21 +113,21 @@ def _relative(margin: str) -> float | None:
 
 
 def _varying(records: Sequence[Record]) -> list[str]:
-    """The names of the dimensions in which they differ."""
+    """Return the names of the dimensions in which the records differ."""
     where = [point(record) for record in records]
     names = dict.fromkeys(name for each in where for name in each)
     return [name for name in names if len({each.get(name) for each in where}) > 1]
 
 
 def _called(record: Record, name: str) -> str:
-    """A dimension before its value: `window`, `payload`."""
+    """Return the word that precedes a dimension's value: `window`, `payload`."""
     found = next((each for each in dimensions(PROTOCOLS[record.protocol]) if each.name == name), None)
     value = point(record).get(name, "")
     return found.held(value).removesuffix(found.text(value)).rstrip() if found else name
 
 
 def _level(record: Record, varying: Sequence[str]) -> str:
-    """By its value alone where one dimension varies."""
+    """Return the level of a record: its value alone if only one dimension varies."""
     where, known = point(record), {each.name: each for each in dimensions(PROTOCOLS[record.protocol])}
     texts = []
     for name in varying:

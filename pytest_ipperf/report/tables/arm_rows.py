@@ -1,4 +1,4 @@
-"""Build the rows that every table has of an arm: its phases, completed and failed connections, the client's part."""
+"""Build the rows of an arm, which all tables share: its phases, completed and failed connections, client load."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from pytest_ipperf.report.tables.layout import Row, row
 from pytest_ipperf.report.tables.network_notes import link_rate_rows
 from pytest_ipperf.transports import TRANSPORTS
 
-# A shorter absence from the processor is everyday life of a busy machine, and one response in hundreds.
+# Shorter delays of the client are normal on a busy machine, and concern one response in hundreds.
 _HELD_UP_S = 0.02
 ArmSummaries = Mapping[int, ArmSummary]
-"""An arm by connections at once."""
+"""Summaries of an arm, by the number of connections."""
 
 
 def arm_rank(arm: Arm) -> tuple[int, int, bool]:
-    """The place of an arm in tables: IPv4 before IPv6, what is native before what is tunnelled, then twins."""
+    """Return the sort key of an arm in tables: IPv4 before IPv6, native before tunnelled, then twins."""
     return arm.ipver, TRANSPORTS[arm.transport].rank, arm.twin
 
 
 def rows_of_arm(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
     """Return the medians of phases, completed and failed connections by kind, link rate and client load."""
-    # A look-up that is the transaction itself has neither look-up nor connecting before it.
+    # For DNS the look-up is the transaction itself, without phases before it.
     shown = [phase for phase in SHOWN_PHASES if any(side.phases.get(phase) for side in sides.values())]
     phases = shown or SHOWN_PHASES
     name = "  " + " / ".join(phase.replace("_", " ") for phase in phases)
@@ -41,14 +41,14 @@ def rows_of_arm(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
 
 
 def failure_rows(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
-    """What completed of what was attempted, and what failed: phase and kind, the one as it is the other's name."""
+    """Return the row of completed connections, and one for each kind of failure (phase and reason)."""
     rows = [row("  completed", sides, columns, lambda side: f"{side.completed} of {side.attempted}")]
     kinds = sorted({kind for side in sides.values() for kind in side.failed})
     return rows + [row(f"  failed: {kind}", sides, columns, partial(_failed, kind)) for kind in kinds]
 
 
 def reused_lines(records: Iterable[Record]) -> list[str]:
-    """Which columns were measured by an earlier session."""
+    """Return lines that name the columns measured by an earlier session."""
     found: dict[str, set[int]] = {}
     for record in records:
         if record.taken_from:
@@ -60,20 +60,20 @@ def reused_lines(records: Iterable[Record]) -> list[str]:
 
 
 def client_notes(records: Iterable[Record]) -> list[str]:
-    """Explain the client share, where it is shown."""
+    """Return the note that explains the client share, if it is shown."""
     loads = [side.instrument for each in records for side in (each.test, each.reference)]
     if not any(loads):
         return []
     return [
-        "Client share: no more than that of the response time is the client's own, as it was no busier, or takes no",
-        f"longer against a server that does nothing. Above {100 * CLIENT_BOUND:.0f} % a figure is client-bound.",
+        "Client share: upper bound on the part of the response time that is spent in the client, by its processor time",
+        f"or by its time against a null server. Above {100 * CLIENT_BOUND:.0f} % a figure is client-bound.",
     ]
 
 
 def independent_values(values: Sequence[float], record: Record) -> list[float]:
-    """An arm's values of what is independent: the means of its epochs, or the blocks where there is one epoch.
+    """Return an arm's independent values: the means of its epochs, or those of blocks if there is one epoch.
 
-    Raises InvalidError for less than two, or where runs are missing, so that the arms' no longer belong together.
+    Raise InvalidError for less than two values, or if runs are missing, so that the arms' values no longer match.
     """
     if len(values) != record.epochs * record.blocks or len(values) < 2:
         expected = f"{record.epochs} epochs of {record.blocks} blocks"
@@ -92,7 +92,7 @@ def _failed(kind: str, side: ArmSummary) -> str:
 
 
 def _client_rows(loads: Mapping[int, ClientLoad], sides: ArmSummaries) -> Iterator[tuple[str, dict[int, str]]]:
-    """The client's share always, the rest where it is not as it should be."""
+    """Yield the client share, and further rows for problems of the client only."""
     shares = {count: _share(each) for count, each in loads.items()}
     fewer = {count: str(each.peak) for count, each in loads.items() if each.peak < count}
     held_up = {
@@ -120,5 +120,5 @@ def _share(each: ClientLoad) -> str:
 
 
 def _held_up(each: ClientLoad, side: ArmSummary) -> bool:
-    """Against the baseline cost, where it is known: what holds the client up makes the response time longer too."""
+    """Return whether the client's lag is too long, compared with the baseline cost or the response time."""
     return each.lag_s > max(_HELD_UP_S, side.completed_mean if each.floor_s is None else each.floor_s)

@@ -1,6 +1,6 @@
-"""Collect the result of each cell, and of each test that has no answer, for all formats.
+"""Collect the result of each cell, and of each test without an answer, for all formats.
 
-With a night its decisions count, without one the verdict of each record.
+The results are the decisions of a night, or else the verdict of each record.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pytest_ipperf.metrics import METRICS
 
 
 class ResultKind(enum.Enum):
-    """How a result counts; the order is that in which a reader wants to see them."""
+    """Kind of a result, in the order in which reports show them."""
 
     RED = "red"
     BROKEN = "trouble"
@@ -52,7 +52,7 @@ _OF_VERDICT = {
 }
 _OF_TROUBLE = {"inconclusive": ResultKind.UNDECIDED, "failed": ResultKind.RED, UNMEASURED: ResultKind.UNMEASURED}
 MEASURED = "measured"
-"""The name of a verdict that is none: the design judges, and nothing was asked."""
+"""Verdict of a cell whose test asked no question under a design that judges."""
 UNJUDGED = Verdict.UNJUDGED.value
 VERDICTS = ("exceeds", "invalid", "inconclusive", "within", UNJUDGED, MEASURED)
 """Names of verdicts, the worst first."""
@@ -60,10 +60,11 @@ VERDICTS = ("exceeds", "invalid", "inconclusive", "within", UNJUDGED, MEASURED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """`word` is the wording of the ruling, verdict or trouble, and `code` what machines know it by.
+    """Result of a cell, or of a test without an answer.
 
-    `nodeid` is pytest's name of the test, empty where it is not known; then there is a `key`. `cell` is the night's
-    part; `record` the data that the ruling is of, None for what was not measured.
+    `word` is the wording of the ruling, verdict or trouble for readers, `code` the one for programs. `nodeid` is empty
+    if it is not known; then there is a `key`. `cell` is the night's report of the cell, `record` the data of the
+    ruling, None if nothing was measured.
     """
 
     kind: ResultKind
@@ -77,12 +78,12 @@ class CellResult:
 
     @property
     def name(self) -> str:
-        """What a reader calls it: the cell and its metric, else the test."""
+        """Name for readers: the cell with its metric, else the test."""
         return str(self.key) if self.key else self.nodeid
 
 
 def cell_results(summary: SessionSummary) -> tuple[CellResult, ...]:
-    """One for each cell and metric of the night, or for each record; then one for each test without an answer."""
+    """Return the results of the night's cells, or of the records, then those of tests without an answer."""
     if summary.night is None:
         return (*_of_session(summary),)
     cells = [_of_cell(cell) for cell in summary.night.cells]
@@ -97,35 +98,35 @@ def cell_results(summary: SessionSummary) -> tuple[CellResult, ...]:
         *(
             _of_trouble(each)
             for each in troubles.values()
-            # A cell within its margin may have a test that failed for another reason, which no decision covers.
+            # A cell within its margin may have a test that failed for another reason: not part of its decision.
             if cell_of(each.nodeid, ruled) not in (ruled if each.kind == "inconclusive" else broken)
         ),
     )
 
 
 def verdict_of(record: Record) -> str:
-    """The wording of its verdict in every report."""
+    """Return the wording of a record's verdict, the same in every report."""
     if record.verdict == MEASURED:
         return f"{MEASURED}, and nothing asked"
     return Verdict[record.verdict.upper()].value
 
 
 def worst_first(records: Iterable[Record]) -> list[Record]:
-    """By their verdicts, and else in the order in which they came."""
+    """Return the records sorted by verdict, otherwise in their given order."""
     return sorted(records, key=lambda record: VERDICTS.index(record.verdict))
 
 
 def headline(summary: SessionSummary, results: Sequence[CellResult]) -> str:
-    """The answer in one sentence: the night's own, or what came of the session's cells.
+    """Return the answer in one sentence: the night's headline, or a summary of the session's cells.
 
-    Of a session that is not whole it is the answer so far, which never sounds like one for all cells.
+    For a session that is not complete it is worded as the answer so far.
     """
     if summary.night is not None:
         return summary.night.headline
     codes, count = Counter(result.code for result in results), sum(result.key is not None for result in results)
     beyond, within, cells = codes["exceeds"], codes["within"], f"{count} cell{'s' * (count != 1)}"
     others = {
-        # Where few cells are within, and the others may be anywhere, that is no all-clear.
+        # Undecided cells are mentioned beside decided ones, so that "none exceeds" is no all-clear.
         "undecided": codes["inconclusive"] if beyond or within else 0,
         "unjudged": codes[UNJUDGED],
         "failed": codes["failed"],
@@ -158,7 +159,7 @@ def _so_far(count: int, beyond: int, within: int, more: str) -> str:
 
 
 def asked(summary: SessionSummary) -> dict[str, str]:
-    """What was the same for all cells of a session, as far as its question has it: design, seed, reference."""
+    """Return the settings shared by all cells of a session, as far as they are known: design, seed, reference."""
     question = summary.question
     design = question.get("design", "")
     settings = {"design": design["name"] if isinstance(design, Mapping) else design}
@@ -174,7 +175,7 @@ def counts_text(results: Iterable[CellResult]) -> str:
 
 
 def unruled(summary: SessionSummary) -> tuple[Record, ...]:
-    """What was measured in a night and is none of its cells: the reference's twins."""
+    """Return the records of a night that are not among its cells: those of the reference's twin."""
     ruled = {cell.key for cell in summary.night.cells} if summary.night else {record.key for record in summary.records}
     return tuple(record for record in summary.records if record.key not in ruled)
 
@@ -182,7 +183,7 @@ def unruled(summary: SessionSummary) -> tuple[Record, ...]:
 def _of_session(summary: SessionSummary) -> Iterator[CellResult]:
     troubles = {trouble.nodeid: trouble for trouble in summary.troubles}
     for record in summary.records:
-        # A test may break after its answer, and what broke is the worse news.
+        # If a test fails after its answer, the failure takes precedence.
         trouble = troubles.pop(record.nodeid, None) if record.nodeid else None
         yield _of_trouble(trouble, record) if trouble else _of_record(record)
     yield from map(_of_trouble, troubles.values())
@@ -226,7 +227,7 @@ def _of_trouble(trouble: Trouble, record: Record | None = None) -> CellResult:
 
 
 def margin_change(record: Record) -> float | None:
-    """The margin as a change in the record's unit, negative where less is worse; None where nothing was judged."""
+    """Return the margin as a change in the record's unit, negative if less is worse; None if nothing was judged."""
     if record.margin_fraction is None or not record.judges:
         return None
     worse = 1 if METRICS[record.metric].metric.direction == "lower_is_better" else -1
@@ -234,7 +235,7 @@ def margin_change(record: Record) -> float | None:
 
 
 def change_text(record: Record) -> str:
-    """The change with its interval: `+14 % [+11, +17]`; empty where there is none."""
+    """Return the change with its interval: `+14 % [+11, +17]`; empty if there is none."""
     if record.estimate is None:
         return ""
     change = f"{percent_text(record.estimate)} {record.change_unit}"

@@ -1,4 +1,4 @@
-"""Build the columns that CSV files share, of an arm and of its answer, in base units; flows.csv has its own."""
+"""Build the columns of an arm and its answer, in base units, that CSV files share; flows.csv has its own."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from pytest_ipperf.core.records.record import ArmSummary, Record
 
 SHOWN_PHASES = ("dns", "connect", "first_byte")
-"""The phases of a connection that tables and CSV files show beside the total."""
+"""Phases of a connection that tables and CSV files show beside the total."""
 
 
 def spread(side: ArmSummary) -> float | None:
-    """The standard deviation of an arm's runs; None where there is one."""
+    """Return the standard deviation of an arm's runs; None for a single run."""
     return statistics.stdev(side.values) if len(side.values) > 1 else None
 
 
 def failed_text(side: ArmSummary) -> str:
-    """What failed, by kind: `connect refused: 3; reply timeout: 1`."""
+    """Return the failures by kind: `connect refused: 3; reply timeout: 1`."""
     return "; ".join(f"{kind}: {count}" for kind, count in side.failed.items())
 
 
 def arm_columns(side: ArmSummary) -> dict[str, Any]:
-    """Return the medians of an arm's phases, the client share and the rates of its links; None where there is none."""
+    """Return the medians of an arm's phases, the client share and the rates of its links; None if not known."""
     client_load, rate = side.instrument, side.pace
     return {
         **{f"{name}_s": side.phases.get(name) for name in SHOWN_PHASES},
@@ -34,7 +34,7 @@ def arm_columns(side: ArmSummary) -> dict[str, Any]:
 
 
 def answer(record: Record) -> dict[str, Any]:
-    """The change, whose unit is `%` or `pp`."""
+    """Return the columns of a record's answer; the unit of the change is `%` or `pp`."""
     return {
         "change": record.estimate,
         "low": record.low,

@@ -1,4 +1,4 @@
-"""Lay out rows of text as aligned columns, in as many parts as the width requires."""
+"""Lay out rows of text in aligned columns, split into as many parts as the width requires."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 from pytest_ipperf.core.records.record import Record
 
 Row = tuple[str, list[str]]
-"""What a row is called, and its cells; a row without cells is a heading."""
+"""Title and cells of a row; a row without cells is a heading."""
 
 _GAP = "  "
 T = TypeVar("T")
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table before it is written as text or as a page: `about` are the lines below its title.
+    """A table, to be written as text or HTML; `about` are the lines below its title.
 
-    The first of the `rows` heads the columns; the others are an arm's title or, after two spaces, a row of the arm
-    above. `answers` has by arm's title and number of the column the record that stands there.
+    The first of the `rows` is the header. The titles of the others are an arm's or, indented by two spaces, that of a
+    row of the arm above. `answers` are the records by arm's title and number of the column.
     """
 
     title: str
@@ -29,20 +29,20 @@ class Table:
     answers: Mapping[str, Mapping[int, Record]] = field(default_factory=dict)
 
     def lines(self, width: int | None = None) -> list[str]:
-        """The table as text of `width` characters at most."""
+        """Return the table as lines of at most `width` characters."""
         return [self.title, *self.about, "", *aligned(self.rows, width)]
 
 
 def row(name: str, found: Mapping[int, T], columns: Sequence[int], text: Callable[[T], str], nothing: str = "") -> Row:
-    """A row of what was found by connections at once; `nothing` stands where there is none."""
+    """Return a row of the texts of `found`, by number of connections; `nothing` fills empty columns."""
     return name, [text(found[count]) if count in found else nothing for count in columns]
 
 
 def aligned(rows: Sequence[Row], width: int | None = None) -> list[str]:
-    """The rows as lines; the first row heads the columns.
+    """Return the rows as lines; the first row is the header.
 
-    Columns that do not fit into `width` characters follow below, under their own heads, in parts of about the same
-    size. A part has one column at least, however narrow the page.
+    Columns that do not fit into `width` characters follow below, with their own headers, in parts of about the same
+    size. A part has at least one column, however small the width.
     """
     count = max(len(cells) for _, cells in rows)
     filled = [(name, [*cells, *[""] * (count - len(cells))]) for name, cells in rows]
@@ -59,7 +59,7 @@ def aligned(rows: Sequence[Row], width: int | None = None) -> list[str]:
 
 
 def _parts(widths: Sequence[int], room: int | None) -> Iterator[tuple[int, int]]:
-    """Where the parts begin and end: the least number of them, and of these the evenest that fits."""
+    """Yield the start and end of each part: as few parts as possible, of sizes as even as possible."""
     if room is None or not widths:
         yield 0, len(widths)
         return
@@ -72,7 +72,7 @@ def _parts(widths: Sequence[int], room: int | None) -> Iterator[tuple[int, int]]
 
 
 def _greedy(widths: Sequence[int], room: int, most: int) -> Iterator[tuple[int, int]]:
-    """Parts of `most` columns, or as many as fit."""
+    """Yield parts of at most `most` columns, with as many as fit."""
     start = 0
     while start < len(widths):
         end, used = start + 1, len(_GAP) + widths[start]

@@ -1,4 +1,4 @@
-"""Write what every table says of the network: link rate, tunnel backend, and what limits the figures."""
+"""Write the notes on the network that all tables share: link rate, tunnel backend, and what limits the figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIME = re.compile(r"-?\b\d+(\.\d+)? m?s\b")
 
 
 def testbed_text(records: Iterable[Record]) -> str:
-    """The testbed, with its links and its tunnel backends: what its results depend on first of all."""
+    """Return the testbed with its links and its tunnel backends."""
     all_records = list(records)
     links = Links(rate_bit_s=all_records[0].rate_bit_s, loss=all_records[0].loss, delay_s=all_records[0].delay_s)
     do = f" {'at' if links.rate_bit_s else 'with'} {links}" if links != Links() else ""
@@ -27,7 +27,7 @@ def testbed_text(records: Iterable[Record]) -> str:
 
 
 def client_lines(records: Sequence[Record]) -> list[str]:
-    """Which hosts made the connections together, and by how much their beginnings lay apart at worst, and mostly."""
+    """Return the hosts that shared the connections, with the maximum and the median difference of their starts."""
     hosts = records[0].client_hosts
     if not hosts:
         return []
@@ -41,7 +41,7 @@ def client_lines(records: Sequence[Record]) -> list[str]:
 
 
 def run_notes(records: Iterable[Record]) -> list[str]:
-    """What was noted of runs: late starts, clocks that moved, control lines that spoke; each kind of sentence once."""
+    """Return the notes on runs, such as late starts, moved clocks and use of control lines; each kind once."""
     kinds: dict[str, str] = {}
     for note in (note for each in records for side in (each.test, each.reference) for note in side.notes):
         kinds.setdefault(_TIME.sub("#", note), note)
@@ -49,7 +49,7 @@ def run_notes(records: Iterable[Record]) -> list[str]:
 
 
 def link_rate_notes(records: Sequence[Record]) -> list[str]:
-    """What bounds the figures: a rate, or a machine; and whether paths had their rate."""
+    """Return what bounds the figures, a link rate or one machine, and whether paths had their rate."""
     if not records[0].rate_bit_s:
         return machine_notes(records)
     return [
@@ -60,21 +60,21 @@ def link_rate_notes(records: Sequence[Record]) -> list[str]:
 
 
 def machine_notes(records: Sequence[Record]) -> list[str]:
-    """Said where there is no network that could bound the figures."""
+    """Return the note that the processors of one machine bound the figures; empty if a network does."""
     if records[0].rate_bit_s or not records[0].one_machine:
         return []
     return ["Links without a rate, within one machine: its processors bound these figures, and no network."]
 
 
 def bucket_notes(records: Iterable[Record]) -> list[str]:
-    """What links with a rate, which only labs have, leave out of times: docs/proof.md tells of their bucket."""
+    """Return the note on the token bucket of links with a rate (docs/proof.md), which shortens times."""
     if not any(record.rate_bit_s for record in records):
         return []
     return ["Links let 16 KB pass at once: RTT, one-way delay and buffer delay hold next to no serialisation time."]
 
 
 def missed_notes(records: Sequence[Record]) -> list[str]:
-    """Said where a path did not have its rate."""
+    """Return the note on paths that miss their rate; empty if none does."""
     rates = [side.pace for each in records for side in (each.test, each.reference) if side.pace]
     if not any(rate.too_slow for rate in rates):
         return []
@@ -82,14 +82,14 @@ def missed_notes(records: Sequence[Record]) -> list[str]:
 
 
 def link_rate_rows(rates: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row]:
-    """The goodput against its ceiling where there is one, and the paths that were slower than their rate."""
+    """Return the row of the goodput against its ceiling, if it is known, and that of paths below their rate."""
     moved = {count: rate for count, rate in rates.items() if rate.goodput_bit_s is not None}
     rows = [row("  goodput, of at most", moved, columns, _goodput)] if moved else []
     return rows + missed_rows(rates, columns)
 
 
 def missed_rows(rates: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row]:
-    """The paths that were slower than their rate, where any was."""
+    """Return the row of paths that were slower than their rate; empty if none was."""
     missed = {count: rate for count, rate in rates.items() if rate.too_slow}
     return [row("  path misses its rate", missed, columns, _missed)] if missed else []
 

@@ -1,4 +1,4 @@
-"""Join wrapped lines to whole texts again, and capitalise sentences."""
+"""Join wrapped lines to paragraphs, and capitalise sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def paragraphs(lines: Iterable[str]) -> list[str]:
-    """Lines as a terminal has them as whole texts again: each ends where a line ends with a full stop, or is empty."""
+    """Return the paragraphs of wrapped lines; each ends at a line that ends with a full stop, or at an empty one."""
     found: list[str] = []
     open_: list[str] = []
     for line in (*lines, ""):
@@ -18,5 +18,5 @@ def paragraphs(lines: Iterable[str]) -> list[str]:
 
 
 def capital(text: str) -> str:
-    """With a capital at its beginning."""
+    """Return the text with its first letter capitalised."""
     return text[:1].upper() + text[1:]

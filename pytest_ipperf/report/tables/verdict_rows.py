@@ -1,4 +1,4 @@
-"""Build the rows that every table has of an arm's answer, and the notes on how it was found."""
+"""Build the rows of an arm's answer, which all tables share, and the notes on how verdicts are reached."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _NONE = "-"
 
 
 def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, *, uneven: bool) -> list[Row]:
-    """Change, interval, margin, verdict; and the epochs where they are `uneven`. The change is in `unit`.
+    """Return the rows of change (in `unit`), interval, margin and verdict; with `uneven`, also of the epochs.
 
-    A design that never judges has neither interval nor margin: with its few epochs they would tell nothing.
+    A design that never judges has neither interval nor margin, as its few epochs do not support them.
     """
 
     def row(name: str, text: Callable[[Record], str]) -> Row:
@@ -42,19 +42,19 @@ def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, 
 
 
 def is_uneven(records: Iterable[Record]) -> bool:
-    """Whether cells were decided after different numbers of epochs, so that a reader has to know which."""
+    """Return whether cells were decided after different numbers of epochs, which the table then shows."""
     return len({record.epochs for record in records}) > 1
 
 
 def counted_text(record: Record, *, uneven: bool) -> str:
-    """How many runs are behind a figure."""
+    """Return the number of runs behind a figure, as text."""
     if uneven:
         return f"an arm's runs, {record.blocks} in each epoch, warm-ups left out"
     return f"{len(record.test.values)} runs for each arm, warm-ups left out"
 
 
 def verdict_notes(record: Record) -> list[str]:
-    """How verdicts come about under the record's design."""
+    """Return how verdicts are reached under the record's design, in lines."""
     if not record.judges:
         return [f"Design {record.design} never judges."]
     rule = f"Verdict: one-sided {100 * (1 - record.alpha):.4g} % bounds against the margin (design {record.design})"

@@ -1,8 +1,8 @@
 """Lay out the terminal tables of applications in the shape of paper 000 (Tables 3-1 and 3-2), with their notes.
 
-One table for each testbed, protocol, client, payload and server: a column for each number of connections, a group of
-rows for each arm. Under design `paper` they are the study's own tables. Flows have tables of their own, below which
-stands Table V of paper 001 where there is something to make it of.
+There is one table for each testbed, protocol, client, payload and server, with a column for each number of connections
+and a group of rows for each arm. Under design `paper` they are the study's own tables. Flows have other tables, and
+Table V of paper 001 below them if the records suffice for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, 
 
 
 def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
-    """All tables and what their figures are, as lines of `width` characters at most; empty without records."""
+    """Return all tables with their notes, as lines of at most `width` characters; empty without records."""
     all_records = list(records)
     flows = [record for record in all_records if flow(record.protocol)]
     others = _tables([record for record in all_records if not flow(record.protocol)], width)
@@ -43,7 +43,7 @@ def _tables(records: Sequence[Record], width: int | None) -> list[str]:
 
 
 def grouped(records: Iterable[Record]) -> list[list[Record]]:
-    """Records of applications, those that share a table together, in the order of the tables."""
+    """Return the records of applications grouped by table, in the order of the tables."""
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
         workload = (record.testbed, record.protocol, record.client, record.payload_bytes)
@@ -53,10 +53,10 @@ def grouped(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def table(records: Sequence[Record]) -> Table:
-    """The table of records that share one."""
+    """Return the table of a group of records."""
     first = records[0]
     columns = sorted({record.connections for record in records})
-    # The reference was measured for as long as any arm beside it.
+    # The reference is measured for as long as any other arm.
     longest = {record.connections: record for record in sorted(records, key=lambda record: record.epochs)}
     arms = sorted({record.test.arm for record in records}, key=arm_rank)
     uneven = is_uneven(records)
@@ -102,7 +102,7 @@ def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, une
 
 
 def notes(records: Sequence[Record]) -> list[str]:
-    """What the figures of such a table are, one sentence after another."""
+    """Return the notes that explain the figures of a table, in lines."""
     record, uneven = records[0], is_uneven(records)
     timed = [
         f"Timed from the first socket, DNS included; a failed connection counts as {seconds_text(record.deadline_s)}.",

@@ -1,4 +1,4 @@
-"""Write the comparison of two sessions: what is worse, what is better, and the rest as a count."""
+"""Print the comparison of two sessions: worse and better cells, and counts of the others."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pytest_ipperf.core.records.comparison import Comparison, Difference
 from pytest_ipperf.core.records.history_entry import HistoryKey
 
 _NAMED = 3
-"""Of more cells with the same sentence only the number is shown."""
+"""More cells with the same sentence are counted instead of named."""
 _BETTER = "better by more than its margin"
 _NOT = "not comparable"
 
 
 def lines(found: Comparison, then: str, now: str, *, everything: bool = False) -> list[str]:
-    """What became of the session called `then` in that called `now`; with `everything` a line for each cell.
+    """Return the comparison of session `now` with session `then`; with `everything`, a line for each cell.
 
-    The last line counts the cells of each verdict. `--baseline` and `pytest-ipperf compare` print it.
+    The last line counts the cells of each verdict. `--baseline` and `pytest-ipperf compare` print these lines.
     """
     worse = found.with_verdict(Verdict.EXCEEDS)
     better = [each for each in found.differences if each.better]
@@ -40,7 +40,7 @@ def lines(found: Comparison, then: str, now: str, *, everything: bool = False) -
 
 
 def sentence(found: Difference) -> str:
-    """What became of a cell: both changes, the difference with its interval, and where it lies."""
+    """Return the comparison of a cell: both changes, their difference with its interval, and its verdict."""
     was, is_ = (_signed(found, past.change or 0.0) for past in (found.then, found.now))
     if found.verdict is Verdict.UNJUDGED:
         changes = f"the change was {was} and is {is_}; " if None not in (found.then.change, found.now.change) else ""
@@ -55,7 +55,7 @@ def sentence(found: Difference) -> str:
 
 
 def counts_text(found: Comparison) -> str:
-    """`2 exceeds margin, 118 within margin, 1 of them better by more than its margin`."""
+    """Return the counts, such as `2 exceeds margin, 118 within margin, 1 of those within better by more ...`."""
     counts = Counter(each.verdict for each in found.differences)
     parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
     parts += [f"{counts[None]} {_NOT}"] * bool(counts[None])
@@ -86,7 +86,7 @@ def _signed(found: Difference, change: float) -> str:
 
 
 def _grouped(word: str, found: Iterable[Difference], *, everything: bool) -> Iterator[str]:
-    """By what is said of them."""
+    """Yield lines with the cells grouped by reason."""
     reasons: dict[str, list[HistoryKey]] = {}
     for each in found:
         reasons.setdefault(each.why, []).append(each.now.key)
@@ -105,7 +105,7 @@ def _named(keys: list[HistoryKey], *, everything: bool) -> list[str]:
 
 
 def _notes(found: Iterable[Difference]) -> Iterator[str]:
-    """What makes two sessions less alike than their cells' names say."""
+    """Yield differences of workload versions and hosts, which make equally named cells less comparable."""
     differences = list(found)
     versions = [each for each in differences if each.other_version]
     hosts = [each for each in differences if each.other_hosts]

@@ -1,4 +1,4 @@
-"""Draw a judgement as text: its interval on a line with zero and the margin, for the report of a failed assertion."""
+"""Draw a judgement as text, for a failed assertion: its interval on a line with zero and the margin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WIDTH = 56
 
 
 def interval_picture(judgement: Judgement) -> list[str]:
-    """The two-sided interval on the scale of the metric; `o` is the estimate, `|` the margin."""
+    """Return lines that draw the two-sided interval on the metric's scale; `o` is the estimate, `|` the margin."""
     effect = judgement.effect
     if effect is None:
         return []

@@ -1,4 +1,4 @@
-"""Write a night for the terminal: the cells that need attention, then the one answer."""
+"""Print a night: the cells that need attention, then the gate's answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _INDENT = "    "
 
 
 def lines(report: NightReport, width: int | None = None) -> list[str]:
-    """The night as lines of `width` characters at most."""
+    """Return the night as lines of at most `width` characters."""
     found = [
         line
         for decision in RANK

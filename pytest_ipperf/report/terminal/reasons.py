@@ -1,4 +1,4 @@
-"""Explain below the tables every cell that is not green; then the A/A check."""
+"""Explain every cell that is not green, below the tables, then the A/A check."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.protocols.base import CONTENT
 
-# Of more cells with the same sentence only the number is shown.
+# More cells with the same sentence are counted instead of named.
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A line; `red` where something is wrong, else something is only lacking, or is to be known (`plain`)."""
+    """A line: `red` for something wrong, `plain` for information, neither for something missing."""
 
     text: str
     red: bool = False
@@ -26,7 +26,7 @@ class Reason:
 
 
 def reasons(records: Sequence[Record], undecided: Mapping[str, str], unjudged: Mapping[str, str]) -> Iterator[Reason]:
-    """Yield what exceeds, is `undecided` or `unjudged` (sentences by pytest's name of the item), and what failed."""
+    """Yield the reasons of cells that exceed, of `undecided` and `unjudged` items (by node id), and of failures."""
     for record in records:
         if record.verdict == "exceeds":
             yield Reason(f"EXCEEDS {record.cell}: {record.sentence}", red=True)
@@ -36,17 +36,17 @@ def reasons(records: Sequence[Record], undecided: Mapping[str, str], unjudged: M
             text = sentence.removeprefix(f"{word}: ")
             yield from (Reason(f"{word.upper()} {name}: {text}") for name in named)
     for record in records:
-        # What a flow loses has a metric and rows of its own.
+        # The losses of a flow have a metric and rows of their own.
         if (record.test.failed or record.reference.failed) and not flow(record.protocol):
             yield Reason(_failures(record))
 
 
 def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
-    """How often the reference differed from its twin; nothing without one."""
+    """Yield how often the reference differed from its twin; nothing without a twin."""
     all_records = list(records)
     if not any(record.twin for record in all_records):
         return
-    from pytest_ipperf.core.nightly.aa_check import aa_check_of  # noqa: PLC0415 - loads scipy, which most sessions do not need
+    from pytest_ipperf.core.nightly.aa_check import aa_check_of  # noqa: PLC0415 - imports scipy, which most sessions do not need
 
     found = aa_check_of(all_records, lambda name: METRICS[name].metric)
     if found is None:
@@ -66,7 +66,7 @@ def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
 
 
 def _by_sentence(undecided: Mapping[str, str]) -> dict[str, list[str]]:
-    """The cells without an answer by what is said of them."""
+    """Return the cells without an answer, grouped by sentence."""
     found: dict[str, list[str]] = {}
     for nodeid, sentence in undecided.items():
         found.setdefault(sentence, []).append(nodeid.split("::")[-1])
@@ -74,7 +74,7 @@ def _by_sentence(undecided: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _failures(record: Record) -> str:
-    """Said of every verdict, as a few lost connections weigh more in a mean than all others together."""
+    """Return the failures of a cell, whatever its verdict: a few failed connections can dominate a mean."""
     test, reference = record.test, record.reference
     return (
         f"FAILURES {record.cell}: {test.attempted - test.completed} of {test.attempted} connections by {test.arm}, "
@@ -84,7 +84,7 @@ def _failures(record: Record) -> str:
 
 
 def _wrong_content(record: Record) -> str:
-    """Return the commonest difference of content, as that is what a reader would not think of; empty without any."""
+    """Return the most frequent failure by wrong content, a cause that is easily overlooked; empty without one."""
     counts = Counter(record.test.failed) + Counter(record.reference.failed)
     found = [kind for kind, _ in counts.most_common() if kind.startswith(f"{CONTENT}: ")]
     return f"; {found[0]}" if found else ""

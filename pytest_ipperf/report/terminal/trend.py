@@ -1,4 +1,4 @@
-"""Write the trend of a cell by session: its change, its interval, and where a lasting change begins."""
+"""Print the trend of a cell by session: its change, its interval, and where a lasting change begins."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ BEGINS, UNSOUND = "a lasting change begins", "not compared with"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendStep:
-    """A session of a trend. `change` and `interval` are in the unit that people read, None where there is none.
+    """A session of a trend. `change` and `interval` are in the displayed unit, None if unknown.
 
-    An interval needs as many epochs as a verdict. `begins` says that a new level does.
+    An interval needs as many epochs as a verdict. With `begins` a new level begins at this session.
     """
 
     past: HistoryEntry
@@ -36,7 +36,7 @@ class TrendStep:
 
 
 def trend_steps(history: Sequence[HistoryEntry], metric: Metric) -> tuple[TrendStep, ...]:
-    """Return a step for each session; change points are searched among all finite changes."""
+    """Return a step for each session; change points are searched for among all finite changes."""
     known = [(at, past.change) for at, past in enumerate(history) if past.change is not None and isfinite(past.change)]
     marks = {known[at][0] for at in change_points([change for _, change in known])}
     return tuple(
@@ -51,9 +51,9 @@ def trend_steps(history: Sequence[HistoryEntry], metric: Metric) -> tuple[TrendS
 
 
 def trend_lines(history: Sequence[HistoryEntry], metric: Metric, *, most: int, width: int | None = None) -> list[str]:
-    """Return the last `most` sessions of a cell as lines, the oldest first; change points are searched among all.
+    """Return the last `most` sessions of a cell as lines, the oldest first; change points are searched for among all.
 
-    Where none of them has an interval there is no column for it.
+    The column of intervals is left out if no session has one.
     """
     rows: list[Row] = [("session", _HEAD)]
     found = trend_steps(history, metric)

@@ -192,7 +192,7 @@ def rows_of(*records):
 def test_the_clients_share_is_told_and_called_by_its_name_above_a_fifth():
     lines = rows_of(record(10, test=seen_by_client(0.15)), record(100, test=seen_by_client(0.77, peak=100)))
     assert "client share 15 % 77 % client-bound" in lines
-    assert sum(line.startswith("Client share: no more than that") for line in lines) == 1
+    assert sum(line.startswith("Client share: upper bound on") for line in lines) == 1
 
 
 def test_a_client_of_which_nothing_is_known_has_no_row():
