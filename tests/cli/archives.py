@@ -1,4 +1,4 @@
-"""A whole archive as the store writes it, and ways to damage one: what `test_fuzz.py` reads and mutates."""
+"""An archive as the store writes it, and ways to damage one, for `test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from pytest_ipperf.store import SCHEMA, Archive, EventLog, accept, withdraw
 from tests.store.kept import BEGAN, HOST, SUITE, events_of, facts, name_of, record, rewrite
 
 GREEN, RED, FRESH, WORKER, RESUMED, NEXT = 0, 3, 4, 5, 6, 8
-"""Of the archive: the first of three green nights, the red one with its fresh session, a session of plain pytest by a
-worker of xdist that is red, one that took it over, and the night that is measured next and lacks a cell."""
+"""Sessions of the archive: the first of three green nights, the red night and its fresh session, a red session of
+plain pytest by a worker of xdist, one that resumed it, and the next night, which lacks a cell."""
 _NEW_IN_7 = frozenset({"samples_crc32", "files"})
 _NEW_IN_6 = {"session": {"saved"}, "record": {"workload_version", "fingerprint", "nodeid", "p_exceeds"}}
 STATE = ServerState()
@@ -44,7 +44,7 @@ PLAN = plan_for(
 
 
 def build(root: Path, schema: int = SCHEMA) -> None:
-    """Write it, with its index, as versions of that schema did: before 7 without checksums, 5 without nights."""
+    """Write an archive with its index as versions of that schema did: before 7 without checksums, 5 without nights."""
     for number in range(3):
         screening = _session(root, number, _cells(number))
         assert _decide(root, screening) == 0
@@ -94,7 +94,7 @@ def _date(days: int) -> dt.date:
 
 
 def _decide(root: Path, screening: Path, fresh: Path | None = None) -> int:
-    """As `end_night` does, with a page that takes no time to draw."""
+    """Decide as `end_night` does, with a page that is quick to write."""
     with contextlib.closing(Archive(root)) as archive:
         found = decide_night(archive, screening, fresh, saved="night", baseline="night")
     folder = root / "nights" / screening.name
@@ -135,7 +135,7 @@ def _session(
 
 
 def _measure(journal: EventLog, seed: int) -> None:
-    """A workload as `plugin/display/progress.py` writes it, with samples that give its values."""
+    """Write a workload as `plugin/display/progress.py` does, with samples that give its values."""
     draw, plan = random.Random(seed), PLAN
     name = str(plan.workload)
     service = ServerEndpoint("apache", "2.4", embedded=False, port=80, resolver_port=53)
@@ -196,7 +196,7 @@ _NUMBERS = (
 
 
 def flip(data: bytes, draw: random.Random) -> bytes:
-    """Turn a bit."""
+    """Flip a bit."""
     if not data:
         return b"\0"
     at = draw.randrange(len(data))
@@ -204,31 +204,31 @@ def flip(data: bytes, draw: random.Random) -> bytes:
 
 
 def zeros(data: bytes, draw: random.Random) -> bytes:
-    """Zeros in place of up to a page."""
+    """Replace up to a page by zeros."""
     at, size = draw.randrange(len(data) + 1), draw.choice((1, 7, 512, 4096))
     return data[:at] + bytes(min(size, len(data) - at)) + data[at + size :]
 
 
 def cut(data: bytes, draw: random.Random) -> bytes:
-    """Its end is gone, from within a line on; all of it where nothing is left."""
+    """Cut off the end, from within a line; perhaps everything."""
     return data[: draw.randrange(len(data) + 1)].removesuffix(b"\n")
 
 
 def cut_lines(data: bytes, draw: random.Random) -> bytes:
-    """Its last lines are gone."""
+    """Cut off the last lines."""
     lines = data.splitlines(keepends=True)
     return b"".join(lines[: draw.randrange(len(lines) + 1)])
 
 
 def append(data: bytes, draw: random.Random) -> bytes:
-    """Something stands behind it."""
+    """Append something."""
     return data + draw.choice(
         (b"\0" * 512, b"\n", b"{}\n", b"\xff\xfe\n", b'{"event": "end"}\n', b"[" * 10_000 + b"\n")
     )
 
 
 def lines_moved(data: bytes, draw: random.Random) -> bytes:
-    """A line is gone, there twice, or in another's place."""
+    """Remove, repeat or move a line."""
     lines = data.splitlines(keepends=True)
     if not lines:
         return data + b"\n"
@@ -244,13 +244,13 @@ def lines_moved(data: bytes, draw: random.Random) -> bytes:
 
 
 def not_utf8(data: bytes, draw: random.Random) -> bytes:
-    """Bytes that no text has."""
+    """Insert bytes that are not UTF-8."""
     at = draw.randrange(len(data) + 1)
     return data[:at] + b"\xff\xc0" + data[at + 2 :]
 
 
 def other_number(data: bytes, draw: random.Random) -> bytes:
-    """A value is of another kind, or no number that there can be."""
+    """Replace a value by one of another type, or by an impossible number."""
     at = [place for place in range(len(data) - 2) if data[place : place + 2] == b": "]
     if not at:
         return data + b"5"
@@ -260,7 +260,7 @@ def other_number(data: bytes, draw: random.Random) -> bytes:
 
 
 def other_key(data: bytes, draw: random.Random) -> bytes:
-    """A key has another name, so that it is missing."""
+    """Rename a key, so that it is missing."""
     at = [place for place in range(len(data) - 1) if data[place : place + 2] == b'":']
     if not at:
         return data + b"x"
@@ -274,7 +274,7 @@ CHANGES: tuple[_Change, ...] = (
 
 
 def removed(path: Path, draw: random.Random) -> None:
-    """The file is gone, or something else stands in its place."""
+    """Remove the file, or put something else in its place."""
     path.unlink()
     kind = draw.randrange(5)
     if kind == 1:
@@ -288,7 +288,7 @@ def removed(path: Path, draw: random.Random) -> None:
 
 
 def mutate(root: Path, draw: random.Random) -> str:
-    """Damages one file of an archive, or some; says how."""
+    """Damage some files of an archive; return how."""
     done = []
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         files = [

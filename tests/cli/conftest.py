@@ -1,4 +1,4 @@
-"""An archive with a history, and the program over it."""
+"""An archive with a history, and the program to read it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tests.store.kept import SUITE, keep, record, single
 
 @pytest.fixture(scope="session")
 def history(tmp_path_factory):
-    """24 nights saved as `main`, of which the second cell is slower from the thirteenth on; then three sessions.
+    """24 nights saved as `main`, the second cell slower from the thirteenth on, then three sessions.
 
-    Of those one is of design paper, one has undecided cells, and the last was broken off.
+    One of these is of design paper, one has undecided cells, and the last was broken off.
     """
     root = tmp_path_factory.mktemp("history") / ".ipperf"
     for number in range(24):
@@ -28,7 +28,7 @@ def history(tmp_path_factory):
 
 @pytest.fixture
 def program(monkeypatch, capsys):
-    """The program in the folder beside the history's: gives status, lines of output, what it says on stderr."""
+    """A function that runs the program beside the archive; returns status, lines of output and standard error."""
 
     def run(root, *arguments):
         monkeypatch.chdir(root.parent)

@@ -1,4 +1,4 @@
-"""Damaged records, as the program tells of them: named with file and line, and never taken for a green session."""
+"""Damaged records are reported with file and line, and never taken for a green session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRAM = [sys.executable, "-c", "import sys; from pytest_ipperf.cli import main
 
 @pytest.fixture
 def root(tmp_path):
-    """A green session, and a red one behind it that has one zero byte in the middle of its journal."""
+    """A green session, followed by a red one with a zero byte in the middle of its journal."""
     root = tmp_path / ".ipperf"
     keep(root, 0, [record(1)], saved="main")
     folder = keep(root, 1, [record(1), record(2, 1.3)], saved="main", status=1)
@@ -29,7 +29,7 @@ def root(tmp_path):
 
 
 def spoil(folder, line):
-    """Puts a zero byte into a line of its journal."""
+    """Put a zero byte into a line of a journal."""
     path = folder / "main.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     middle = len(lines[line - 1]) // 2
@@ -44,7 +44,7 @@ def damage(number, line):
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("line", [1, 2, 5, 6], ids=["session", "workload", "record", "end"])
 def test_nothing_is_exported_of_a_damaged_session(program, root, tmp_path, form, line):
-    """A red session gave an empty JUnit file and status 0."""
+    """Such a session once gave an empty JUnit file and status 0."""
     folder = root / "runs" / name_of(1)
     keep(root, 2, [record(1), record(2, 1.3)], saved="main", status=1)
     spoil(root / "runs" / name_of(2), line)
@@ -102,7 +102,7 @@ def test_who_reads_no_further_does_not_turn_what_is_worse_into_green(tmp_path):
 
 @pytest.fixture
 def decide(capsys):
-    """Ends a night, and takes away what it tells; gives its status."""
+    """A function that ends a night and discards its output; returns its status."""
 
     def end(root, screening, fresh=None, lost=""):
         status = end_night(root, screening, fresh, lost=lost, saved="night", baseline="night", output=None)
@@ -162,7 +162,7 @@ def test_a_verdict_that_was_changed_is_seen(program, nights, change):
 
 @pytest.mark.parametrize("change", ["light", "fresh", "cells"])
 def test_a_verdict_that_its_records_do_not_give_is_trouble(program, nights, change):
-    """As where a night of the history has gone since; with a checksum that is right."""
+    """For example when a night of the history is missing; with a correct checksum."""
     path = nights / "nights" / name_of(4) / "verdict.json"
     document = json.loads(path.read_text())
     path.write_bytes(verdict_with_checksum({**document, **CHANGES[change]}))
@@ -234,7 +234,7 @@ def test_a_damaged_night_of_the_history_is_left_out_and_said_in_every_report(pro
 
 
 def test_a_record_of_schema_6_is_read_as_it_was(program, tmp_path):
-    """Without checksums, as everything was written before schema 7."""
+    """Without checksums, which schema 7 has introduced."""
     root = tmp_path / ".ipperf"
     folder = keep(root, 0, [record(1), record(2, 1.3)], schema=6, status=1)
     rewrite(folder / "main.jsonl", events_of(folder / "main.jsonl"), checksums=False)

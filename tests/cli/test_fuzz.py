@@ -1,9 +1,9 @@
-"""A fuzz of whole archives: whatever is damaged in one, there is no traceback, no wrong green, and nothing that hangs.
+"""Fuzz whole archives: whatever is damaged, there is no traceback, no wrong green result, and no hang.
 
-What must hold is judged by what was written before the damage: a red session or night is red, or its reading fails in a
-sentence, or it is reported as broken off; a cell that is no longer measured is missed; what is reused by a resumed
-session is what was measured. Without checksums, as before schema 7, a changed number may be another right one, and
-without ends, as before schema 6, an event log that lacks whole lines another right journal.
+The result is compared with the archive before the damage: a red session or night stays red, or reading it fails with a
+message, or it is reported as broken off; a cell that is no longer measured is reported as missing; a resumed session
+reuses only what was measured. Without checksums (before schema 7) a changed number may be another valid one, and
+without ends (before schema 6) an event log that lacks whole lines may be another valid journal.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from tests.store.kept import name_of
 
 SHORT, LONG = 60, 2400
 HANGS_S = 120
-"""Far beyond what the slowest machine takes of one archive."""
+"""Far longer than the slowest machine needs for one archive."""
 LIGHT = ("csv", "json", "junit", "markdown")
 UNSEALED = re.compile(r"^archive \d+: runs/\S+\.jsonl (zeros|not_utf8|cut)$")
-"""The changes of an archive without checksums that are always seen, where they are the only ones."""
+"""Changes of an archive without checksums that are always detected if they are the only ones."""
 
 
 @pytest.fixture(scope="module", params=[SCHEMA, 6, 5], ids=["sealed", "schema 6", "schema 5"])
@@ -55,7 +55,7 @@ def archive(tmp_path_factory, request):
 
 
 def ask(*argv: object) -> tuple[int, str, str]:
-    """The program's status, and what it says; its output is the bytes of a file."""
+    """Return the program's status and output; standard output is the bytes of a file."""
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = cli.main(list(map(str, argv)))
@@ -70,7 +70,7 @@ def ask(*argv: object) -> tuple[int, str, str]:
 
 
 def resumed(root: Path, number: int) -> Any:
-    """The runs that a session would reuse from that one; nothing where it would measure them."""
+    """Return the runs that a session would reuse from that one; empty if it would measure them."""
     try:
         earlier = ResumedSession(read_session(root / "runs" / name_of(number), damage=[]))
     except IpperfError:
@@ -82,7 +82,7 @@ def resumed(root: Path, number: int) -> Any:
 
 
 def is_red(root: Path, name: str) -> bool:
-    """Whether its JUnit file has something that is not green, or there is none."""
+    """Return whether a session's JUnit file has a failure or error, or does not exist."""
     status, out, said = ask("export", name, "--format", "junit", "--records", root)
     if status:
         assert not out
@@ -94,7 +94,7 @@ def is_red(root: Path, name: str) -> bool:
 
 
 def wrong_greens(root: Path) -> Iterator[str]:
-    """Yield each answer of a damaged archive that is better than what was measured."""
+    """Yield each answer of a damaged archive that is better than the measured one."""
     _, out, _ = ask("list", "--records", root)
     rows = {line.split()[0]: line for line in out.splitlines()[1:]}
     for number in (RED, WORKER):
@@ -114,7 +114,7 @@ def wrong_greens(root: Path) -> Iterator[str]:
 
 
 def next_night(root: Path) -> GateStatus | None:
-    """Decide the night that lacks a cell; None where it has no verdict."""
+    """Decide the night that lacks a cell; return None if it has no verdict."""
     try:
         _check(Namespace(saved="night", rest=[f"--ipperf-records={root}"], baseline="", output=""))
         with contextlib.closing(Archive(root)) as found:
@@ -126,7 +126,7 @@ def next_night(root: Path) -> GateStatus | None:
 
 @contextlib.contextmanager
 def no_hang(seed: str) -> Iterator[None]:
-    """Ends what reads on and on."""
+    """Interrupt an endless read."""
 
     def over(number: int, frame: object) -> None:
         del number, frame
@@ -142,7 +142,7 @@ def no_hang(seed: str) -> Iterator[None]:
 
 
 def read_all(archive: Any, root: Path, draw: random.Random, how: str) -> None:
-    """Read an archive in all ways, in one or two of the many formats."""
+    """Read an archive in every way, in one or two of the many formats."""
     greens = list(wrong_greens(root))
     gate_status = next_night(root)
     if archive.sealed or UNSEALED.search(how):
@@ -176,7 +176,7 @@ def try_archives(archive: Any, tmp_path: Path, seeds: range) -> None:
 
 
 def test_the_whole_archive_is_told_as_it_was_written(archive, tmp_path):
-    """Else whatever the fuzz finds red would be so for another reason."""
+    """Otherwise the failures that the fuzz finds could have another cause."""
     root = tmp_path / "copy"
     shutil.copytree(archive.root, root)
     assert [number for number in (GREEN, RED, WORKER, RESUMED) if is_red(root, name_of(number))] == [RED, WORKER]

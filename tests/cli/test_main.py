@@ -1,4 +1,4 @@
-"""What holds for all commands of the program: how it reports errors, and its exit statuses."""
+"""Properties of all commands of the program: reports of errors, and exit statuses."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ sys.exit(cli.main(["night", f"--ipperf-records={sys.argv[2]}"]))
 
 
 def ended(program, *arguments, output, cwd):
-    """Return the status of a program whose output a shell sends somewhere."""
+    """Return the status of a program with its output redirected by a shell."""
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {output}', "sh", *program, *map(str, arguments)], cwd=cwd, check=False
     ).returncode

@@ -1,4 +1,4 @@
-"""A project that measures nothing does not notice that the plugin is installed, whatever it calls its own things."""
+"""A project that measures nothing does not notice the installed plugin, whatever names the project uses."""
 
 import json
 import os
@@ -63,7 +63,7 @@ HEAVY = [
     "pytest_ipperf.plugin.session.session", "pytest_ipperf.plugin.options.settings",
     "pytest_ipperf.plugin.collect.collection",
 ]  # fmt: skip
-# Of these pytest itself, or a plugin of the environment, may load some: what we add must not.
+# pytest itself or other plugins may import some of these; ours must not add any.
 COSTLY = [*HEAVY, "execnet", "asyncio", "multiprocessing", "ctypes", "concurrent", "http", "email", "ssl", "uuid"]
 
 
@@ -81,7 +81,7 @@ def stranger(pytester):
 def test_an_unrelated_project_prints_nothing_of_ours(stranger, workers, monkeypatch):
     monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "1")
     plain = ("-p", "no:randomly", "--testbed", "bench", "--rate=7", "--client", "me", "-v", *workers)
-    # As a user starts it, and not forked from a process that has loaded what is heavy.
+    # In a new process, not forked from one that has imported the heavy modules.
     result = stranger.run(sys.executable, "-m", "pytest", *plain)
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=16 if "--dist=each" in workers else 8)
@@ -184,7 +184,7 @@ def test_a_wrong_option_is_an_error_even_where_nothing_is_measured(pytester):
 
 
 def test_no_costly_module_is_loaded_for_the_options(tmp_path):
-    """Neither by `--version` nor by a collection; what pytest loads without the plugin does not count."""
+    """Neither `--version` nor a collection imports them; modules that pytest imports by itself do not count."""
     (tmp_path / "test_plain.py").write_text("def test_plain(): pass\n")
     code = "import sys, json, pytest; pytest.main(sys.argv[1:]); print('\\n' + json.dumps(sorted(sys.modules)))"
 
@@ -235,7 +235,7 @@ def test_off_linux_only_what_measures_says_so(tmp_path, platform):
     (tmp_path / "test_plain.py").write_text("def test_plain(): pass\n")
     (tmp_path / "test_suite.py").write_text(textwrap.dedent(SUITE))
     (tmp_path / "run.py").write_text(textwrap.dedent(ELSEWHERE))
-    # Whatever other plugins ask of the system is not of interest here, and capturing asks what was taken away.
+    # Calls of other plugins do not count, and capturing needs what was removed.
     plain = ["-p", "pytest_ipperf.plugin", "-p", "no:faulthandler", "-p", "no:cacheprovider", "-p", "no:tmpdir", "-s"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
@@ -264,6 +264,6 @@ TWICE = """
 
 
 def test_one_process_can_have_several_sessions_that_measure(pytester):
-    """Pytester removes the modules that an inner session has loaded, and not the attributes of their packages."""
+    """Pytester removes the modules that an inner session has imported, but not the attributes of their packages."""
     pytester.makepyfile(TWICE.replace("{suite!r}", repr(textwrap.dedent(SUITE))))
     pytester.runpytest_subprocess("-p", "no:randomly").assert_outcomes(passed=1)

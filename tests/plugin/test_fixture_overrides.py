@@ -1,4 +1,4 @@
-"""Which fixture of a name counts, a plugin's or that of a folder's conftest, whatever version of pytest sorts them."""
+"""The order of fixtures of one name, of plugins and of folders' conftests, in all versions of pytest."""
 
 import textwrap
 
@@ -18,7 +18,7 @@ def test_a_plugin_that_is_loaded_before_ours_keeps_its_fixtures(pytester):
 
 @pytest.mark.parametrize("early", [[], ["-p", "early"]])
 def test_the_conftest_of_a_folder_keeps_its_fixtures(pytester, early):
-    """Also beside a plugin that is loaded before ours; a name that is only the folder's, and one that both have."""
+    """Also beside a plugin that is loaded before ours; one name only the folder has, and one that both have."""
     pytester.syspathinsert()
     fixture = "import pytest\n@pytest.fixture\ndef {}(): return {!r}\n"
     pytester.makepyfile(early=fixture.format("measured", "the plugin's"))

@@ -1,4 +1,4 @@
-"""Records of flows as a session of the router study leaves them, made of numbers that a reader can check."""
+"""Records of flows as a session of the router study writes them, with numbers that are easy to check."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def side(arm, values, protocol="tcp", metric="throughput", **change):
 
 
 def record(protocol, metric, arm, values, reference, *, epochs=None, blocks=1, levels=None, **change):
-    """A cell whose effect is that of the epochs' first blocks; with one epoch it has none."""
+    """Return a cell whose effect is that of the epochs' first blocks; with one epoch it has none."""
     epochs = len(values) // blocks if epochs is None else epochs
     own: dict[str, Any] = SILENT[protocol] | (levels or {})
     payload, count = change.pop("payload_bytes", 1400), change.pop("connections", 1)
@@ -78,7 +78,7 @@ def record(protocol, metric, arm, values, reference, *, epochs=None, blocks=1, l
 
 
 def _effect(record):
-    """The change of the epochs' first blocks, by the metric's scale."""
+    """Return the change of the epochs' first blocks, on the metric's scale."""
     scale = METRICS[record.metric].metric.scale
     unit = {"change_unit": UNITS_OF_CHANGE[scale]}
     if record.epochs == 1:
@@ -99,11 +99,11 @@ RATIOS = {
     "ipv6": (0.985, 1.04, 0.97, 1.13, 1.225), "ipv6-isatap": (0.962, 1.09, 0.925, 1.3, 1.45),
     "ipv6-tunnel": (0.962, 1.08, 0.80, 1.25, 2.5),
 }  # fmt: skip
-"""By arm what it makes of IPv4's figures: TCP, RTT, UDP, jitter, loss."""
+"""By arm, its ratios to IPv4: TCP, RTT, UDP, jitter, loss."""
 
 
 def study(epochs=6, blocks=2, seed=1, spread=0.01, arms=tuple(RATIOS)):
-    """All cells of the router study, of runs that spread around known ratios."""
+    """Return all cells of the router study, of runs that vary around known ratios."""
     draw = random.Random(seed)
     found = []
 
@@ -131,7 +131,7 @@ def study(epochs=6, blocks=2, seed=1, spread=0.01, arms=tuple(RATIOS)):
 
 @pytest.fixture(scope="session")
 def made():
-    """What makes records: `record`, `side`, `study`."""
+    """Functions that make records: `record`, `side`, `study`."""
     return SimpleNamespace(record=record, side=side, study=study)
 
 
@@ -142,7 +142,7 @@ NIGHT_S = 86400.0
 
 
 def application(protocol, count, arm, ratio, *, spread=0.03, seed=1, epochs=10, blocks=3, **change):
-    """A judged cell of an application: `arm` takes `ratio` times as long as IPv4, with that spread between epochs."""
+    """Return a judged cell of an application: `arm` takes `ratio` times as long as IPv4, `spread` between epochs."""
     draw = random.Random(f"{protocol} {count} {arm} {seed}")
     mean = 0.002 * count**0.7 * (2.5 if protocol == "smtp" else 1.0)
     reference = [mean * math.exp(draw.gauss(0, spread / 3)) for _ in range(epochs * blocks)]
@@ -192,7 +192,7 @@ def _judged(record, values, reference):
 
 
 def past_of(record, nights, *, level=None, spread=0.012, changed=None, seed=1):
-    """So many earlier nights of a cell; from night `changed` on they are 8 % slower, and before 10 on other hosts."""
+    """Return earlier nights of a cell; from night `changed` on they are 8 % slower, and before 10 on other hosts."""
     draw = random.Random(f"{record.cell} {seed}")
     level = math.log1p(record.estimate / 100) if level is None else level
     return [
@@ -208,7 +208,7 @@ def past_of(record, nights, *, level=None, spread=0.012, changed=None, seed=1):
 
 
 def samples_of(records, failures=()):
-    """Times of single connections for every arm; those cells in `failures` lose one in fifty."""
+    """Return times of single connections for every arm; the cells in `failures` lose one in fifty."""
     found = {}
     for expected in records:
         workload = expected.workload
@@ -222,7 +222,7 @@ def samples_of(records, failures=()):
 
 @functools.cache
 def night_summary(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
-    """A night with a red cell, an accepted one, one that is missing, one undecided, and one with trouble."""
+    """Return a night with cells that are red, accepted, missing and undecided, and one in trouble."""
     arms = ("ipv6", "ipv6-tunnel", "ipv6-isatap", "ipv4-twin")
     ratio = {"ipv6": 1.01, "ipv6-tunnel": 1.03, "ipv6-isatap": 1.035, "ipv4-twin": 1.0}
     slow, known, wide = ("http", 100, "ipv6"), ("smtp", 100, "ipv6-tunnel"), ("smtp", 10, "ipv6-isatap")
@@ -277,5 +277,5 @@ def night_summary(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
 
 @pytest.fixture(scope="session")
 def factory():
-    """Functions that make records and stories: `application`, `past_of`, `samples_of`, `night_summary`."""
+    """Functions that make records and summaries: `application`, `past_of`, `samples_of`, `night_summary`."""
     return SimpleNamespace(application=application, past_of=past_of, samples_of=samples_of, night_summary=night_summary)

@@ -1,4 +1,4 @@
-"""Drive a real Chromium without a window, through two pipes: https://chromedevtools.github.io/devtools-protocol/"""
+"""Drive a headless Chromium through two pipes: https://chromedevtools.github.io/devtools-protocol/"""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ PATIENCE_S = 60
 
 
 class Browser:
-    """One Chromium with one tab; `received` holds its events since the last page was opened.
+    """A Chromium with one tab; `received` holds its events since the last page was opened.
 
     `arguments` are added to its command line. Close it, or use it as a context manager.
     """
@@ -78,12 +78,12 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Page.navigate", url="about:blank")
         self.received.clear()
-        # The blank page may tell that it is there after it was left: what counts are the events of this document.
+        # The blank page may report late that it has loaded: only events of this document count.
         here = self.call("Page.navigate", url=url)["loaderId"]
         deadline = time.monotonic() + PATIENCE_S
         while not self._loaded(here):
             self.received.append(self._next(deadline))
-        # What begins a little after the page is there.
+        # Include what begins shortly after the page has loaded.
         self.evaluate("new Promise(done => setTimeout(done, 200))")
 
     def _loaded(self, loader):
@@ -95,7 +95,7 @@ class Browser:
         return found["result"].get("value")
 
     def wait_for(self, expression):
-        """Wait until an expression of the page is true; an AssertionError names it where it stays false."""
+        """Wait until an expression of the page is true; raise AssertionError, which names it, if it stays false."""
         deadline = time.monotonic() + PATIENCE_S
         while not self.evaluate(expression):
             assert time.monotonic() < deadline, f"{expression} is false after {PATIENCE_S} s"

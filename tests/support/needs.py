@@ -1,4 +1,4 @@
-"""What a test needs of the machine, named where it is missing, and a list of what must not be missing.
+"""Requirements of tests on the machine: a missing one is named, and some may not be missing.
 
 A skipped test says `no PROGRAM here (Debian: apt-get install PACKAGE)`. Where the environment variable IPPERF_INSTALLED
 lists the Debian packages that were installed for the tests, as `.ci/run` does, such a skip is a failure: otherwise a
@@ -15,7 +15,7 @@ from collections.abc import Generator
 import pytest
 
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-"""Where programs are looked for: an ordinary user's PATH lacks half of it on Debian."""
+"""Search path for programs: an ordinary user's PATH on Debian lacks half of them."""
 _PACKAGES = {
     "apache2": "apache2-bin",
     "bash": "bash",
@@ -47,7 +47,7 @@ _MODULE = re.compile(r"could not import |pip install ")
 
 
 def lacking(*programs: str) -> str:
-    """Return the sentence that names the programs that are not here; empty where all are."""
+    """Return the message that names missing programs; empty if none is missing."""
     absent = [program for program in programs if not shutil.which(program, path=PATH)]
     if not absent:
         return ""
@@ -56,18 +56,18 @@ def lacking(*programs: str) -> str:
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:
-    """Mark a test that runs programs, so that it is skipped with their names where they are missing."""
+    """Return a mark that skips a test, naming the programs that it needs and that are missing."""
     return pytest.mark.skipif(bool(lacking(*programs)), reason=lacking(*programs))
 
 
 def require(*programs: str) -> None:
-    """Skip the test that runs, or that asks for the fixture that runs, where a program is missing."""
+    """Skip the current test, also from a fixture, if a program is missing."""
     if absent := lacking(*programs):
         pytest.skip(absent)
 
 
 def forbidden(reason: str, installed: str) -> str:
-    """Return why a skip is a failure where the packages `installed` are there; empty where it is none.
+    """Return why a skip is a failure, given the packages `installed`; empty if it is not.
 
     Nothing is forbidden where no packages are listed. A Python module counts as installed everywhere, as the tests'
     environment comes from a lock file.

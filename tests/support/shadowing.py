@@ -28,7 +28,7 @@ class _Scope(ast.NodeVisitor):
     def __init__(self, node):
         self.own, self.read, self.targets = set(), set(), set()
         self._outside: set[str] = set()  # declared `global` or `nonlocal`
-        self._around: frozenset[str] = frozenset()  # what the comprehensions around the present node bind
+        self._around: frozenset[str] = frozenset()  # names bound by the comprehensions around the current node
         if isinstance(node, ast.GeneratorExp):
             self.own |= _bound(node)
             for each in _parts(node):
@@ -67,7 +67,7 @@ class _Scope(ast.NodeVisitor):
             self.own.add(node.id)
 
     def _comprehension(self, node):
-        self.visit(node.generators[0].iter)  # evaluated before the comprehension's own names are there
+        self.visit(node.generators[0].iter)  # evaluated outside the comprehension's own scope
         self.targets |= _bound(node)
         before, self._around = self._around, self._around | _bound(node)
         for each in _parts(node):
@@ -75,7 +75,7 @@ class _Scope(ast.NodeVisitor):
         self._around = before
 
     def _inner_scope(self, node):
-        """Visit what of an inner scope is evaluated in this one."""
+        """Visit the parts of an inner scope that are evaluated in this one."""
         if isinstance(node, ast.GeneratorExp):
             self.visit(node.generators[0].iter)
             return
@@ -97,7 +97,7 @@ def _bound(node):
 
 
 def _parts(node):
-    """List what of a comprehension sees its names: all but the first iterable."""
+    """List the parts of a comprehension that see its names: all but the first iterable."""
     first, *further = node.generators
     parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
     parts += [first.target, *first.ifs]

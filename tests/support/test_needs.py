@@ -1,4 +1,4 @@
-"""What a machine lacks is named by the skip, and is a failure where it was installed."""
+"""A skip names what the machine lacks, and is a failure if it was installed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAMED = (
 
 
 def run(pytester, monkeypatch, installed):
-    """An inner session of tests that lack all programs but sh."""
+    """Run an inner session of tests that lack all programs but sh."""
     (pytester.path / "bin").mkdir()
     (pytester.path / "bin" / "sh").symlink_to("/bin/sh")
     monkeypatch.setattr(needs, "PATH", str(pytester.path / "bin"))

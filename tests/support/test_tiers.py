@@ -1,4 +1,4 @@
-"""Check that each test has one tier, and that a unit test can start no process and open no connection."""
+"""Each test has one tier, and a unit test can start no process and open no connection."""
 
 from __future__ import annotations
 

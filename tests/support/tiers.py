@@ -21,7 +21,7 @@ TIERS = {
     "session": "inner pytest sessions, and the program",
     "fault": "faults, far hosts, things broken on purpose, and whether the figures are true",
 }
-"""The markers, each with its description."""
+"""The markers with their descriptions."""
 
 PLACES = {
     "agent": "host",
@@ -80,7 +80,7 @@ PLACES = {
     "system/truth": "fault",
     "transports": "unit",
 }
-"""Folders and files below `tests`, with their tier; the longest that fits counts. A test of another tier than its file
+"""Folders and files below `tests`, with their tier; the longest match counts. A test of another tier than its file has
 has that tier's marker.
 """
 
@@ -93,7 +93,7 @@ _watches = False
 
 
 def tier_of(path: Path) -> str:
-    """Return the tier of a test file below `tests`; empty where the table has none."""
+    """Return the tier of a test file below `tests`; empty if the table has none."""
     parts = path.relative_to(TOP).parts
     names = ["/".join(parts[:length]) for length in range(len(parts), 0, -1)]
     return next((PLACES[name] for name in names if name in PLACES), "")
@@ -110,7 +110,7 @@ def may_have(path: Path, tier: str) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files that have nothing of the one tier that is asked for: to read them all takes long."""
+    """Ignore files without tests of the only tier that is selected, as reading them all takes long."""
     asked = config.getoption("markexpr")
     if asked in TIERS and collection_path.is_relative_to(TOP) and collection_path.match("test_*.py"):
         return None if may_have(collection_path, asked) else True
@@ -126,7 +126,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(tier)
         return
     own = [tier for tier in TIERS if item.get_closest_marker(tier)]
-    # Where only one tier is asked for, a file that does not show in its text that it has that tier is never read.
+    # A file whose text does not show the only selected tier is never read.
     if len(own) > 1 or not may_have(item.path, own[0]):
         raise pytest.UsageError(
             f"{item.nodeid} has the tiers {own}; it takes one, written in its file as mark.{own[0]}"
@@ -135,7 +135,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Guard a unit test, with all that its fixtures do."""
+    """Guard a unit test, including its fixtures."""
     global _guarded, _watches  # noqa: PLW0603 - an audit hook cannot be taken away again, only told to let pass
     if not item.get_closest_marker("unit"):
         return (yield)

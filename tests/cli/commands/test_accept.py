@@ -1,4 +1,4 @@
-"""`pytest-ipperf accept`: what is written, what is refused, and what reports say of it later."""
+"""`pytest-ipperf accept`: what it writes and refuses, and what reports show of it later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ C1, C2, C3 = (f"lab-http-c{number}-10k-ipv6" for number in (1, 2, 3))
 
 @pytest.fixture(autouse=True)
 def today(monkeypatch):
-    """A day that does not pass while a test runs; and a login name."""
+    """Fix the day and the login name."""
     monkeypatch.setattr(command, "_today", lambda: TODAY)
     monkeypatch.setenv("LOGNAME", "ada")
 

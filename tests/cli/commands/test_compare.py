@@ -1,4 +1,4 @@
-"""`pytest-ipperf compare`: the lines of the report, and an answer by exit status."""
+"""`pytest-ipperf compare`: the lines of the report, and the exit status."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_folders_elsewhere_need_no_folder_of_records(program, tmp_path):
     (tmp_path / "x").mkdir()
     status, output, _ = program(tmp_path / "x" / "y", "compare", one, other)
     assert status == 1
-    assert output[0].endswith("lies beyond the margin of 10 %")  # the strictest of two questions
+    assert output[0].endswith("lies beyond the margin of 10 %")  # the stricter of two questions
     assert output[1:] == [
         f"ONLY IN {name_of(1)}: lab-http-c2-10k-ipv6 response_time",
         f"from {name_of(0)} to {name_of(1)}: 1 exceeds margin",

@@ -1,4 +1,4 @@
-"""`pytest-ipperf doctor`: which testbeds it goes through, how it tells what it has found, and its exit status."""
+"""`pytest-ipperf doctor`: the testbeds that it checks, the report of its findings, and its exit status."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WRONG = [*DOUBTFUL, finding("alpha", "none " * 40 + "at all", Grade.WRONG, "take
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Runs the program on made findings; status, lines, complaint, and what was asked for."""
+    """A function that runs the program on simulated findings; returns status, lines, errors and testbeds examined."""
     monkeypatch.chdir(tmp_path)
     asked: list[tuple[str, bool]] = []
 
@@ -165,7 +165,7 @@ def test_json_has_every_finding(run):
 
 
 def test_no_user_of_a_host_speaks_to_the_terminal(run):
-    """By the name of a process or of a file, or by who answers on a port."""
+    """Control characters in names of processes and files, or from whoever answers on a port, are replaced."""
     said = finding("beta", "process \x1b[2J\x1b]0;x\x07 is left\r", Grade.DOUBTFUL, "end \x9b it")
     _, lines, _, _ = run("--testbed=one", findings=[said])
     assert "  doubtful  ports  process ?[2J?]0;x? is left?: end ? it" in lines

@@ -1,4 +1,4 @@
-"""`pytest-ipperf export`: every format that there is, from what was kept alone."""
+"""`pytest-ipperf export`: every format, from the records alone."""
 
 from __future__ import annotations
 

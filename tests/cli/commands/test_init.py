@@ -1,4 +1,4 @@
-"""`init` lays a project that can measure at once, from a checkout and from a wheel, and overwrites nothing."""
+"""`init` creates a project that can measure at once, from a checkout and from a wheel, and overwrites nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RECIPES = {
 
 
 def tree(folder):
-    """The files below a folder, with their texts."""
+    """Return the files below a folder, with their texts."""
     return {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
         for path in folder.rglob("*")
@@ -159,7 +159,7 @@ def hatchling(root, target, folder):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """A wheel built from the source distribution, as those make it who package for others."""
+    """A wheel built from the source distribution, as packagers build it."""
     if not importlib.util.find_spec("hatchling"):
         pytest.skip("hatchling is not installed")
     folder = tmp_path_factory.mktemp("wheel")
@@ -194,7 +194,7 @@ def test_from_an_installed_wheel_a_project_is_laid_and_measured(wheel, tmp_path)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True, timeout=60)
     python = home / "bin" / "python"
     (packages,) = home.glob("lib/python*/site-packages")
-    # The other packages from here. Of a folder that a .pth file names, no .pth file is read: the checkout is not there.
+    # Other packages come from here. .pth files in a folder named by a .pth file are not read, so not the checkout's.
     (packages / "others.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
     pip = [sys.executable, "-m", "pip", f"--python={python}", "install", "--quiet", "--no-index", "--no-deps"]
     subprocess.run([*pip, "--ignore-installed", "--disable-pip-version-check", str(wheel)], check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""The program `pytest-ipperf` for real: a lab that somebody enters and looks around in, and that leaves nothing."""
+"""`pytest-ipperf lab` for real: a lab that somebody enters and explores, and that leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.needs import needs
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = "import sys; from pytest_ipperf.cli import main; sys.exit(main(sys.argv[1:]))"
-# Measures, as far as anybody can see, while the program runs.
+# Looks like a measurement while the program runs.
 BUSY = """
 import subprocess, sys
 from pytest_ipperf.agent.host_state.lease import Lease
@@ -51,7 +51,7 @@ def found(pattern, text):
 
 
 class Kept:
-    """A lab that a person keeps up, with what is on the screen."""
+    """A lab that is kept up, with its output."""
 
     def __init__(self, user, *arguments):
         self._user = user
@@ -69,24 +69,24 @@ class Kept:
         self._seen = [each for level in tree(self.process.pid) for each in level]
 
     def line(self, host):
-        """What is to be typed to enter a host."""
+        """Return the command that enters a host."""
         return found(rf"^{host}\n +(nsenter .*)$", self.screen)
 
     def types(self, host, command, **settings):
-        """Another shell of the same person, with a terminal's words and nothing else."""
+        """Return the output of a command in another shell on a host, with a terminal's environment and nothing else."""
         argv = [*self._user.words, "sh", "-c", f"{self.line(host)} {command}"]
         return subprocess.run(
             argv, env=self._user.env, capture_output=True, text=True, check=False, timeout=20, **settings
         )
 
     def ended(self):
-        """Its exit status and last words."""
-        self.process.wait(60)  # on a busy machine; its input has not ended, unless somebody has closed it
+        """Return its exit status and last output."""
+        self.process.wait(60)  # on a busy machine; its input has not ended unless it was closed
         said, _ = self.process.communicate()
         return self.process.returncode, said
 
     def left(self):
-        """What still runs of it, in the end."""
+        """Return its processes that are finally left."""
         end = time.monotonic() + 20
         while (still := survivors(self._seen)) and time.monotonic() < end:
             time.sleep(0.01)
@@ -107,7 +107,7 @@ def keep():
 
     yield make
     for each in kept:
-        each.process.kill()  # where a test has failed
+        each.process.kill()  # if a test has failed
         each.process.wait()
         for pipe in filter(None, (each.process.stdin, each.process.stdout)):
             pipe.close()
@@ -118,7 +118,7 @@ def keep():
 
 
 def addresses_on(screen, host):
-    """By device, as the screen tells them."""
+    """Return the addresses in its output, by device."""
     shown = found(rf"^{host}\n.*\n((?:  \S+ +mtu .*\n)+)", screen)
     return {device: sorted(words) for device, _, _, *words in map(str.split, shown.splitlines())}
 
@@ -153,7 +153,7 @@ def test_all_that_is_told_is_there_and_every_arm_answers(keep, user):
 
 
 def timeless(screen):
-    """Without what differs from lab to lab."""
+    """Return the output without the parts that differ from lab to lab."""
     return re.sub(r"built in .*?;|-t \d+|  by .*|(?s:Load would disturb .*?\)\.\n)", "", screen)
 
 
@@ -178,7 +178,7 @@ def test_the_first_example_shows_a_packet_in_another(keep, me):
 
 
 def test_who_measures_meanwhile_is_named(keep, me):
-    """In a network of its own, as a lease of this machine would keep others waiting."""
+    """In a network of its own, as a lease of this machine would keep other tests waiting."""
     rights = [] if os.geteuid() == 0 else ["--map-root-user"]
     kept = keep(dataclasses.replace(me, words=("unshare", *rights, "--net", me.python, "-c", BUSY)), "pair")
     text = " ".join(kept.screen.partition("no lease is held.\n")[2].split())
@@ -208,7 +208,7 @@ def test_a_signal_takes_it_down_in_order_with_all_that_runs_in_it(keep, me, numb
         try:
             assert inside.stdout
             assert inside.stdout.readline() == "there\n"
-            # As a terminal does at Ctrl-C or its end, and as a person does.
+            # As a terminal does at Ctrl-C or when closed, and as a user does.
             (os.kill if number == signal.SIGTERM else os.killpg)(kept.process.pid, number)
             assert kept.ended() == (0, "\npair is taken down.\n")
             assert inside.wait(10) != 0
@@ -241,7 +241,7 @@ def children(pid):
 
 
 def command(pid):
-    with contextlib.suppress(OSError):  # it may end while it is looked at
+    with contextlib.suppress(OSError):  # it may end meanwhile
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return b""
 
@@ -254,7 +254,7 @@ def test_a_pipe_that_nobody_reads_is_no_trouble(me):
     assert shown.stderr == ""
 
 
-# --- what cannot be ---------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 def said(capsys, *arguments):

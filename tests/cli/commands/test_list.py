@@ -1,4 +1,4 @@
-"""`pytest-ipperf list`, and what is true of all commands over the archive."""
+"""`pytest-ipperf list`, and properties of all commands on the archive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from pytest_ipperf.store import EventLog
 from tests.store.kept import facts, keep, name_of, record
 
-# What each command does, and the modules that were loaded at its end.
+# The exit status of each command, and the modules imported at its end.
 LOADED = """
 import json, sys
 from pytest_ipperf import cli
@@ -116,7 +116,7 @@ def test_wrong_usage_is_one_sentence(program, history, tmp_path):
     ],
 )
 def test_pytest_is_not_needed(history, line, light):
-    """And those that only tell what is there load no statistics, which take longer than all else."""
+    """Commands that only show records import no scipy either, which takes longer than everything else."""
     done = subprocess.run(
         [sys.executable, "-c", LOADED, *line.split()], cwd=history.parent, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""Nights of pytest sessions in a made network: what they decide, say and leave, and with what they end."""
+"""Nights in a simulated network: what they decide, print and leave, and their exit status."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WAITS = """
 
 @pytest.fixture
 def night(project):
-    """Runs a night in the project's folder; gives its status, its output, and its verdict where it has one."""
+    """A function that runs a night in the project's folder; returns its status, its output and any verdict."""
 
     def run(*arguments):
         argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly", "-q", *arguments]
@@ -81,7 +81,7 @@ def test_a_slower_cell_is_measured_again_alone_and_red(project, night):
     assert decisions(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}
     assert "1 flagged; measuring again in fresh epochs" in said
     assert "1 of 2 cells is beyond the margin, confirmed in fresh epochs" in said
-    # The screening has both arms and the twin of both workloads, the fresh session what was flagged and the reference.
+    # The screening has both arms and the twin of both workloads, the fresh session the flagged arm and the reference.
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]
     assert project.measured[-1].split()[1:] == ["ipv4", "ipv6"]
     (red,) = [cell for cell in verdict["cells"] if cell["flagged"]]
@@ -97,7 +97,7 @@ def test_what_is_flagged_is_no_failure_of_the_screening(project, night):
         for name in ("session", "fresh_session")
     ]
     assert (screening[-1]["event"], screening[-1]["status"]) == ("end", 0)
-    assert (fresh[-1]["event"], fresh[-1]["status"]) == ("end", 1)  # where it fails as any test does
+    assert (fresh[-1]["event"], fresh[-1]["status"]) == ("end", 1)  # which fails as any test does
     assert (screening[0]["saved"], fresh[0]["saved"]) == ("night", "night.fresh")
     assert "1 flagged" in said
 
@@ -124,7 +124,7 @@ def test_fewer_cells_than_the_night_before_are_no_green(project, night):
     status, said, verdict = night("--connections=1")
     assert (status, decisions(verdict)[f"{MANY}-ipv6"]) == (GateStatus.SHRUNK, "missing"), said
     assert f"no longer measured: {MANY}-ipv6 response_time" in said
-    assert night("--connections=1")[0] == GateStatus.SHRUNK  # nor are they the night after
+    assert night("--connections=1")[0] == GateStatus.SHRUNK  # nor in the night after
     assert night("--connections=1", "--ipperf-save=small")[0] == 0  # another name is another history
 
 
@@ -165,7 +165,7 @@ def test_{count}(measured, margin):
 
 
 def earlier_nights(root, count, spread):
-    """Copies the only session so many times into the past, each with changes that lie a little elsewhere."""
+    """Copy the only session into the past so many times, each with slightly different changes."""
     (now,) = (root / "runs").iterdir()
     draw = random.Random(1)
     for number in range(count):
@@ -221,7 +221,7 @@ def test_xdist_gives_the_same_verdict(project, night):
 
 
 def test_a_night_that_is_ended_leaves_no_verdict_and_no_process(project):
-    """Its pytest ends in order when it is asked to, and by the kernel's hand when it is killed."""
+    """Its pytest ends in order when it is interrupted, and by the kernel when the night is killed."""
     project.network(slower=0.01)
     began = project.pytester.path / "began"
     project.pytester.makepyfile(
@@ -238,7 +238,7 @@ def test_a_night_that_is_ended_leaves_no_verdict_and_no_process(project):
             argv, cwd=project.pytester.path, start_new_session=True, stdout=subprocess.PIPE
         ) as process:
             try:
-                while not began.exists():  # before, an interruption is met by whatever pytest does then
+                while not began.exists():  # earlier, an interruption meets an arbitrary state of pytest
                     assert process.poll() is None
                     time.sleep(0.02)
                 began.unlink()
@@ -281,14 +281,14 @@ def test_it_is_shown_with_its_answer_and_last_is_no_second_session(project, nigh
 
 @pytest.mark.evidence
 def test_a_night_whose_second_session_broke_off_goes_on_with_its_first(project, night):
-    """The last session is then one of another name, and that of the night is meant."""
+    """The last session has another name then; that of the night is resumed."""
     project.network(slower={MANY: 0.2})
     _, _, verdict = night()
     (project.pytester.path / ".ipperf" / "nights" / verdict["session"] / "verdict.json").unlink()
     status, said, again = night("--ipperf-resume=last")
     assert (status, decisions(again)[f"{MANY}-ipv6"]) == (1, "exceeds"), said
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY, MANY]  # both in fresh epochs
-    assert {cell["nights"] for cell in again["cells"]} == {0}  # its own data are no history of it
+    assert {cell["nights"] for cell in again["cells"]} == {0}  # its own data do not belong to its history
 
 
 LOSES = """

@@ -1,4 +1,4 @@
-"""Checks of the command `night` before it measures, and its status where it cannot write, without pytest below it."""
+"""Checks of the command `night` before it measures, and its status when it cannot write; pytest is not started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_ipperf.cli.commands.night import _check
 
 
 def asked(*rest, **more):
-    """What the command gets from its parser."""
+    """Return the arguments that the command gets from its parser."""
     return Namespace(**{"saved": "night", "rest": list(rest), "baseline": "", "output": ""} | more)
 
 

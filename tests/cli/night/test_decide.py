@@ -1,6 +1,6 @@
-"""Many nights of many cells through the store: of what was kept the same is decided as of what was measured.
+"""Many nights of many cells through the store: the records give the same decisions as the measurements.
 
-The figures of the nights are drawn; journals, index, verdicts and the gate are the real thing.
+The figures of the nights are random; journals, index, verdicts and the gate are real.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def metric_of(name):
 
 
 def drawn(draw, number, change):
-    """What ten epochs show of a cell whose true change that is."""
+    """Return the measurement of a cell with that true change, in ten epochs."""
     epochs = [math.log1p(change) + draw.gauss(0, 0.015) for _ in range(EPOCHS)]
     found, sd = t_interval(epochs, 0.95), statistics.stdev(epochs)
     bounds = t_interval(epochs, 0.9)
@@ -56,7 +56,7 @@ def drawn(draw, number, change):
 
 
 def keep(root, name, records, began_at, saved):
-    """A session as the plugin writes one."""
+    """Write a session as the plugin does."""
     journal = EventLog(root / "runs" / name, "main")
     facts = {"schema": SCHEMA, "seed": 1, "design": {"name": "nightly"}, "saved": saved, "pytest_ipperf": "0"}
     journal.append("session", {**facts, "arguments": [], "at": began_at})

@@ -1,4 +1,4 @@
-"""make report: the page that Allure 3 makes of a session's results, as a browser shows it; and that it asks nobody."""
+"""make report: the page of Allure 3 as a browser shows it, and that the page contacts nobody."""
 
 import base64
 import contextlib
@@ -21,7 +21,7 @@ _ITS_OWN = {
     "accounts.google.com", "clients2.google.com", "content-autofill.googleapis.com",
     "optimizationguide-pa.googleapis.com", "update.googleapis.com",
 }  # fmt: skip
-"""Hosts on which Chromium calls whatever it shows, to learn the time and of updates; no others of Google's are."""
+"""Hosts that Chromium contacts by itself, for the time and for updates; no other hosts of Google."""
 _QUIET = ("--disable-component-update", "--disable-default-apps", "--disable-sync", "--disable-domain-reliability")
 SHOWN = ("Response time", "SMTP", "IPv6", "GitHub Actions", "night #5", "Categories")
 
@@ -35,7 +35,7 @@ def report(folder, env=None, build=BUILD):
 
 
 def result(name, status="passed", message="", **more):
-    """A result as the plugin leaves it."""
+    """Return a result as the plugin writes it."""
     labels = {"epic": "Response time", "feature": "SMTP", "story": "IPv6", "host": "secret-host"}
     result = {
         "uuid": f"uuid-{name}-{more.get('stop', 2)}", "name": name, "status": status, "historyId": name,
@@ -47,7 +47,7 @@ def result(name, status="passed", message="", **more):
 
 
 def write(folder, *results):
-    """Makes a folder of results with their surroundings, in place of one that is there."""
+    """Write a folder of results with the files beside them, replacing an existing one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     rules = [{"name": "Regression", "matchedStatuses": ["failed"], "messageRegex": "regression: .*"}]
@@ -61,7 +61,7 @@ def write(folder, *results):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A page, made once; who makes another of the same folder takes a copy."""
+    """A page, built once; a test that builds another from the same folder takes a copy."""
     if not shutil.which("node") or not shutil.which("npm"):
         pytest.skip("Node.js and npm are not installed (Debian: apt-get install nodejs npm)")
     folder = tmp_path_factory.mktemp("page") / "allure"
@@ -75,19 +75,19 @@ def page(tmp_path_factory):
 
 @contextlib.contextmanager
 def proxy():
-    """A proxy that answers nobody: its port, and the hosts on which was called, all of them once it is left."""
+    """Yield the port of a proxy that answers nothing, and the hosts asked for, complete when the context is left."""
     asked: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         threading.Thread(target=_note, args=(listener, asked), daemon=True).start()
         yield port, asked
-        # Calls are noted one after the other, so all before this one are, and somebody is there who notes.
+        # Calls are recorded in order, so all earlier ones are recorded by now, and the recorder still runs.
         call(port, b"CONNECT last.test:443 HTTP/1.1\r\n\r\n")
         assert asked.pop() == "last.test"
 
 
 def call(port, said):
-    """Calls on a proxy and waits until it hangs up. Raises TimeoutError where nobody does."""
+    """Call a proxy and wait until it hangs up; raise TimeoutError if it does not."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(said)
         assert not connection.recv(1)
@@ -99,7 +99,7 @@ def _note(listener, asked):
             connection, _ = listener.accept()
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(5)
-                # A browser also opens connections that it may need, and closes them unused.
+                # A browser also opens connections in advance, and closes them unused.
                 if request := connection.recv(4096).decode("ascii", "replace"):
                     target = (request.split() * 2)[1]
                     asked.append(target.removeprefix("http://").partition("/")[0].partition(":")[0])
@@ -107,7 +107,7 @@ def _note(listener, asked):
 
 @pytest.fixture
 def shown(tmp_path):
-    """A function that opens a page until it shows all of SHOWN: its HTML, and the hosts on which the browser called.
+    """A function that opens a page until it shows all of SHOWN, and returns its HTML and the hosts that were contacted.
 
     All its calls go to a proxy.
     """
@@ -155,7 +155,7 @@ def test_a_call_would_be_noticed_and_the_page_forbids_it(page, shown, tmp_path):
 
 
 def fetched(text, tmp_path):
-    """What build.mjs says would be fetched."""
+    """Return the addresses that build.mjs finds."""
     file = tmp_path / "asked.html"
     file.write_text(text)
     code = f"""
@@ -210,11 +210,11 @@ def test_a_page_made_twice_counts_once_and_a_second_session_has_the_history_of_t
     assert len(first) == 2
 
 
-# --- what is missing is said ------------------------------------------------------------------------------------------
+# --- missing parts are reported ---------------------------------------------------------------------------------------
 
 
 def programs(folder, **own):
-    """A folder of all programs that a report takes, of those that are named a script with these lines or none."""
+    """Make a folder with the programs that a report needs; those named are scripts with these lines, or missing."""
     made = folder / "bin"
     made.mkdir()
     for name in ("sh", "dirname", "sed", "cmp", "echo", "tail"):

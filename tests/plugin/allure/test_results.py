@@ -1,4 +1,4 @@
-"""What a session leaves for Allure: results of measurements as a reader wants them, and what stands beside them."""
+"""The results that a session writes for Allure, and the files beside them."""
 
 import json
 import re
@@ -70,11 +70,11 @@ CAPTURES = """
 NIGHT = {
     "loopback-smtp-c1-384": 0.0, "loopback-smtp-c1-6384": 0.3, "loopback-smtp-c16-384": 0.1,
 }  # fmt: skip
-"""By workload how much slower IPv6 is: within, beyond, at the margin; a fourth breaks."""
+"""By workload, how much slower IPv6 is: within, beyond, and at the margin; a fourth one breaks."""
 
 
 class Folder:
-    """A suite on a made network, and the results of its sessions."""
+    """A suite on a simulated network, and the results of its sessions."""
 
     said = ""
 
@@ -96,7 +96,7 @@ class Folder:
         return done.stdout + done.stderr
 
     def results(self, name: str) -> dict[str, SimpleNamespace]:
-        """By cell, or the test's name where it has none."""
+        """Return the results by cell, or by the test's name."""
         results = [json.loads(file.read_text()) for file in (self.path / name).glob("*-result.json")]
         return {_cell(each): SimpleNamespace(**each, folder=self.path / name) for each in results}
 
@@ -110,7 +110,7 @@ def _cell(result: dict) -> str:
 
 @pytest.fixture(scope="module")
 def night(tmp_path_factory):
-    """One session in one process, one of two workers that flags, one whose paths are not what they should be."""
+    """Three sessions: in one process, of two workers that flags, and one whose paths are invalid."""
     folder = Folder(tmp_path_factory.mktemp("night"))
     folder.network()
     folder.said = folder.run("--alluredir=one", "--ipperf-capture=5", "--junitxml=junit.xml")
@@ -121,7 +121,7 @@ def night(tmp_path_factory):
 
 
 def category(result) -> str:
-    """That which Allure finds: of all that match the first."""
+    """Return the category that Allure finds: the first that matches."""
     rules = json.loads((result.folder / "categories.json").read_text())
     message = getattr(result, "statusDetails", {}).get("message", "")
     found = [rule["name"] for rule in rules if result.status in rule["matchedStatuses"]
@@ -129,7 +129,7 @@ def category(result) -> str:
     return found[0] if found else ""
 
 
-# --- each of its kind -------------------------------------------------------------------------------------------------
+# --- each kind of result ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_what_is_no_measurement_is_left_to_allure(night):
     assert {label["name"] for label in plain.labels}.isdisjoint({"epic", "feature", "story"})
 
 
-# --- what a result shows ----------------------------------------------------------------------------------------------
+# --- content of a result ----------------------------------------------------------------------------------------------
 
 
 def test_a_measurement_has_a_title_a_place_and_plain_parameters(night):
@@ -228,7 +228,7 @@ def test_figures_are_told_always_in_the_same_unit(night):
 
 def test_fixtures_that_are_only_parameters_are_not_listed(night):
     containers = [json.loads(file.read_text()) for file in (night.path / "one").glob("*-container.json")]
-    # Those of no test are shown nowhere.
+    # Containers without a test are not shown.
     befores = {
         each["name"] for container in containers if container.get("children") for each in container.get("befores", [])
     }
@@ -251,7 +251,7 @@ def test_history_ids_are_those_of_another_session_and_of_workers(night):
         cell: result.historyId for cell, result in two.items()
     }
     assert len({result.historyId for result in one.values()}) == len(one) == 7
-    # Of Allure 3 the case is half of the id, and the other the parameters.
+    # In Allure 3 the id consists of the test case and the parameters.
     assert all(result.testCaseId == result.historyId for cell, result in one.items() if cell != "test_plain")
 
 
@@ -383,7 +383,7 @@ def test_nothing_of_it_is_loaded_where_no_report_is_asked_for(pytester):
         """
     )
     pytester.makepyfile(test_one="def test_one(): pass")
-    # In a new process: the one that sessions are forked from has loaded it.
+    # In a new process: the one from which sessions are forked has imported it.
     without = pytester.run(sys.executable, "-m", "pytest", "-p", "no:allure_pytest", "-p", "no:randomly")
     without.stdout.fnmatch_lines(["loaded: []"])
 

@@ -1,4 +1,4 @@
-"""What is measured for which question."""
+"""Cells and questions of tests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A user's mistake is reported at collection, before an hour is measured; what only a test's body does is an error."""
+"""Mistakes in a suite are reported at collection, before anything is measured; those in a test's body are errors."""
 
 import dataclasses
 
@@ -173,7 +173,7 @@ def test_what_may_be_meant_is_collected(project, body):
 
 
 def test_a_file_that_was_changed_is_judged_by_what_it_has_now(project):
-    """In one process, as a suite's own tests of its plugins run it."""
+    """In one process, as when a suite tests its own plugins."""
     for claim, sentence in (("<= 0.1", f"`measured.slowdown <= 0.1`: 0.1 {UNITLESS}; {RIGHT}"), ("<= margin", "")):
         found = collect(project, f"{HEAD}def test_it(measured, margin):\n    assert measured.slowdown {claim}\n")
         assert found == (sentence and f"test_it: line 6: {sentence}")

@@ -1,4 +1,4 @@
-"""Under xdist: one testbed, one worker; testbeds that share a machine are one."""
+"""Under xdist a testbed is measured by one worker; testbeds that share a machine count as one."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ def test_testbeds_that_share_a_host_or_a_link_through_others_are_one_group():
 
 
 class Worker:
-    """What xdist's WorkerController is to a scheduler."""
+    """The part of xdist's WorkerController that a scheduler uses."""
 
     def __init__(self, name):
         self.gateway = type("Gateway", (), {"id": name})
@@ -63,7 +63,7 @@ def started(scheduling, nodes=NODES):
 
 
 def auto_count(project, *arguments):
-    """What `-n auto` comes to, without starting workers; 7 is what another plugin says."""
+    """Return the number of workers for `-n auto`, without starting them; another plugin would answer 7."""
     add_hook(project, """
         import pytest
 
@@ -79,7 +79,7 @@ def auto_count(project, *arguments):
 
 
 def workers_of(result):
-    """Per testbed, the workers that measured on it, from the lines of `-v`."""
+    """Return, per testbed, the workers that measured on it, from the lines of `-v`."""
     lines = [line for line in result.outlines if "PASSED" in line]
     return {bed: {line.split("]")[0] for line in lines if f"[{bed}-" in line} for bed in ("one", "two")}
 
@@ -222,7 +222,7 @@ def test_auto_counts_the_testbeds_that_can_be_measured_side_by_side(two_testbeds
     [
         (["--testbed=one,two,loopback"], "", 3),
         (["--testbed=lab,loopback"], "", 1),
-        # The ini file holds for unit tests of the project, too.
+        # The testbeds of the ini file hold for unit tests of the project too.
         ([], "ipperf_testbed = ['one', 'loopback']", 7),
         ([], "", 7),
     ],

@@ -1,4 +1,4 @@
-"""The controller shows what workers of xdist measure, as it comes, from their journals."""
+"""The controller shows the progress of xdist's workers from their journals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.sessions.xdist_workers import add_hook, run
 
 WORKLOAD = Workload(testbed="one", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
 PLAN = plan_for(WORKLOAD, [Arm.parse("ipv4"), Arm.parse("ipv6")], DESIGNS["quick"], 1)
-# So slowly that the controller looks in between.
+# So slow that the controller polls in between.
 SLOWLY = """
     import time
 
@@ -44,7 +44,7 @@ SLOWLY = """
 
 
 def worker_of(folder, *events):
-    """One that has written these."""
+    """Return the status of a worker that has written these events."""
     text = "".join(f"{json.dumps({'at': 100.0 + number, **event})}\n" for number, event in enumerate(events))
     (folder / "gw0.jsonl").write_text(text)
     return WorkerStatus("gw0", folder, lambda: {str(WORKLOAD): PLAN})
@@ -121,7 +121,7 @@ def test_events_that_lack_what_is_looked_for_stop_nothing(tmp_path):
 
 
 def said(result):
-    """The lines about measurements, without what differs from run to run."""
+    """Return the lines about measurements, without parts that differ from run to run."""
     found = [line for line in result.outlines if re.search(r"measured |broke off ", line)]
     return sorted(re.sub(r" in [\d.]+ m?s", "", re.sub(r"^\[\w+ \w+\]", " ", line)) for line in found)
 
@@ -147,7 +147,7 @@ def test_lines_come_before_the_outcome_that_they_explain(two_testbeds):
 
 
 def on_terminal(project, *arguments):
-    """What a terminal of 100 columns is sent."""
+    """Return the output for a terminal of 100 columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
     root = str(Path(__file__).parents[3])
@@ -161,14 +161,14 @@ def on_terminal(project, *arguments):
         try:
             while read := os.read(ours, 65536):
                 sent += read
-        except OSError:  # what Linux says when the other end is closed
+        except OSError:  # the error of Linux when the other end is closed
             pass
     os.close(ours)
     return sent.decode()
 
 
 def screen_of(sent):
-    """What is left on a screen that obeys what the board and pytest's own writer use."""
+    """Return the content of a screen after the control sequences of the status lines and of pytest's own writer."""
     lines, row, column = [""], 0, 0
     for part in re.findall(r"\x1b\[\d*[A-Za-z]|\x1b\[[\d;]*m|[\r\n]|[^\x1b\r\n]+", sent):
         number = int(re.sub(r"\D", "", part) or 1) if part.startswith("\x1b") and part[-1] in "ACJK" else 1
@@ -207,7 +207,7 @@ def test_on_a_terminal_there_is_a_line_for_each_worker_and_it_leaves_no_trace(tw
 
 
 class Reporter:
-    """Of a terminal that knows no letters but those of ASCII."""
+    """A reporter on a terminal that knows only ASCII."""
 
     isatty = True
 
@@ -219,7 +219,7 @@ class Reporter:
 
 @pytest.fixture
 def board(monkeypatch):
-    """On such a terminal of 40 columns and 6 lines, and what it has been sent."""
+    """Status lines on such a terminal of 40 columns and 6 lines, and its output."""
     reporter = Reporter()
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("LINES", "6")
@@ -324,7 +324,7 @@ def test_a_killed_worker_leaves_nothing_and_its_successor_measures(pytester, mon
 
 
 def leftovers(mark):
-    """Processes that the inner session started, by their environment."""
+    """Return the processes that the inner session started, found by their environment."""
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:

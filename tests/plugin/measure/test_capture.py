@@ -1,4 +1,4 @@
-"""--ipperf-capture for real: what tcpdump reads in the files of a session."""
+"""--ipperf-capture for real: tcpdump reads the files of a session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_http(measured):
 
 @pytest.fixture
 def transports():
-    """What this machine can have of them in the unshaped lab."""
+    """Return the transports that this machine can have in the unshaped lab."""
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
     if os.geteuid() != 0 or not shutil.which("tcpdump"):
@@ -53,9 +53,9 @@ def test_the_first_packets_of_each_run_are_in_a_file_for_each_arm_and_host(pytes
     assert {file.name for file in folder.iterdir()} == names
     for arm in arms:
         found = {host: packets(folder / f"lab-http-c2-1k-{arm}-{host}.pcap") for host in hosts}
-        # Two epochs with a warm-up and a block each.
+        # Two epochs, each with a warm-up and a block.
         assert {host: len(lines) for host, lines in found.items()} == dict.fromkeys(hosts, 20)
-        # Beside neighbours that look for each other now and then.
+        # Neighbour discovery may add packets.
         tunnelled = {host: all(re.search(r" IP 198\.18\.[\d. >]+: IP6 | ARP, | ICMP6, ", line) for line in lines)
                      for host, lines in found.items()}  # fmt: skip
         carriers = {"ipv6-tunnel": {"client", "router", "server"}, "ipv6-isatap": {"client", "router"}}

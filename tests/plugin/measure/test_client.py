@@ -20,7 +20,7 @@ BOTH = """
     def test_http(measured, margin):
         assert measured.slowdown <= margin
 """
-# Stands for a controller on which the extra is not installed; for a process of its own, as it stays so.
+# Simulates a controller without the extra, in a process of its own.
 WITHOUT = """
     import dataclasses
     from pytest_ipperf.protocols import smtp

@@ -1,4 +1,4 @@
-"""Flows at the surface: ids, levels, metrics and margins of `tcp`, `udp` and `rtt`, and a session on a lab."""
+"""Flows in pytest: ids, levels, metrics and margins of `tcp`, `udp` and `rtt`, and a session on a lab."""
 
 import json
 

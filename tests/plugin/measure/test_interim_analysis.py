@@ -1,11 +1,11 @@
-"""Escalation as a person sees it: what is decided is left alone, the rest measured on, as long as there is time."""
+"""Interim looks in a session: decided arms are measured no further, the others until they are decided or time is up."""
 
 import pytest
 
 from pytest_ipperf.lab.netns import namespaces
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 
-# One workload is within its margin at once, the other near it for ever.
+# One workload is within its margin at once, the other never decided.
 APART = {"loopback-smtp-c10-1k": 0.1}
 MIXED = {"slower": APART, "noise": 0.02}
 RUN_S = 2.0
@@ -67,7 +67,7 @@ def test_a_red_cell_names_its_look(project):
 
 
 def test_several_margins_of_one_cell_each_have_their_answer(project):
-    """The narrow one keeps the cell open; the wide one is answered by the first look and stays so."""
+    """The narrow margin keeps the cell open; the wide one is answered by the first look and keeps its answer."""
     project.network(**MIXED)
     project.pytester.makepyfile(
         test_more="""
@@ -119,7 +119,7 @@ def test_margins_are_those_of_the_selected_items_alone(project):
 
 
 def test_trouble_at_a_later_look_is_that_of_the_open_cells_alone(project):
-    """IPv4 is the slow one here, so that the twin is open for ever and IPv6 is decided at once."""
+    """IPv4 is the slow one here, so that the twin is never decided and IPv6 at once."""
     project.network(slower=-0.5, noise=0.02, broken=["loopback-smtp-c1-1k"], from_epoch=10)
     result = project.run(
         "--design=standard", "--ipperf-twin=yes", "--margin=0.1%", "--connections=1", "--ipperf-seed=1", "-v"
@@ -128,11 +128,11 @@ def test_trouble_at_a_later_look_is_that_of_the_open_cells_alone(project):
     result.stdout.fnmatch_lines(["*c1-1k-ipv6] PASSED*", "*c1-1k-ipv4-twin] ERROR*", "host server: the server died"])
 
 
-# --- budget: every run takes two seconds, and nothing else any time ---------------------------------------------------
+# --- budget: every run takes two seconds, everything else no time ----------------------------------------------------
 
 
 def test_a_look_that_the_budget_has_no_time_for_is_not_begun(project):
-    """A look has 80 runs and takes 160 s: the first and the second fit into 400 s, the third does not."""
+    """A look has 80 runs and takes 160 s: two fit into 400 s, a third does not."""
     project.network(**MIXED, run_s=RUN_S)
     result = project.run("--design=standard", "--connections=10", "--ipperf-budget=400s")
     result.stdout.fnmatch_lines([
@@ -146,7 +146,7 @@ def test_a_look_that_the_budget_has_no_time_for_is_not_begun(project):
 
 
 def test_a_workload_begins_when_its_first_look_fits(project):
-    """As it took 160 s the last time."""
+    """The first look took 160 s the last time."""
     project.network(**MIXED, run_s=RUN_S)
     project.run("--design=standard", "--connections=1,10")
     result = project.run("--design=standard", "--connections=1,10", "--ipperf-budget=300s")
@@ -168,7 +168,7 @@ def test_a_budget_that_may_not_do_for_every_look_is_told(project):
     result.assert_outcomes(passed=1)
 
 
-# --- for real ---------------------------------------------------------------------------------------------------------
+# --- measured for real ------------------------------------------------------------------------------------------------
 
 TINY = """
     from pytest_ipperf.core.design.design import DESIGNS, Design
@@ -181,8 +181,10 @@ TINY = """
 
 @needs_lab
 def test_the_lab_is_measured_on_for_the_open_arm_alone(project):
-    """IPv6 is within a margin that nothing exceeds. Against a margin of nothing a twin, which differs by nothing, is
-    decided in 4 of 100 000 cases, as the level is 0.001 % on each side and there are two looks.
+    """IPv6 is within a margin that nothing exceeds.
+
+    Against a margin of zero, a twin without a difference is decided in 4 of 100 000 cases: at two looks, with a level
+    of 0.001 % on each side.
     """
     project.pytester.makeconftest(TINY)
     project.pytester.makepyfile(

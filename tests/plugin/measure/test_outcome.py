@@ -1,4 +1,4 @@
-"""The three outcomes, as pytest, its cache, its reports and its exit status show them."""
+"""The three outcomes in pytest, its cache, its reports and its exit status."""
 
 import json
 import subprocess
@@ -182,7 +182,7 @@ def test_a_stricter_question_beside_one_that_is_within_is_no_breach_in_either_or
 @pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest has subtests from 9.0 on")
 @pytest.mark.parametrize("flags", [(), ("--ipperf-exceeds=flag",)], ids=["fail", "flag"])
 def test_an_item_takes_the_answer_of_its_subtests_and_counts_once(project, flags):
-    """On three cells: beyond all margins, without an answer to one of the two, and within both."""
+    """On three cells: beyond all margins, undecided for one of the two, and within both."""
     project.network(slower={"loopback-smtp-c1-1k": 0.9, "loopback-smtp-c2-1k": 0.1}, noise=0.02)
     project.pytester.makepyfile(
         """

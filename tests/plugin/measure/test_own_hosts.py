@@ -1,6 +1,6 @@
-"""Tunnelled arms between hosts of the user's own, behind real sshds: made for the session, or there before it.
+"""Tunnelled arms between the user's own hosts behind real sshds: made for the session, or existing before it.
 
-The hosts are the nodes of a lab that knows nothing of being one. Whatever was on them is on them afterwards.
+The hosts are the nodes of a lab that is not known as one. Afterwards they are in the same state as before.
 """
 
 import contextlib
@@ -55,12 +55,12 @@ Host *
 """
 SUITE = "import pytest\n@pytest.mark.http\ndef test_http(measured, margin):\n    assert measured.slowdown <= margin\n"
 NETWORKS = {"tunnel": ("2001:db8:41::/64",), "isatap": ("2001:db8:5e::/64", "2001:db8:12::/64")}
-# The router is between the two ends of the tunnel.
+# The router is between the two tunnel endpoints.
 CARRIERS = {Arm(6, "tunnel"): {"client", "router", "server"}, Arm(6, "isatap"): {"client", "router"}}
 WORK = Workload(testbed="office", protocol="dns", client="lean", connections=10, payload_bytes=100)
 NAMES = {"client": "alpha", "server": "beta", "router": "gamma"}
 MADE = "".join(f"{name} = {' '.join(given)}\n" for name, given in NETWORKS.items())
-# Ends as the agents make them, by somebody who is not asked to put anything back.
+# Endpoints like those of the agents, made by somebody else, so that nothing is rolled back.
 RAISE = """
 import contextlib, json, sys
 from pytest_ipperf.agent.host_state.changes import Changes
@@ -78,7 +78,7 @@ sys.stdin.read()
 
 
 class Hosts:
-    """Three hosts, and what is on them."""
+    """Three hosts and their state."""
 
     def __init__(self, testbed, entries, folder):
         self.testbed = testbed
@@ -86,7 +86,7 @@ class Hosts:
         self.inventory = folder / "hosts.ini"
 
     def describe(self, keys, devices=None):
-        """Writes the inventory, with these keys of the testbed and lines of the hosts by role."""
+        """Write the inventory, with these keys of the testbed, and lines of the hosts by role."""
         text = (
             f"[testbed office]\nbackend = {BACKEND}\n" + "".join(f"{role} = {NAMES[role]}\n" for role in NAMES) + keys
         )
@@ -102,7 +102,7 @@ class Hosts:
         return subprocess.run([*self.entries[role], *argv], capture_output=True, text=True, check=True).stdout
 
     def state(self):
-        """All that a session could leave changed, as the host itself tells it."""
+        """Return the state that a session could leave changed, as reported by the host itself."""
         looks = [["ip", "-j", "-d", "link"], ["ip", "-j", "addr"], ["tc", "qdisc"]]
         looks += [["ip", "-j", *family, "route", "show", "table", "all"] for family in ((), ("-6",))]
         looks += [["sh", "-c", "grep -rs . /proc/sys/net/ipv6/conf /proc/sys/net/ipv4/conf | grep -v stable_secret"]]
@@ -113,7 +113,7 @@ class Hosts:
 
 
 def _told(text):
-    """Without what changes by itself, and in an order of its own."""
+    """Return a report without what changes by itself, in a fixed order."""
     if not text.startswith("["):
         return sorted(text.splitlines())
     found = json.loads(text)
@@ -125,7 +125,7 @@ def _told(text):
 
 @pytest.fixture
 def hosts(tmp_path):
-    """Alpha, beta, and gamma between them, which does not forward IPv6 yet."""
+    """Alpha and beta, and gamma between them, which does not forward IPv6 yet."""
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
     (tmp_path / "known").write_text(f"far {(tmp_path / 'host.pub').read_text()}")
@@ -141,7 +141,7 @@ def hosts(tmp_path):
         found = Hosts(testbed, entries, tmp_path)
         found.run("router", "sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/all/forwarding")
         end = time.monotonic() + 20
-        while "tentative" in str(found.state()) and time.monotonic() < end:  # as a new one is
+        while "tentative" in str(found.state()) and time.monotonic() < end:  # the default of a new one
             time.sleep(0.05)
         yield found
     assert not list(tmp_path.glob("run/**/unrestored"))
@@ -153,7 +153,7 @@ def asked(hosts, *more):
 
 
 def proven(project):
-    """The runs of a session by arm, each of which was what it was called."""
+    """Return the runs of a session by arm; check that the path of each is proven."""
     runs = [line for line in project.kept() if line["event"] == "run"]
     assert {run["arm"] for run in runs} >= {"ipv4", "ipv6-tunnel", "ipv6-isatap"}
     assert all(run["contradictions"] == [] and run["failed"] == {} for run in runs)
@@ -161,7 +161,7 @@ def proven(project):
 
 
 def carried(proof):
-    """By which hosts protocol 41 went in both directions."""
+    """Return the hosts that carried protocol 41 in both directions."""
     return {host for host, count in proof["protocol41"].items() if count["in"] and count["out"]}
 
 
@@ -205,7 +205,7 @@ def test_nothing_is_left_on_the_hosts_when_the_session_is_killed(project, hosts)
 
 @contextlib.contextmanager
 def raised(hosts, role, ends, legs):
-    """Ends on a host, by somebody else."""
+    """Make tunnel endpoints on a host, as somebody else would."""
     facts = json.dumps(
         {"ends": [dataclasses.asdict(end) for end in ends], "legs": [dataclasses.asdict(leg) for leg in legs]}
     )
@@ -218,7 +218,7 @@ def raised(hosts, role, ends, legs):
 
 
 def test_devices_that_the_hosts_have_are_used_and_not_touched(hosts):
-    """Server beta is behind the site's router, so that what it names for ISATAP is its native device."""
+    """Server beta is behind the site's router, so that its ISATAP device is its native one."""
     places = {role: HostAddresses(host.ipv4, host.ipv6) for role, host in hosts.testbed.roles.items()}
     found = {name: TRANSPORTS[name].path(places, given) for name, given in NETWORKS.items()}
     names = {"tunnel": "sit1", "isatap": "is0"}

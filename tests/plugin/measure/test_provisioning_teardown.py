@@ -1,4 +1,4 @@
-"""What a session leaves on a host: an error of the last item that measured, whichever way it ended, and a mark."""
+"""Data left on a host is an error of the last item that measured, however the session ended, and a dirty mark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not SERVER, reason="neither Dovecot nor Courier can run here"),
 ]
 
-# The network is made, the agent that keeps mailboxes is not.
+# The network is simulated, the agent that keeps mailboxes is real.
 KEEPING = """
 import os, subprocess
 from pathlib import Path
@@ -58,7 +58,7 @@ STAYS = re.compile(
 
 @pytest.fixture
 def run(project, tmp):
-    """Runs an inner pytest in which something stays, and which ends in a way of its own."""
+    """Run an inner pytest that leaves data on the host, and ends in a given way."""
 
     def ran(*arguments, stays=True, then="pass"):
         project.network()
@@ -81,7 +81,7 @@ def test_a_session_that_leaves_nothing_says_nothing(project, run, tmp):
 
 
 def test_what_stays_is_an_error_of_the_last_item_that_measured_and_marks_the_host(project, run, tmp):
-    """What was mounted is a mailbox's folder that somebody has busy; all else is removed."""
+    """A mailbox's folder is a busy mount; everything else is removed."""
     result = run("-v")
     result.assert_outcomes(passed=3, errors=1)
     assert result.ret == 1

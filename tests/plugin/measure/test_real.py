@@ -1,4 +1,4 @@
-"""The main job for real: servers, agents, namespaces; and what is left and said when a part of it is killed."""
+"""Measuring for real, with servers, agents and namespaces; and the end when a part of it is killed."""
 
 import contextlib
 import itertools
@@ -20,7 +20,7 @@ from tests.support.needs import require
 
 NATIVE = ("--transport=native", "--ipperf-server=embedded")
 SMOKE = ("--design=smoke", "--connections=2", *NATIVE)
-# Long enough to be killed in the middle, and no longer than a patient test.
+# Long enough to be killed in the middle, and no longer than necessary.
 LONG = ("--design=quick", "--connections=20", *NATIVE)
 
 needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot be built: {namespaces.unusable()}")
@@ -32,17 +32,17 @@ def needs(server: str):
 
 
 def events(project, kind: str) -> list[dict]:
-    """What the journals of all sessions hold of that kind."""
+    """Return the events of a kind in the journals of all sessions."""
     return [line for line in project.kept() if line["event"] == kind]
 
 
 def ours(folder: str) -> dict[int, str]:
-    """The command lines of processes that work in `folder`, or have it there or in their environment."""
+    """Return the command lines of processes that work in `folder`, or name it there or in their environment."""
     found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue
-        with contextlib.suppress(OSError):  # it may end while it is looked at
+        with contextlib.suppress(OSError):  # it may end meanwhile
             words, command = [(entry / name).read_bytes().decode(errors="replace") for name in ("environ", "cmdline")]
             if any(folder in text for text in (words, command, str((entry / "cwd").readlink()))):
                 found[int(entry.name)] = command.replace("\0", " ")
@@ -51,9 +51,9 @@ def ours(folder: str) -> dict[int, str]:
 
 
 class Killable:
-    """An inner pytest whose every descendant is known by a word in its environment, and a TMPDIR of its own.
+    """An inner pytest with a TMPDIR of its own, all of whose descendants are known by a word in their environment.
 
-    As a context, at whose end it is dead in any case.
+    A context manager, which kills it at the end in any case.
     """
 
     def __init__(self, project, testbed: str, *arguments: str) -> None:
@@ -92,14 +92,14 @@ class Killable:
         return self.process.communicate(timeout=90)[0]
 
     def left(self) -> tuple[list[str], list[str]]:
-        """Processes and temporary files that are still there in the end."""
+        """Return the processes and temporary files that are finally left."""
         end = time.monotonic() + 20
         while time.monotonic() < end and (ours(self.mark) or list(self.tmp.iterdir())):
             time.sleep(0.1)
         return [*ours(self.mark).values()], [entry.name for entry in self.tmp.iterdir()]
 
     def victim(self, pattern: str) -> int:
-        """The youngest of its processes whose command line matches."""
+        """Return the youngest of its processes whose command line matches."""
         found = {pid for pid, command in ours(self.mark).items() if re.search(pattern, command)}
         assert found, f"no process like {pattern}"
         return max(found)
@@ -230,7 +230,7 @@ def test_a_port_range_without_a_free_port_is_an_error_that_names_it(project):
 
 @needs_lab
 def test_a_machine_without_ipv6_loopback_is_an_error_and_not_a_skip(project):
-    """In a network namespace of its own, whose IPv6 is switched off."""
+    """In a network namespace of its own with IPv6 switched off."""
     identity = ["--user", "--map-root-user"] if os.geteuid() else []
     script = 'ip link set lo up; echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; exec "$@"'
     done = subprocess.run(
@@ -245,7 +245,7 @@ def test_a_machine_without_ipv6_loopback_is_an_error_and_not_a_skip(project):
 
 
 def test_without_rights_for_namespaces_loopback_is_used_and_the_reason_named(project):
-    """A user namespace that may not make another stands for a machine that forbids them."""
+    """A user namespace that cannot make another simulates a machine that forbids them."""
     require("unshare", "nsenter", "ip", "tc")
     path = project.pytester.path / "bin"
     path.mkdir()
@@ -270,7 +270,7 @@ def test_without_rights_for_namespaces_loopback_is_used_and_the_reason_named(pro
 
 
 def test_two_jobs_never_measure_on_one_machine_at_once(project):
-    """Each waits for the other between workloads; the epochs of both never overlap."""
+    """Each waits for the other between workloads; the epochs of the two never overlap."""
     command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "--testbed=loopback", *SMOKE, "--connections=3"]
     with contextlib.ExitStack() as stack:
         jobs = []

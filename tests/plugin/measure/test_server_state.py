@@ -1,4 +1,4 @@
-"""A suite's own server state: accounts, messages, pages, content; and what is said of one that does not fit."""
+"""A suite's own server state: accounts, messages, pages and content; and the errors for an invalid one."""
 
 import re
 import textwrap
@@ -148,7 +148,7 @@ def test_two_states_for_one_workload_are_told(project):
 """,
     )
     result = outcome(project)
-    result.assert_outcomes(passed=2, errors=2)  # each workload was measured with what came first
+    result.assert_outcomes(passed=2, errors=2)  # each workload was measured with the first state
     sentence = (
         "another test of this workload wants another server_state; give the two different payloads, or measure them"
     )

@@ -1,4 +1,4 @@
-"""The suite of paper 000 as its page tells it, and a small part of it for real."""
+"""The suite of paper 000 as documented, and a small part of it for real."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ SUITE = TOP / "suites" / "response_time" / "test_response_time.py"
 
 
 def collected(pytester, *arguments):
-    """The levels of the suite by protocol and payload."""
+    """Return the levels of the suite by protocol and payload."""
     pytester.makepyfile(test_response_time=SUITE.read_text())
     result = pytester.runpytest_inprocess(
         "--collect-only", "-q", "--testbed=lab", "--ipver=6", "-p", "no:randomly", *arguments

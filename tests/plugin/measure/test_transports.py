@@ -1,4 +1,4 @@
-"""The arms of IPv6 through tunnels: which are measured, by what, and what is said of one that leads elsewhere."""
+"""The IPv6 arms through tunnels: which are measured, by which backend, and what happens if one leads elsewhere."""
 
 import os
 import subprocess
@@ -13,11 +13,11 @@ from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 
 NEEDS_RATE = not lab_backend(BUILTIN["lab"], AUTO)[0]
-# With a rate that limits nothing where tunnels need one.
+# With a rate that limits nothing, for tunnels that need one.
 LAB = "lab.1gbit" if NEEDS_RATE else "lab"
 SMOKE = ("--design=smoke", "--connections=2", "--ipperf-server=embedded")
 RATED = "lab.100mbit-smtp-c10-1k"
-# Root of the machine as an ordinary user, who may read whatever root may.
+# Root of the machine as an ordinary user, who may still read everything.
 ORDINARY = [] if os.geteuid() else ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
 MISCONFIGURED = """
     import subprocess
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be bui
 
 
 def carrier(name):
-    """The backend of a testbed with a rate."""
+    """Return the backend of a testbed with a rate."""
     testbed = with_rate(name, BUILTIN)
     assert testbed
     return lab_backend(testbed, AUTO)[0]
@@ -137,7 +137,7 @@ def test_without_root_tunnels_are_left_out_with_what_would_help(ordinary):
 
 
 def test_without_root_tunnels_of_a_lab_with_a_rate_are_measured(project, ordinary):
-    """At a rate that this machine has, however busy it is."""
+    """At a rate that this machine reaches even when busy."""
     said = ordinary("--testbed=lab.10mbit", "--transport=tunnel,isatap")
     assert "2 unjudged" in said, said
     runs = events(project, "run")

@@ -1,4 +1,4 @@
-"""A/A: the reference measured twice, on request, and what the summary makes of it."""
+"""A/A: the reference measured twice, on request, and the summary of it."""
 
 import pytest
 
@@ -96,7 +96,7 @@ def test_the_summary_tells_what_chance_gives(project):
 
 
 def test_a_reference_that_differs_from_itself_is_an_unstable_environment(project):
-    """A network in which the second socket of a kind is slower: no machine can have it to order."""
+    """In a simulated network in which the second socket of a kind is slower."""
     project.network(twin=0.05)
     result = project.run(TWIN, "--ipver=4", "--connections=1,10,20,50")
     result.stdout.fnmatch_lines([

@@ -1,4 +1,4 @@
-"""The names of options: long ones are registered, short ones are rewritten where nobody else has them."""
+"""Long names of options are registered; short names are rewritten unless others have registered them."""
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_arguments_that_come_from_elsewhere_are_rewritten_too(project, monkeypat
 
 
 def test_the_value_of_an_option_is_no_path(project):
-    """Neither where nothing of that name is there, nor where something is: the conftests of testpaths are the first."""
+    """Whether or not a file of that name exists; the conftests of testpaths are loaded first."""
     tester = project.pytester
     tester.makepyprojecttoml("[tool.pytest.ini_options]\ntestpaths = ['suites']\n")
     for folder in ("suites", "tests", "loopback"):
@@ -92,7 +92,7 @@ def test_the_value_of_an_option_is_no_path(project):
 
 
 def test_a_path_behind_a_flag_of_somebody_else_stays_one(pytester):
-    """Their `--client` takes no value, and the conftest of the folder behind it is loaded first, as ever."""
+    """Their `--client` takes no value, and the conftest of the folder after it is loaded first, as usual."""
     pytester.makeconftest(STRANGERS)
     sub = pytester.mkdir("sub")
     (sub / "conftest.py").write_text("def pytest_addoption(parser): parser.addoption('--deep', action='store_true')")

@@ -1,4 +1,4 @@
-"""Every wrong value gets one sentence that names the option, the value and what would be right."""
+"""Every invalid value gets one message that names the option, the value and a remedy."""
 
 import sys
 
@@ -150,7 +150,7 @@ def test_whoever_measures_nothing_does_not_wait_for_scipy(project):
     project.pytester.makepyfile(
         "import sys\ndef test_plain(): assert not {'scipy', 'pytest_ipperf.lab.agents.client'} & set(sys.modules)"
     )
-    # As a user starts it, and not forked from a process that has loaded it.
+    # In a new process, not forked from one that has imported it.
     project.pytester.run(sys.executable, "-m", "pytest", "-p", "no:randomly").assert_outcomes(passed=1)
 
 

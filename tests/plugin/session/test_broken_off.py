@@ -1,4 +1,4 @@
-"""A session that is not whole says so before anything else, however it ended and whoever reads it."""
+"""An incomplete session says so first, however it ended and in whichever report."""
 
 import json
 import signal
@@ -43,7 +43,7 @@ SO_FAR = "So far, of 2 measured cells: 2 within their margin"
 
 @pytest.fixture
 def stopped(project):
-    """Run a suite of four cells whose third stops the session in a way; gives the result and the session's folder."""
+    """Run a suite of four cells whose third ends the session in a given way; return the result and the folder."""
 
     def run(how, *arguments):
         project.pytester.makepyfile(textwrap.dedent(SUITE).format(how=how))
@@ -56,13 +56,13 @@ def stopped(project):
 
 
 def _section(result):
-    """The lines of the terminal's part about measurements, empty ones left out."""
+    """Return the lines of the terminal's section on measurements, without empty ones."""
     lines = [line for line in result.stdout.lines if line]
     return lines[next(at for at, line in enumerate(lines) if line.strip("= ") == "measurements") + 1 :]
 
 
 def _exports(folder):
-    """The session in every format."""
+    """Return the session in every format."""
     root = ["--ipperf-records", str(folder.parent.parent)]
     outputs = program(*(["export", "last", "--format", name, *root] for name in FORMATS))
     assert {status for status, _ in outputs} == {0}
@@ -121,7 +121,7 @@ def test_an_interrupted_session_says_so_first_in_every_form(stopped):
 def test_however_it_was_stopped_it_is_the_same_word(stopped, how, arguments, status):
     result, folder = stopped(how, *arguments)
     assert result.ret == status
-    # A red cell has an answer; what stands behind it has none.
+    # A red cell has an answer; those after it have none.
     measured = 3 if how in ("red", "maxfail") else 2
     banner = f"BROKEN OFF: {measured} of 4 cells measured; go on with --ipperf-resume=last"
     assert _section(result)[0] == banner
@@ -167,7 +167,7 @@ def test_a_killed_session_is_told_by_who_reads_it_and_gets_its_page_then(stopped
     assert BANNER in (folder / "report.html").read_text(encoding="utf-8")
     exports = _exports(folder)
     assert f'<error message="{BANNER}" type="broken off">' in exports["junit"]
-    # Of two sessions of one name --ipperf-resume=last means the later one.
+    # Of two sessions of one name, --ipperf-resume=last means the later one.
     (folder.parent / "29991231T000000Z-ffffff").mkdir()
     journal = (folder / "main.jsonl").read_bytes()
     (folder.parent / "29991231T000000Z-ffffff" / "main.jsonl").write_bytes(journal.replace(b'"at": 1', b'"at": 9'))
@@ -198,7 +198,7 @@ def test_allure_has_no_such_result_of_a_whole_session(project):
 
 
 def test_a_running_session_is_called_running_and_never_broken_off(project):
-    """Its own test asks, while its journal is open."""
+    """Checked by its own test, while its journal is open."""
     script = """
         import subprocess
         import sys
@@ -231,7 +231,7 @@ def test_a_running_session_is_called_running_and_never_broken_off(project):
 
 
 def test_records_that_could_not_all_be_written_are_no_whole_session(project):
-    """As of a full disk: from the second answer on nothing can be kept."""
+    """As on a full disk: from the second answer on nothing can be kept."""
     project.network()
     more = """
         from pytest_ipperf.core.portable.errors import LabError

@@ -1,4 +1,4 @@
-"""A process that may have few files open says so in one sentence, and leaves nothing behind."""
+"""A process that may open only few files says so in one message, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEEDED = {"loopback": 80, "lab": 88}
 
 
 def run(folder, limit, *argv):
-    """Run a program of ours with so many descriptors, hard and soft."""
+    """Run a program with this many descriptors, soft and hard limit."""
     temporary = folder / "tmp"
     temporary.mkdir()
 

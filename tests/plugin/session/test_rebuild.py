@@ -1,4 +1,4 @@
-"""What a measurement is rebuilt from, beside its runs: by what its arms travelled, and at which rate."""
+"""A measurement is rebuilt from its runs, and from the paths and the rate of its arms."""
 
 import json
 from array import array
@@ -25,11 +25,11 @@ from pytest_ipperf.store.session_reader import StoredWorkload
 
 FOUR, TUNNEL = Arm(4, "native"), Arm(6, "tunnel")
 WORKLOAD = Workload(testbed="lab.100mbit", protocol="http", client="lean", connections=1, payload_bytes=1024)
-DESIGN = DESIGNS["paper"]  # of a single epoch, so that it may be as even as this
+DESIGN = DESIGNS["paper"]  # of a single epoch, so that the order may be as even as this
 
 
 def measured():
-    """A workload of a lab with a rate, as the experiment gives it."""
+    """A workload of a lab with a rate, as measured by the experiment."""
     plan = plan_for(WORKLOAD, [FOUR, TUNNEL], DESIGN, 1)
     client = ClientFacts(cpu_s=0.1, wall_s=0.2, connections=1, lag_s=0.0, peak=1, tcp={})
     row = (0.0, 0.001, 0.002, 0.003, 0.01, 0.0, 0.0)
@@ -70,7 +70,7 @@ def measured():
 
 
 def kept(measurement, folder):
-    """The same as a journal gives it back."""
+    """Return the measurement as read back from a journal."""
     journal = EventLog(folder, "main")
     facts = [
         {

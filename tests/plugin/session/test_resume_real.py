@@ -1,4 +1,4 @@
-"""Resuming for real: sessions of three workloads on loopback, whole or killed in the middle, and what follows."""
+"""Resuming for real: sessions of three workloads on loopback, complete or killed in the middle."""
 
 import dataclasses
 import json
@@ -36,7 +36,7 @@ import pytest
 def test_http(measured, margin):
     assert measured.slowdown <= margin
 """
-# The smallest design that may judge.
+# The smallest design that judges.
 TINY = """
 from pytest_ipperf.core.design.design import DESIGNS, Design
 
@@ -51,7 +51,7 @@ WORKLOADS = [f"loopback-http-c{count}-1k" for count in (1, 2, 3)]
 
 
 class Sessions:
-    """A folder with a suite, the sessions that measure there, and what they leave."""
+    """A folder with a suite, the sessions that measure there, and their records."""
 
     def __init__(self, folder, pytester=None):
         self.folder = folder
@@ -65,7 +65,7 @@ class Sessions:
         return [sys.executable, "-m", "pytest", *self.arguments(*arguments)]
 
     def ask(self, *arguments):
-        """Within this process, which is quicker, where nothing is measured."""
+        """Run in this process, which is faster, if nothing is measured."""
         result = self._pytester.runpytest_inprocess(*self.arguments(*arguments))
         return result.ret, result.stdout.str() + result.stderr.str()
 
@@ -76,7 +76,7 @@ class Sessions:
         return done.returncode, done.stdout + done.stderr
 
     def interrupted(self, number, *arguments, runs):
-        """A session that is sent a signal when so many runs are done."""
+        """Run a session that is sent a signal after so many runs."""
         known = set(self.names)
         with subprocess.Popen(
             self.command(*arguments),
@@ -103,7 +103,7 @@ class Sessions:
 
     @property
     def names(self):
-        """In order of their beginning, which their names tell to the second only."""
+        """Return the names in the order of their beginning, which the names show only to the second."""
         return sorted((path.name for path in (self.folder / ".ipperf" / "runs").glob("*")), key=self.began)
 
     def began(self, name):
@@ -113,7 +113,7 @@ class Sessions:
         return self.folder / ".ipperf" / "runs" / name / f"{writer}.jsonl"
 
     def events(self, name, kind=""):
-        """Of a session, without what is being written this moment."""
+        """Return the events of a session, without incomplete lines."""
         events = [
             json.loads(line)
             for path in sorted(self.journal(name).parent.glob("*.jsonl"))
@@ -123,7 +123,7 @@ class Sessions:
         return [event for event in events if kind in ("", event["event"])]
 
     def measured(self, name):
-        """The workloads whose runs a session has measured."""
+        """Return the workloads whose runs a session has measured."""
         return list(dict.fromkeys(event["workload"] for event in self.events(name, "run")))
 
     def change(self, name, old, new):
@@ -135,7 +135,7 @@ class Sessions:
 
 @pytest.fixture(scope="module")
 def measured_once(tmp_path_factory):
-    """A folder in which one session has measured all, with what it said."""
+    """A folder in which one session has measured everything, with its output."""
     sessions = Sessions(tmp_path_factory.mktemp("once"))
     (sessions.folder / "test_it.py").write_text(SUITE)
     (sessions.folder / "pyproject.toml").write_text(STRICT)
@@ -146,14 +146,14 @@ def measured_once(tmp_path_factory):
 
 @pytest.fixture
 def sessions(measured_once, pytester):
-    """A copy of it."""
+    """A copy of that folder."""
     left_out = shutil.ignore_patterns("__pycache__")
     shutil.copytree(measured_once[0].folder, pytester.path, ignore=left_out, dirs_exist_ok=True)
     return Sessions(pytester.path, pytester)
 
 
 def the_tables(said):
-    """What the tables hold, without the word of where it comes from."""
+    """Return the tables of an output, without the note on their origin."""
     text = said.partition("= measurements =")[2].partition("\nmean: ")[0]
     return [line for line in text.splitlines() if line.strip("= ") and "reused" not in line]
 
@@ -199,14 +199,14 @@ def test_a_session_that_was_killed_loses_the_workload_in_flight_alone(sessions):
     assert f"reused from session {first}: 1 connections\n" in said
     assert f"plan: 2 workloads, 1 epochs x 10 blocks (design paper), {2 * RUNS} runs, " in said
     assert [record["taken_from"] for record in sessions.events(second, "record")] == [first, "", ""]
-    # What was measured after all has the order that it would have had.
+    # Runs measured later have the order that they would have had.
     order = {event["workload"]: event["order"] for event in sessions.events(second, "workload")}
     assert order[WORKLOADS[1]] == sessions.events(first, "workload")[1]["order"]
 
 
 @pytest.mark.evidence
 def test_a_resumed_session_can_itself_be_broken_off_and_resumed(sessions):
-    """What the second took over, the third takes from the first, also what the second had no time to come to."""
+    """The third session reuses from the first what the second took over, also what the second did not reach."""
     shutil.rmtree(sessions.folder / ".ipperf")
     status, _ = sessions.interrupted(signal.SIGKILL, runs=RUNS + 5)
     (first,) = sessions.names
@@ -301,7 +301,7 @@ def test_a_workload_that_answers_another_question_is_measured_anew_and_says_why(
 
 
 def test_samples_that_do_not_give_the_value_are_not_believed(sessions):
-    """Zeros stand for what a loss of power leaves of a file."""
+    """Zeros stand for a file damaged by a loss of power."""
     samples = sessions.journal(sessions.names[0]).with_suffix(".f64")
     samples.write_bytes(bytes(6 * 8) + samples.read_bytes()[6 * 8 :])
     status, said = sessions.run("--ipperf-resume=last")
@@ -356,7 +356,7 @@ def test_hosts_that_have_changed_since_are_told(sessions):
 
 
 def test_a_design_that_judges_judges_what_it_has_reused(sessions):
-    """With another margin than before too, on which its one look does not depend."""
+    """Also with another margin than before, as its single look does not depend on it."""
     (sessions.folder / "conftest.py").write_text(TINY)
     arguments = ("--design=tiny", "--connections=20")
     assert sessions.run(*arguments, "--margin=100000%")[0] == 0
@@ -381,7 +381,7 @@ def test_where_looks_depend_on_the_margins_others_are_another_question():
     kept = StoredWorkload(Path("main.f64"), {"order": plan_data(plan)}, complete=complete)
     settings: Any = SimpleNamespace(inventory=BUILTIN)
     _check_workload(kept, plan, {six: [Question("response_time", Margin(0.1))]}, settings)
-    _check_workload(kept, plan, {six: []}, settings)  # as the controller of xdist knows it
+    _check_workload(kept, plan, {six: []}, settings)  # as in the controller of xdist
     with pytest.raises(UsageError, match=r"^the tests asked other questions there$"):
         _check_workload(kept, plan, {six: [Question("response_time", Margin(0.2))]}, settings)
     other = plan_for(workload, [four, six], DESIGNS["standard"], 8)

@@ -1,4 +1,4 @@
-"""What is remembered of earlier sessions, and said before the next one measures."""
+"""The spread of earlier sessions is cached, and shown before the next one measures."""
 
 import json
 
@@ -10,7 +10,7 @@ NOISY = {"noise": 0.1}
 
 
 def detectable_lines(result):
-    """The lines of the plan, from the detectable differences on."""
+    """Return the lines of the plan from the detectable differences on."""
     return [
         line for line in result.outlines if line.startswith("ipperf:") and "plan:" not in line and "left" not in line
     ]
@@ -153,7 +153,7 @@ def test_under_xdist_the_main_process_remembers_and_tells(project):
     result = project.run("-n", "1", "--connections=1")
     result.stdout.fnmatch_lines([
         "ipperf: at the spread of 1 earlier session this design detects differences of *",
-        f"ipperf: {CELL}: a margin of 2 % is less than *",  # which it was the last time: markers are the workers'
+        f"ipperf: {CELL}: a margin of 2 % is less than *",  # the last session's metric, as only workers know markers
     ])  # fmt: skip
 
 

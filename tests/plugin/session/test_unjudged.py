@@ -1,4 +1,4 @@
-"""No form of a session under a design that never judges holds an interval, and all call its cells by one word."""
+"""Under a design that never judges, no report has an interval, and all call the cells `unjudged`."""
 
 import csv
 import io
@@ -17,14 +17,14 @@ from tests.support.sessions.projects import program
 INTERVAL = re.compile(
     r"\[[-+]?\d[\d.e+]*( %)?, *[-+]?\d|\.\.[-+]?\d[\d.]* %|\d+ % (t )?interval|_interval\"", re.IGNORECASE
 )
-"""Two bounds in brackets or with dots between them, and what is called an interval of so many percent."""
+"""Two bounds in brackets or with dots between them, and the words for an interval of so many percent."""
 BOUNDS = {"low", "high", "low_percent", "high_percent", "confidence", "p_exceeds"}
 STUDY = ("table-3-1", "table-3-2", "table-6-1")
-"""Files with the tables of paper 000, whose own formulas they are labelled with."""
+"""Files with the tables of paper 000, labelled with the study's own formulas."""
 
 
 def of_the_study(text):
-    """Without the lines in which the study's own formulas are printed, which say so, and what it calls them."""
+    """Return a text without the lines that print the study's formulas and say so."""
     text = re.sub(r"calls (them|a) 95 % intervals?", "", text)
     return "\n".join(line for line in text.splitlines() if "study" not in line)
 
@@ -41,7 +41,7 @@ def check_record(record):
 
 
 def check_exports(folder):
-    """Of the session in every format."""
+    """Check the session in every format."""
     root = ["--ipperf-records", str(folder.parent.parent)]
     others = (["show", "last"], ["list"], ["compare", "last", "last", "--all"], ["show", "c10-"])
     exports = program(*(["export", "last", "--format", name, *root] for name in FORMATS))

@@ -1,4 +1,4 @@
-"""The card of a cell: its title, its figures side by side, its plot, its values as a file."""
+"""The Allure card of a cell: its title, its figures side by side, its plot, and its values as a file."""
 
 import csv
 import dataclasses
@@ -40,7 +40,7 @@ def _usual(factor):
 
 @st.composite
 def cells(draw):
-    """Any cell that a session could have."""
+    """Draw any possible cell of a session."""
     protocol = draw(st.sampled_from(list(PROTOCOLS)))
     levels = {
         factor.name: draw(st.sampled_from([_usual(factor), *factor.levels])) for factor in PROTOCOLS[protocol].factors
@@ -93,7 +93,7 @@ def test_the_arm_is_two_plain_factors():
 
 @given(st.lists(cells(), min_size=2, max_size=2, unique_by=str))
 def test_no_two_cells_have_the_same_factors(pair):
-    """By these Allure 3 tells tests apart beside their case."""
+    """By the factors Allure 3 distinguishes tests of one case."""
     first, second = (sorted(factor_texts(each).items()) for each in pair)
     assert first != second
 
@@ -145,7 +145,7 @@ def test_what_was_not_judged_is_said_so(made):
 
 @pytest.mark.parametrize(("design", "epochs"), [("paper", 1), ("smoke", 2)])
 def test_a_design_that_never_judges_is_one_state_and_said_once(made, design, epochs):
-    """The record is as the plugin makes it when a test asks: with a verdict that is none."""
+    """The record is as the plugin makes it when a test asks a question, with the verdict `unjudged`."""
     record = made.record(
         "udp", "loss", "ipv6", [0.01] * epochs, [0.0] * epochs, levels={"rate": 2e7}, design=design, judges=False,
         alpha=0.05, verdict="unjudged", sentence="",
@@ -215,7 +215,7 @@ def test_epochs_are_numbered_and_lines_are_in_the_legend(made):
 
 @pytest.mark.parametrize(("values", "reference"), [(10, 10), (5, 10), (1, 1)])
 def test_runs_of_a_single_epoch_are_numbered(made, values, reference):
-    """As design `paper` has them; one whose value is missing moves those behind it."""
+    """As under design `paper`; a run without a value shifts those after it."""
     (runs,) = draw(made.record("rtt", "rtt", "ipv6", [0.02] * values, [0.01] * reference, epochs=1, blocks=10)).axes
     last = max(values, reference)
     assert (runs.get_xlabel(), [*runs.get_xticks()]) == ("run", [*range(1, last + 1)])

@@ -1,4 +1,4 @@
-"""What the engines say of their limits: once for all cells, and as a word after the figures that it bounds."""
+"""The engines' reports of their limits: once for all cells, and as a word after the figures that they bound."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The tables of flows as a person reads them; golden where the shape matters."""
+"""The tables of flows, with golden texts where the shape matters."""
 
 import csv
 import dataclasses
@@ -305,7 +305,7 @@ def test_times_far_apart_have_units_of_their_own():
 
 
 def test_the_figures_have_a_row_for_each_arm_of_each_cell_and_the_reference_once(made, tmp_path):
-    records = [each for each in made.study() if each.metric == "loss"]  # of which alone no summary is made
+    records = [each for each in made.study() if each.metric == "loss"]  # no summary is made of it alone
     write_tables(records, tmp_path, MADE_AT)
     with (tmp_path / "flows.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

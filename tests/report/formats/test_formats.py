@@ -1,4 +1,4 @@
-"""The formats for machines: complete, well-formed, and harmless whatever the names are."""
+"""The formats for programs: complete, well-formed, and safe for any names."""
 
 import csv
 import dataclasses
@@ -29,7 +29,7 @@ SUITE = "suites/router/test_udp.py"
 OF_MACHINES = ("csv", "json", "junit", "markdown")
 NO_WIDTH = "\u200b"
 ANY_TEXT = st.text() | st.text(st.characters(categories=["L", "N", "P", "Cs"]))
-"""Also surrogates, which Python makes of bytes that are not UTF-8, and st.text() leaves out."""
+"""Also surrogates, which Python makes of bytes that are not UTF-8 and st.text() leaves out."""
 
 
 def summary_of(records=(), troubles=(), night=None, **change):
@@ -59,7 +59,7 @@ def summary_of(records=(), troubles=(), night=None, **change):
 
 @pytest.fixture(scope="module")
 def cell(made):
-    """A cell of UDP at a rate of its own, with pytest's name of its test."""
+    """A cell of UDP at a rate of its own, with the node id of its test."""
 
     def make(number=1, ratio=0.99, **change):
         values = [9e6 * ratio * (1 + 0.001 * at) for at in range(6)]
@@ -106,7 +106,7 @@ def session(cell):
 
 @pytest.fixture
 def night(cell):
-    """A session that was the screening of a night, with every ruling and a twin."""
+    """A session that was the screening of a night, with every decision and a twin."""
     records = [cell(number) for number in range(1, 9)]
     fresh = dataclasses.replace(records[1], seed=8, verdict="exceeds")
     figures = {"p_fresh": 0.0003, "p_adjusted": 0.0006, "nights": 23, "p_history": 0.2, "p_history_adjusted": 0.4}
@@ -156,7 +156,7 @@ def test_every_format_writes_every_story_the_same_way_each_time(name, session, n
 @pytest.mark.parametrize("in_night", [False, True])
 @pytest.mark.parametrize("name", OF_MACHINES)
 def test_no_format_breaks_of_what_is_not_utf_8(cell, name, in_night):
-    """Python makes surrogates of such bytes of a command line, a path or a program's output; st.text() has none."""
+    """Python makes surrogates of such bytes in a command line, a path or a program's output; st.text() has none."""
     bad = "caf\udce4"
     result = cell(1, server=bad, fingerprint=bad, sentence=bad, nodeid=f"a.py::test[{bad}]", taken_from=bad)
     night = night_of(
@@ -180,7 +180,7 @@ def test_no_format_breaks_of_what_is_not_utf_8(cell, name, in_night):
         assert "caf?" in text
 
 
-# --- what is found ----------------------------------------------------------------------------------------------------
+# --- findings ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_test_that_broke_after_its_answer_is_told_once_and_as_broken(cell):
@@ -217,8 +217,8 @@ def test_the_answer_of_a_session_is_one_sentence(cell, verdicts, expected):
 
 # --- JUnit ------------------------------------------------------------------------------------------------------------
 
-# junit-10.xsd of Jenkins' xunit plugin (jenkinsci/xunit-plugin, types/model/xsd), against which pytest holds its family
-# xunit2: by element its attributes, those that it needs, and its children.
+# junit-10.xsd of Jenkins' xunit plugin (jenkinsci/xunit-plugin, types/model/xsd), by which pytest checks its family
+# xunit2: by element its attributes, the required ones, and its children.
 SHAPE = {
     "testsuites": ({"name", "time", "tests", "failures", "errors"}, set(), {"testsuite"}),
     "testsuite": (
@@ -234,12 +234,12 @@ SHAPE = {
     "skipped": ({"type", "message"}, set(), set()),
     "system-out": (set(), set(), set()),
 }  # fmt: skip
-# What pytest writes and Jenkins' junit plugin reads, and what GitLab reads; both are named in the module of the format.
+# Attributes that pytest writes and Jenkins' junit plugin or GitLab reads; see the module of the format.
 BESIDES = {"testcase": ({"file"}, {"properties"})}
 
 
 def junit(summary):
-    """The document, once it has the shape, and its numbers are those of its tests."""
+    """Return the document; check its schema, and that its counts are those of its tests."""
     root = ET.fromstring(FORMATS["junit"].render(summary))
     assert root.tag == "testsuites"
     for each in root.iter():
@@ -260,7 +260,7 @@ def junit(summary):
 
 
 def outcomes(summary):
-    """By the end of a test's name what became of it."""
+    """Return the outcomes by the end of the tests' names."""
     found = {}
     for case in junit(summary).iter("testcase"):
         (output,) = {child.tag for child in case} - {"properties"}
@@ -351,7 +351,7 @@ def test_any_text_gives_xml_without_what_xml_forbids(nodeid, sentence):
     (failure,) = case.iter("failure")
     kept = "".join(each for each in sentence if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
     kept = kept.replace("\ufffe", "").replace("\uffff", "")
-    # A reader makes line feeds of carriage returns in text (XML 1.0, section 2.11).
+    # An XML parser turns carriage returns in text into line feeds (XML 1.0, section 2.11).
     assert failure.text in {kept.replace("\r\n", "\n").replace("\r", "\n") or None, kept}
 
 
@@ -440,7 +440,7 @@ def test_what_is_made_plain_can_be_written_as_json(value):
 
 
 def keys_told(*header):
-    """The keys that the tables of the page with that heading tell of."""
+    """Return the keys that the page's tables with that heading describe."""
     found: list[str] = []
     inside = False
     for line in PAGE.splitlines():
@@ -494,7 +494,7 @@ def test_a_nights_document_is_what_later_nights_read(night, tmp_path):
 
 
 def shown(summary):
-    """The page as its readers see it, so without spaces of no width: every text, and by row the table's cells."""
+    """Return the page as readers see it, without zero-width spaces: all texts, and the cells of tables by row."""
     markdown_it = pytest.importorskip("markdown_it", reason="what rich brings")
     text = FORMATS["markdown"].render(summary).decode().replace(NO_WIDTH, "")
     html = markdown_it.MarkdownIt("commonmark").enable("table").render(text)

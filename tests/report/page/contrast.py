@@ -1,10 +1,10 @@
-"""How well a text can be read on its ground (WCAG 2.1, relative luminance and contrast ratio)."""
+"""Contrast ratio of text and background (WCAG 2.1, relative luminance)."""
 
 from __future__ import annotations
 
 
 def contrast(one: str, other: str) -> float:
-    """The ratio of two colours such as `#1b8a5a`, from 1 to 21; 4.5 is enough for text."""
+    """Return the ratio of two colours such as `#1b8a5a`, from 1 to 21; text needs 4.5."""
     dark, light = sorted((_luminance(one), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: it shows the figures of the records, asks for nothing, and fits a phone."""
+"""The page in a real browser: it shows the figures of the records, loads nothing, and fits a phone."""
 
 import base64
 import dataclasses
@@ -15,7 +15,7 @@ from pytest_ipperf.report.tables.cell_results import change_text
 from tests.support.chromium import CHROMIUM, MISSING, Browser
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason=MISSING)
-# Not in the page, which runs nothing: what is wider than it, other than what scrolls in a box of its own.
+# Not in the page, which runs no scripts: elements wider than the page, except in scrollable boxes.
 OVERFLOW = """(() => {
   const width = document.documentElement.clientWidth;
   const boxed = each => each.closest('.wide, .drawn, nav ul, svg');
@@ -44,7 +44,7 @@ def url(night, tmp_path_factory):
 
 
 def test_an_opened_page_is_there(browser, tmp_path, server):
-    """Also one that takes its time, while the blank page before it tells that it is there."""
+    """Also a slow one, while the blank page before it reports that it has loaded."""
     path = tmp_path / "late.html"
     path.write_text(f'<title>late</title><img src="{server.url}/slow.png"><p>all</p>')
     browser.open(path.as_uri())
@@ -96,7 +96,7 @@ def test_the_page_makes_no_request_and_has_nothing_to_complain_of(browser, url):
 
 @pytest.fixture
 def server():
-    """Somebody at `url` who could be asked for something and has nothing, if slowly; `asked` is what was."""
+    """A slow server at `url` that has no pages; `asked` are the requests that it got."""
     asked = []
 
     class Logging(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The page of a session: what it says first, that it is whole and alone, and that no record becomes a part of it."""
+"""The page of a session: the answer first, complete and self-contained, and safe for any record."""
 
 import dataclasses
 import itertools
@@ -35,7 +35,7 @@ EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)> & $x_1$'
 
 
 class Reader(HTMLParser):
-    """Whether each tag that opens is closed in its place; all tags with their attributes, and the text of each."""
+    """A parser that checks that each tag is closed in its place, and collects all tags, attributes and texts."""
 
     def __init__(self, text):
         super().__init__()
@@ -63,7 +63,7 @@ class Reader(HTMLParser):
             self._apart(tag)
 
     def _apart(self, tag):
-        """What is no part of a line has a space around it."""
+        """Separate texts of block elements by a space."""
         if tag not in INLINE:
             self.handle_data(" ")
 
@@ -72,7 +72,7 @@ class Reader(HTMLParser):
             self.texts[at] += data
 
     def of(self, tag, **having):
-        """The texts of all such elements that have those attributes, spaces as single ones."""
+        """Return the texts of all such elements with these attributes, with single spaces."""
         wanted = {key.rstrip("_"): value for key, value in having.items()}
         return [
             " ".join(text.split())
@@ -93,7 +93,7 @@ def summary_of(records, **change):
 
 
 def found(factory, place, figures, verdict, **change):
-    """A cell (protocol, connections, arm) with these figures: the change and the ends of its interval."""
+    """Return a cell (protocol, connections, arm) with these figures: the change and the ends of its interval."""
     estimate, low, high = figures
     own = factory.application(*place, 1.0)
     return dataclasses.replace(own, estimate=estimate, low=low, high=high, verdict=verdict, **change)
@@ -143,7 +143,7 @@ def test_the_question_comes_first_and_its_answer_in_sentences_by_arm(factory):
 
 
 def test_whatever_the_order_of_the_tests_the_page_is_the_same_by_level(factory, made):
-    """Levels by their size, as in tables: a plugin may have shuffled the tests."""
+    """Levels are in the order of their size, as in tables, however a plugin has shuffled the tests."""
     records = [
         *(found(factory, (name, count, "ipv6"), (14.0, 11.0, 17.0), "exceeds")
           for name in ("http", "smtp") for count in (1, 10, 100)),
@@ -250,7 +250,7 @@ def test_a_twin_is_no_arm_but_the_sentinel(factory):
 
 
 def test_of_several_questions_about_a_cell_each_has_its_answer(factory):
-    """Whichever test came last: its 50 % must not hide that the other's 5 % is exceeded."""
+    """Whichever test was last: within its 50 % must not hide that the other's 5 % is exceeded."""
     tight = found(
         factory, ("smtp", 10, "ipv6"), (12.0, 9.0, 15.0), "exceeds", margin="5%", margin_fraction=0.05, nodeid="t"
     )
@@ -340,7 +340,7 @@ def test_the_answer_of_a_night_reads_as_sentences(night, headline, words):
 
 
 def test_a_night_tells_what_it_found_in_the_order_of_the_terminal(night):
-    """Each under its heading; a reader of both must not have to search."""
+    """Each under its heading, so that a reader of both finds everything in the same order."""
     cells = [
         dataclasses.replace(night.night.cells[0], decision=decision, sentence=decision.name)
         for decision in GateDecision
@@ -435,7 +435,7 @@ def test_all_texts_can_be_read_on_light_and_dark_pages():
         for name in ("good", "bad", "open", "broken", "known", "plain"):
             assert contrast(colours[name], colours[f"{name}-ground"]) >= 4.5, name
             assert contrast(colours["ink"], colours[f"{name}-ground"]) >= 4.5, name
-        assert contrast(colours["soft"], colours["known-ground"]) >= 4.5  # a cell that a link led to
+        assert contrast(colours["soft"], colours["known-ground"]) >= 4.5  # a cell that was linked to
 
 
 def test_method_and_environment_tell_what_the_figures_rest_on(shown):
@@ -478,7 +478,7 @@ def test_the_method_of_flows_and_of_one_epoch_is_told_as_it_is(made):
 
 
 def everywhere(factory, night, text):
-    """A story that has the text wherever one may stand."""
+    """Return a summary that has the text wherever a text can be."""
     records = [
         dataclasses.replace(
             factory.application("smtp", count, "ipv6", 1.0), cell=f"{text}-{count}-ipv6", testbed=text, server=text,
@@ -518,7 +518,7 @@ def test_nothing_that_a_record_says_becomes_a_part_of_the_page(factory, night):
 
 
 def test_a_command_line_that_is_no_utf_8_has_a_page(factory, night, tmp_path):
-    """Python reads such bytes as lone surrogates, which no file in UTF-8 can hold."""
+    """Python reads such bytes as lone surrogates, which UTF-8 cannot encode."""
     odd = everywhere(factory, night, "b\udce4r")
     write(odd, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_bytes() == encoded(page(odd)) == FORMATS["html"].render(odd)
@@ -593,7 +593,7 @@ def test_more_than_can_be_drawn_is_counted_and_where_it_is(factory):
 
 
 def test_of_many_lines_those_with_the_worst_answers_are_drawn(factory):
-    """In the order of all, whatever comes first."""
+    """In their usual order, whichever was first."""
     records = [
         dataclasses.replace(factory.application("smtp", count, "ipv6", 1.0), server=f"s{at:02d}", verdict=verdict)
         for at, verdict in enumerate(["within"] * 24 + ["inconclusive", "exceeds"])

@@ -1,4 +1,4 @@
-"""What came of each cell, in the words that all reports share."""
+"""The result of each cell, in the words that all reports share."""
 
 import dataclasses
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_a_design_that_never_judges_is_neither_green_nor_undecided(factory):
 @pytest.mark.parametrize("name", ["t.py::t[{}]", "t.py::t[{}-100k]", "t.py::t[quic-{}]"])
 @pytest.mark.parametrize("kind", ["inconclusive", "infrastructure"])
 def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(factory, name, kind):
-    """The night tells it already; the cell's text may be any part of what stands between the brackets."""
+    """The night reports it already; the cell's text may be any part of the text in brackets."""
     summary = factory.night_summary()
     key = summary.night.cells[0].key
     cell = dataclasses.replace(
@@ -53,7 +53,7 @@ def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(f
     trouble = Trouble(nodeid=name.format(key.cell), kind=kind, sentence="bind is gone")
     night = dataclasses.replace(summary.night, cells=(cell,), troubles={trouble.nodeid: trouble.sentence})
     assert [each.key for each in cell_results(dataclasses.replace(summary, troubles=(trouble,), night=night))] == [key]
-    # That of a longer text is another one.
+    # A cell with a longer text is another one.
     longer = dataclasses.replace(trouble, nodeid=f"t.py::t[{key.cell}-twin]")
     other = dataclasses.replace(cell, key=key._replace(cell=f"{key.cell}-twin"), decision=GateDecision.WITHIN)
     night = dataclasses.replace(night, cells=(cell, other), troubles={longer.nodeid: "gone"})

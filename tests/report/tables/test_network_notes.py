@@ -1,4 +1,4 @@
-"""What tables say of the network and of the hosts behind the figures."""
+"""The tables' notes on the network and the hosts."""
 
 from __future__ import annotations
 

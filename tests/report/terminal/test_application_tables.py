@@ -1,4 +1,4 @@
-"""The tables as a person reads them; golden where the shape matters."""
+"""The terminal's tables, with golden texts where the shape matters."""
 
 import dataclasses
 import textwrap

@@ -1,4 +1,4 @@
-"""What has changed between two sessions, in lines; and what was kept of a session is judged again as it was."""
+"""The comparison of two sessions in lines; and records that are judged again have the same verdict."""
 
 import dataclasses
 import math
@@ -115,11 +115,11 @@ def test_shares_are_told_in_points():
     )
 
 
-# --- what was kept gives the same verdict -----------------------------------------------------------------------------
+# --- records give the same verdict ------------------------------------------------------------------------------------
 
 
 def _kept(values, metric, epochs, blocks):
-    """A record of these run values, an arm's after the other's, by epoch and block."""
+    """Return a record of these run values, one arm's after the other's, by epoch and block."""
     half = epochs * blocks
     runs = [
         Run(
@@ -134,7 +134,7 @@ def _kept(values, metric, epochs, blocks):
 @pytest.mark.parametrize("metric", [TIME, RATE], ids=lambda metric: metric.name)
 @given(data=st.data())
 def test_a_stored_result_that_is_judged_again_has_the_same_verdict(made, metric, data):
-    """From what a record keeps the effect comes out as it was, and from that the verdict."""
+    """The effect computed from a record equals the measured one, and so does the verdict."""
     epochs, blocks = data.draw(st.integers(5, 8)), data.draw(st.integers(1, 3))
     count = 2 * epochs * blocks
     values = data.draw(st.lists(st.floats(0.5, 2.0), min_size=count, max_size=count))

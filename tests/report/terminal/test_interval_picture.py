@@ -11,7 +11,7 @@ FOUR, SIX = Arm(4, "native"), Arm(6, "native")
 
 
 def judgement(metric, reference, value_of, margin):
-    """Of six epochs; `value_of` gives the value of IPv6 by epoch."""
+    """Return a judgement of six epochs; `value_of` returns the value of IPv6 by epoch."""
     runs = [
         Run(
             arm=arm, epoch=epoch, block=0, slot=0, warmup=False, started_at=0.0, attempted=1, failed={},

@@ -1,4 +1,4 @@
-"""A doctor who is asked by the controller of a farm."""
+"""Run `pytest-ipperf doctor` as the controller of a farm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ print(f"status {{status}}")
 
 
 def asked(farm, *arguments):
-    """What the doctor prints, and his exit status; without a name of all testbeds of the inventory."""
+    """Return the output and exit status of the doctor; without a name for all testbeds of the inventory."""
     if not any(each.startswith("--testbed") for each in arguments):
         named = re.findall(r"^\[testbed (\S+)\]", Path(farm.inventory).read_text(encoding="utf-8"), re.MULTILINE)
         arguments = (*arguments, f"--testbed={','.join(named)}")
@@ -24,7 +24,7 @@ def asked(farm, *arguments):
 
 
 def findings(farm, *arguments):
-    """What he found, by host and topic, and his exit status."""
+    """Return the doctor's findings by host and topic, and its exit status."""
     text, status = asked(farm, "--json", *arguments)
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for testbed in json.loads(text)["testbeds"]:

@@ -1,4 +1,4 @@
-"""A clock that drifts, and changes its drift, as much as clocks may; its truth is known."""
+"""A simulated clock whose drift changes as much as real ones do, with its true offset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_ipperf.agent.paths.clock_sync import DRIFT, WANDER
 
 
 class Truth:
-    """A far clock that is ahead by `offset_ns`; its drift is drawn, and how it wanders each millisecond."""
+    """A remote clock that is ahead by `offset_ns`; its drift, and how that changes each millisecond, are random."""
 
     def __init__(self, offset_ns, seed):
         self._offset_ns = offset_ns

@@ -1,4 +1,4 @@
-"""Machines in small, of which a farm is made: namespaces, what a host has for itself, bare Pythons, keys."""
+"""Small machines of which a farm is built: namespaces, private folders, Pythons without packages, keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 ADMIN, CLERK = "admin", "clerk"
-"""Users of every host beside root: one whom sudo asks for nothing, and one whom it asks for a password."""
+"""Users of every host beside root: one who needs no password for sudo, and one who needs one."""
 
 _PATIENCE_S = 10.0
 _SEARCHED = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
@@ -32,13 +32,13 @@ read -r go
 "$3" -D -E "$2/sshd.log" -f "$2/sshd_config" </dev/null >/dev/null 2>&1 &
 cat
 """
-"""A host: name, folder and sshd are its arguments. The shell reaps its orphans; without its sshd the host lives on."""
+"""Script of a host: name, folder and sshd are its arguments. The shell reaps orphans; the host outlives its sshd."""
 OTHER = f"""{_COMMON}
 echo up
 read -r go
 cat
 """
-"""Whatever is no host: name and folder."""
+"""Script of a machine that is not a host: name and folder are its arguments."""
 SSHD_CONFIG = """
 HostKey {folder}/host
 AuthorizedKeysFile {folder}/user.pub
@@ -48,7 +48,7 @@ StrictModes no
 PasswordAuthentication no
 PermitRootLogin prohibit-password
 """
-"""What the configuration of an sshd has whose keys are all in one folder."""
+"""Configuration of an sshd whose keys are all in one folder."""
 _SUDOERS = f"""
 Defaults env_reset, use_pty
 Defaults secure_path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -63,12 +63,12 @@ sys.dont_write_bytecode = True
 from pytest_ipperf.agent.packages.installed import interpreter
 print(json.dumps(interpreter()))
 """
-"""What an interpreter runs to tell of itself as that of a host does; the project's folder is its argument."""
+"""Code by which an interpreter reports on itself as that of a host does; the project's folder is its argument."""
 _ASKED = "import os, sys; print(*sys.version_info[:3], os.path.realpath(sys._base_executable))"
 
 
 class Machine:
-    """Namespaces that live as long as we hold their pipe. `before` are words that outlive it."""
+    """Namespaces that live as long as this process holds their pipe; the words of `before` precede their command."""
 
     def __init__(self, script: str, name: str, folder: Path, *arguments: str, before: Sequence[str] = ()) -> None:
         self.name = name
@@ -86,11 +86,11 @@ class Machine:
 
     @property
     def entry(self) -> list[str]:
-        """The words before a command that is to run there."""
+        """Return the words that precede a command to run it there."""
         return ["nsenter", "--target", str(self.pid), *_NAMESPACES]
 
     def wait_up(self) -> None:
-        """Until it has its mounts; from then on `pid` is its first process, as seen here."""
+        """Wait until its mounts exist; then `pid` is its first process, as seen here."""
         assert self._holder.stdout
         assert self._holder.stderr
         if self._holder.stdout.readline() != "up\n":
@@ -100,17 +100,17 @@ class Machine:
             (self.pid,) = children(self.pid)
 
     def go(self) -> None:
-        """Its network stands."""
+        """Let the script continue once the network is up."""
         assert self._holder.stdin
         self._holder.stdin.write("go\n")
         self._holder.stdin.flush()
 
     def network(self, script: str) -> None:
-        """Runs a script of sh in its network, to which processes have the numbers that they have here."""
+        """Run a script of sh in its network, in which processes have the same numbers as here."""
         said(["nsenter", "--target", str(self.pid), "--net", "sh", "-e"], script)
 
     def close(self) -> None:
-        """Ends it with all that runs there."""
+        """End it with everything that runs there."""
         assert self._holder.stdin
         assert self._holder.stdout
         assert self._holder.stderr
@@ -118,7 +118,7 @@ class Machine:
             self._holder.stdin.close()
         try:
             self._holder.wait(_PATIENCE_S)
-        except subprocess.TimeoutExpired:  # something there is stopped; the first process takes all along
+        except subprocess.TimeoutExpired:  # even if something there is stopped, the end of the first process kills all
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid or self._holder.pid, 9)
             self._holder.wait(_PATIENCE_S)
@@ -131,25 +131,25 @@ def _environment() -> dict[str, str]:
 
 
 def said(argv: Sequence[str], text: str = "") -> str:
-    """What a command prints; AssertionError with its words where it fails."""
+    """Return the output of a command; raise AssertionError with its output if it fails."""
     done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=60, env=_environment(), check=False)
     assert done.returncode == 0, f"{' '.join(argv)}: {done.stderr} (exit status {done.returncode})"
     return done.stdout
 
 
 def children(pid: int) -> list[int]:
-    """The processes that it has started and that still run, as seen here."""
+    """Return the running child processes of a process, as seen here."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def sshd_program() -> str:
-    """Where sshd is, empty where it is not."""
+    """Return the path of sshd; empty if it is not installed."""
     return shutil.which("sshd", path=_SEARCHED) or ""
 
 
 @cache
 def bare_pythons() -> list[tuple[tuple[int, ...], str]]:
-    """The interpreters of this machine of 3.10 and later, by version."""
+    """Return the interpreters of this machine from 3.10 on, by version."""
     named = [shutil.which(f"python3.{minor}") for minor in range(10, 15)]
     pyenv = sorted(map(str, Path.home().glob(".pyenv/versions/3.*/bin/python3")))
     found: dict[str, tuple[int, ...]] = {}
@@ -158,14 +158,14 @@ def bare_pythons() -> list[tuple[tuple[int, ...], str]]:
             asked = subprocess.run([path, "-I", "-S", "-c", _ASKED], capture_output=True, text=True, check=False)
             *version, base = asked.stdout.split()
             numbers = tuple(map(int, version))
-            # A host has `/tmp` and `/run` for itself.
+            # A host has its own `/tmp` and `/run`.
             if numbers >= (3, 10) and not base.startswith(("/tmp/", "/run/")):
                 found.setdefault(base, numbers)
     return sorted((version, path) for path, version in found.items())
 
 
 def make_bare(folder: Path, base: str) -> str:
-    """The interpreter without its packages, as `python -m venv --without-pip` makes it, in no time; gives its path."""
+    """Make an environment without packages, like `python -m venv --without-pip` but faster; return its interpreter."""
     (folder / "bin").mkdir(parents=True)
     (folder / "pyvenv.cfg").write_text(f"home = {Path(base).parent}\ninclude-system-site-packages = false\n")
     (folder / "bin" / "python3").symlink_to(base)
@@ -174,7 +174,7 @@ def make_bare(folder: Path, base: str) -> str:
 
 @cache
 def keys(name: str) -> tuple[str, str]:
-    """A private key and its public part, the same in every farm of a session."""
+    """Return a private key and its public part, the same in every farm of a session."""
     with tempfile.TemporaryDirectory() as folder:
         key = Path(folder, "key")
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", key], check=True)
@@ -182,7 +182,7 @@ def keys(name: str) -> tuple[str, str]:
 
 
 def make_etc(folder: Path, name: str, homes: dict[str, Path]) -> None:
-    """Files that a machine has in place of this one's: its users, its name, who may become root."""
+    """Write the files of a machine that replace this one's: users, host name, sudo rules."""
     folder.mkdir()
     lines = [line.split(":") for line in Path("/etc/passwd").read_text().splitlines()]
     users = [":".join([*each[:5], str(homes["root"]), *each[6:]] if each[0] == "root" else each) for each in lines]
@@ -190,7 +190,7 @@ def make_etc(folder: Path, name: str, homes: dict[str, Path]) -> None:
     for number, user in enumerate((ADMIN, CLERK), start=4001):
         if user in homes:
             users.append(f"{user}:*:{number}:{number}::{homes[user]}:/bin/sh")
-            group += f"{user}s:x:{number}:\n"  # by the name `admin` sudo would leave a file in the home
+            group += f"{user}s:x:{number}:\n"  # with the name `admin`, sudo would leave a file in the home
             os.chown(homes[user], number, number)
     (folder / "passwd").write_text("\n".join(users) + "\n")
     (folder / "group").write_text(group)

@@ -1,4 +1,4 @@
-"""Places of the machine that tests have to themselves, where something is to stay in them."""
+"""Private replacements of the machine's paths, for tests that leave something in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture
 def tmp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """In place of the machine's /tmp and /run; what is mounted below it is unmounted when the test ends."""
+    """Replace the machine's /tmp and /run; unmount what is mounted below it at the end of the test."""
     with tempfile.TemporaryDirectory(prefix="ipperf-p-") as made:
         folder = Path(made)
         folder.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A farm: hosts as machines in small, behind real sshds, and the controller that measures with them.
+"""A farm: hosts as small machines behind real sshds, and the controller that measures with them.
 
 A host has network, mount, pid and UTS namespaces of its own, and in them its own `/run`, `/tmp`, users, home, sshd and
 Python without packages. A bridge joins all of them with the controller, and their sshds listen there and nowhere else:
@@ -44,11 +44,11 @@ SUITE = """
         assert measured.slowdown <= margin
 """
 
-# In a home: what is to stay there until `pytest-ipperf clean`.
+# Files in a home that stay until `pytest-ipperf clean`.
 _CACHE = ".cache"
 _PATIENCE_S = 60.0
 _GOES_S = 20.0
-# It has to be one path everywhere, and the hosts have `/tmp` for themselves.
+# The same path everywhere, since hosts have their own `/tmp`.
 _PARENT = "/var/tmp"
 _REMOVING = 'folder=$1; shift; "$@"; rm -rf "$folder" || { sleep 1; rm -rf "$folder"; }'
 _SSHD = """
@@ -85,7 +85,7 @@ _NEAR, _FAR = "near", "far"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FarmHost:
-    """A host. `pid` is its first process, as seen here; `entry` the words that enter it.
+    """A host. `pid` is its first process, as seen here; `entry` are the words that enter it.
 
     `home` (root's) and `tmp`, which is its `/tmp` too, have the same paths there and here. `device` is on the measured
     link, at a router on the clients' one; `control_device` on the other.
@@ -106,13 +106,13 @@ class FarmHost:
     device: str = "eth0"
 
     def run(self, *argv: str, text: str = "") -> str:
-        """What a command prints that runs there as root; AssertionError where it fails."""
+        """Return the output of a command that runs there as root; raise AssertionError if it fails."""
         return said([*self.entry, *argv], text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a host stands: its testbed, counted from 0, its links and its number on them, and the router's, if any."""
+    """The place of a host: its testbed, counted from 0, its links, its number on them, and the router's, if any."""
 
     name: str
     bed: int
@@ -126,7 +126,7 @@ class _Place:
         return f"{net4}.{self.number}", f"{net6}::{self.number}"
 
     def routes(self) -> list[tuple[str, str]]:
-        """Networks, and the address that leads there."""
+        """Return networks with the gateway of each."""
         if not self.router:
             return []
         (mine,) = self.links
@@ -136,13 +136,13 @@ class _Place:
 
 
 def _networks(bed: int, link: str) -> tuple[str, str]:
-    """Those of a testbed's link, without the number of a host; the first testbed's are the lab's."""
+    """Return the prefixes of a testbed's link, without a host's number; the first testbed has those of the lab."""
     far = link == _FAR
     return f"198.18.{2 * bed + far}", f"2001:2:0:{bed + 1 if bed else ''}{10 + far}"
 
 
 def places_of(testbeds: int, clients: int, *, routed: bool) -> list[_Place]:
-    """Where the hosts of such a farm stand."""
+    """Return the places of the hosts of a farm."""
     return list(_places(testbeds, clients, routed=routed))
 
 
@@ -161,7 +161,7 @@ def _places(testbeds: int, clients: int, *, routed: bool) -> Iterator[_Place]:
 
 
 def _pythons(places: Sequence[_Place]) -> dict[str, tuple[tuple[int, ...], str]]:
-    """A Python for each host: within a testbed as many as there are, the server's the newest."""
+    """Return a Python for each host: within a testbed as many versions as there are, the newest for the server."""
     found = bare_pythons()
     given = {}
     for bed in {place.bed for place in places}:
@@ -178,7 +178,7 @@ def _pythons(places: Sequence[_Place]) -> dict[str, tuple[tuple[int, ...], str]]
 
 
 class Farm:
-    """Stands from construction on; `farm` makes it and takes it down."""
+    """A running farm; the fixture `farm` builds and removes it."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class Farm:
         return self._machine(Machine(machines.OTHER, "controller", folder, before=before))
 
     def _folder(self, name: str, users: set[str]) -> Path:
-        """What a machine has for itself of the file system."""
+        """Make the private folder of a machine, with its users."""
         folder = self.folder / name
         folder.mkdir(mode=0o755)
         homes = {user: folder / ("home" if user == "root" else user) for user in users}
@@ -253,7 +253,7 @@ class Farm:
         return f"{CONTROL}.{number}", f"{CONTROL6}::{number}"
 
     def _lay(self) -> None:
-        """Bridges in the switch, with a port of every host on each of its links, and of all on the control network."""
+        """Lay bridges in the switch, with a port of every host on each of its links and on the control network."""
         links = sorted({f"{place.bed}-{link}" for place in self._places for link in place.links})
         batch = [
             f"link add {bridge} type bridge mcast_snooping 0\nlink set {bridge} up" for bridge in ("control", *links)
@@ -302,7 +302,7 @@ class Farm:
 
     def _with_home(self, machine: Machine, *options: str) -> list[str]:
         folder = self.folder / machine.name
-        # A machine has a `/run` for itself, and its marks in it.
+        # A machine has its own `/run`, with its dirty marks.
         return [*machine.entry, "env", "--unset=IPPERF_RUN", *options, f"HOME={folder}/home", f"TMPDIR={folder}/tmp"]
 
     def _ssh_config(self, host: FarmHost) -> str:
@@ -326,7 +326,7 @@ class Farm:
     # --- use --------------------------------------------------------------------------------------------------------
 
     def change(self, name: str, **keys: str) -> None:
-        """Gives a host other keys in the inventory; an empty one is left out."""
+        """Change keys of a host in the inventory; an empty value removes one."""
         before, head, after = self.inventory.read_text().partition(f"[host {name}]\n")
         assert head, name
         own, gap, rest = after.partition("\n\n")
@@ -337,7 +337,7 @@ class Farm:
     def session(
         self, *argv: str, suite: str = SUITE, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[str]:
-        """An inner pytest that runs as the controller, on all testbeds unless the words say on which.
+        """Run an inner pytest as the controller, on all testbeds unless the arguments name some.
 
         What it says, errors too, is to be read from `stdout`. A `cwd` has its suite already.
         """
@@ -363,14 +363,14 @@ class Farm:
         return process
 
     def events(self, kind: str) -> list[dict[str, Any]]:
-        """What the journals of all its sessions have of that kind, in the order of time."""
+        """Return the events of a kind in the journals of all sessions, in the order of time."""
         files = self.folder.glob("session-*/.ipperf/runs/*/*.jsonl")
         lines = [line for file in files for line in file.read_text().splitlines()]
         reported = [event for event in map(json.loads, lines) if event["event"] == kind]
         return sorted(reported, key=lambda event: event["at"])
 
     def python(self, code: str) -> str:
-        """What our own Python prints that runs this as the controller; AssertionError where it fails."""
+        """Return the output of code run by our own Python as the controller; raise AssertionError if it fails."""
         return said([*self._with_home(self.controller, f"PYTHONPATH={ROOT}"), sys.executable, "-c", code])
 
     @property
@@ -378,11 +378,11 @@ class Farm:
         return {"controller": self.controller, **self._machines}
 
     def mark(self) -> None:
-        """From now on all that is on a machine counts as its own."""
+        """Take everything that is now on the machines as their own, for `left`."""
         self._before = {name: self._state(name) for name in self._all}
 
     def left(self, but: re.Pattern[str] | None = None) -> list[str]:
-        """What is on a machine now and was not at the start, `but` that; what is about to go has time for it."""
+        """Return what is on the machines now and was not at `mark`, except `but`; wait for what is about to end."""
         end = time.monotonic() + _GOES_S
         while (found := [each for each in self._left() if not (but and but.search(each))]) and time.monotonic() < end:
             time.sleep(0.1)
@@ -392,17 +392,17 @@ class Farm:
         return [f"{name}: {each}" for name in self._all for each in sorted(self._state(name) - self._before[name])]
 
     def _state(self, name: str) -> set[str]:
-        """Processes, files, devices with their addresses and routes, and pinned namespaces of a machine."""
+        """Return the processes, files, devices with addresses and routes, and pinned namespaces of a machine."""
         machine, folder = self._all[name], self.folder / name
         proc = Path(f"/proc/{machine.pid}")
         found = {f"process {pid} {words}" for pid, words in _processes(machine.pid).items()}
-        # At the controller others leave things as well: workers of pytest, matplotlib, what pip asks.
+        # Other programs leave files on the controller: pytest's workers, matplotlib, pip.
         found |= {f"file /tmp/{each.name}" for each in (folder / "tmp").iterdir() if each.name != "pytest-of-root"}
         for user, home in {"": "home", ADMIN: ADMIN, CLERK: CLERK}.items() if name in self._machines else ():
             found |= {f"file ~{user}/{each.name}" for each in (folder / home).iterdir() if each.name != _CACHE}
         found |= {f"file /run/{each.name}" for each in (proc / "root" / "run").iterdir() if each.name != "sudo"}
         run = proc / "root" / "run" / "pytest-ipperf"
-        if run.is_dir():  # a lock may stay in it
+        if run.is_dir():  # a lock file may stay in it
             found -= set() if any(run.iterdir()) else {"file /run/pytest-ipperf"}
         for line in (proc / "mountinfo").read_text().splitlines():
             if " - nsfs " in line or "ipperf" in line.partition(" - ")[2]:
@@ -411,7 +411,7 @@ class Farm:
 
 
 def _network(machine: Machine) -> set[str]:
-    """Devices, addresses and routes; those that the kernel gives a device by itself go with it."""
+    """Return the devices, addresses and routes of a machine, without link-local ones, which the kernel adds itself."""
     asked = "ip -brief link\nip -oneline address | grep -v fe80\nip -4 route\nip -6 route | grep -v fe80"
     reported = said(["nsenter", "--target", str(machine.pid), "--net", "sh", "-c", asked])
     lines = [line.split() for line in reported.splitlines()]
@@ -419,19 +419,19 @@ def _network(machine: Machine) -> set[str]:
 
 
 def _processes(pid: int) -> dict[int, str]:
-    """Those of a machine that live, by their numbers here, without the machine's own."""
+    """Return the live processes of a machine by their numbers here, without its own."""
     namespace = Path(f"/proc/{pid}/ns/pid").readlink()
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
-            with contextlib.suppress(OSError):  # it may end while it is looked at
+            with contextlib.suppress(OSError):  # it may end meanwhile
                 if (entry / "ns" / "pid").readlink() == namespace and " Z " not in (entry / "stat").read_text():
                     found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ").strip()
     return found
 
 
 def _await_sshd(machine: Machine, folder: Path) -> None:
-    """Until the host's sshd listens, and has the name that it keeps."""
+    """Wait until the host's sshd listens and has its final name."""
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end:
         both = [Path(f"/proc/{machine.pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
@@ -478,7 +478,7 @@ def _ended(process: subprocess.Popen[str]) -> None:
 
 
 def trouble() -> str:
-    """Why there can be no farm here; empty where there can."""
+    """Return why no farm can be built here; empty if one can."""
     if os.geteuid() != 0:
         return "a farm of hosts needs root"
     if why := unusable():
@@ -490,7 +490,7 @@ def trouble() -> str:
 
 @pytest.fixture
 def farm() -> Iterator[Callable[..., Farm]]:
-    """Makes farms: `farm(testbeds=1, clients=1, routed=False, domain="")`, gone when the test ends.
+    """Return a function that builds farms: `farm(testbeds=1, clients=1, routed=False, domain="")`, until the test ends.
 
     `keys` go into every testbed's section. `pythons` are interpreters of `bare_pythons()` that hosts are to have.
     """

@@ -1,4 +1,4 @@
-"""The machine with a kernel of its own: its driver is real, it brings back what came of things, and leaves nothing."""
+"""The guest machine has a kernel of its own with the real driver, returns the results of tests, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TESTS = """
     def test_is_skipped():
         pytest.skip("as asked")
 """
-# Has the kernel refuse ptrace (101) to this process and its children (seccomp(2)), and looks.
+# Makes the kernel refuse ptrace (101) to this process and its children (seccomp(2)), then checks it.
 _FORBIDDEN = """
 import ctypes, struct
 from tests.support.hosts.uml_guest import missing
@@ -49,7 +49,7 @@ guest.sh("sleep 0.5")
 
 
 def _go(condition, limit_s=10.0):
-    """Waits until it holds, and says whether it does."""
+    """Wait until a condition holds; return whether it does."""
     end = time.monotonic() + limit_s
     while not (held := condition()) and time.monotonic() < end:
         time.sleep(0.02)
@@ -118,7 +118,7 @@ def test_tests_run_in_it_and_what_came_of_each_comes_back(uml):
 
 @pytest.fixture
 def network():
-    """The words that enter a network namespace with a tap device."""
+    """Yield the words that enter a network namespace with a tap device."""
     if why := missing():
         pytest.skip(why)
     up = "ip tuntap add eth0 mode tap && ip addr add 198.18.0.2/24 dev eth0 && ip link set eth0 up && echo up && cat"

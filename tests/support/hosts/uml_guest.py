@@ -1,11 +1,10 @@
-"""A machine with a kernel of its own, for tests of what the kernel here may lack: User Mode Linux, by Debian's package.
+"""A guest machine with a kernel of its own (User Mode Linux, Debian's package), for tests of missing kernel features.
 
-Its root is this machine's own, read only, so everything that is installed here is there too: Python, pytest and the
-repository by their own paths. It is root in there, whoever started it. What it may write is a folder that both share,
-and what goes with it: its memory.
+Its root is this machine's, read-only, so Python, pytest and the repository have the same paths there. It runs as root,
+whoever started it. It may write to a folder shared with this machine, and to its memory, which vanishes with it.
 
-Scripts are laid into the folder; their numbers go out, and numbers and statuses come back, by a terminal of its own.
-Where that ends, the machine powers off; and all of it lives in a pid namespace, which ends with its first process.
+Scripts are placed in the folder; their numbers are sent, and numbers and statuses received, over a terminal of its own.
+When that is closed, the machine powers off. All of it lives in a pid namespace, which ends with its first process.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ ROOT = Path(__file__).parents[3]
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 MODULES = ("crc-ccitt", "ipv6", "tunnel4", "ip_tunnel", "sit", "veth", "sch_tbf", "sch_netem", "sch_ingress", "cls_bpf",
            "ifb", "tun")  # fmt: skip
-"""In an order in which each finds what it needs."""
+"""In the order of their dependencies."""
 _TREES = Path("/usr/lib/uml/modules")
 _BOOT_S, _LONGEST_S, _END_S = 60.0, 600, 5.0
 _MEMORY_MB = 512
-# Debian's own `mount` gives up root for the owner of its file, who is nobody where this was started without rights.
+# Debian's `mount` drops root for the owner of its file, who is `nobody` if this was started without rights.
 _INIT = """\
 #!/bin/sh
 export PATH={search} PYTHONPATH={packages} LC_ALL=C TMPDIR=/dev/shm HOME=/dev/shm
@@ -68,12 +67,12 @@ echo o >/proc/sysrq-trigger
 sleep 10
 """
 _TRACED = "import ctypes, sys; sys.exit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) < 0)"  # PTRACE_TRACEME
-# The first process of its namespace; not the kernel itself, as that could not end by a signal of its own then.
+# The first process of its namespace; not the kernel itself, which could then not be killed by its own signals.
 _FIRST = 'folder=$1; shift; "$@"; rm -rf "$folder"'
 
 
 def missing() -> str:
-    """Why there cannot be one here, as a sentence; empty where there can."""
+    """Return why no guest can be started here; empty if one can."""
     for program, package in (("linux.uml", "user-mode-linux"), ("busybox", "busybox-static"), ("stty", "coreutils")):
         if not shutil.which(program, path=SEARCH):
             return f"{program} is not installed (Debian: apt-get install {package})"
@@ -87,14 +86,14 @@ def missing() -> str:
 
 
 def in_guest() -> bool:
-    """Whether this is run in one."""
+    """Return whether this process runs in a guest."""
     return "IPPERF_UML" in os.environ
 
 
 def _alone(entry: Sequence[str] = ()) -> list[str]:
-    """The words before a command that is to take along all that it has started, behind those that enter namespaces.
+    """Return the words that make a command end everything that it has started, after those that enter namespaces.
 
-    None where nobody may.
+    Empty without the rights for it.
     """
     for identity in ((), ("--user", "--map-root-user")):
         words = ["unshare", *identity, "--pid", "--fork", "--kill-child"]
@@ -104,7 +103,7 @@ def _alone(entry: Sequence[str] = ()) -> list[str]:
 
 
 def _room() -> str:
-    """A folder that can hold the machine's memory, which is executed from there."""
+    """Return a folder that can hold the machine's memory, from which programs may be executed."""
     for folder in ("/dev/shm", tempfile.gettempdir()):
         with contextlib.suppress(OSError):
             reported = os.statvfs(folder)
@@ -116,7 +115,7 @@ def _room() -> str:
 
 @dataclass(frozen=True)
 class Told:
-    """What came of a test in the guest; `why` is empty where it passed."""
+    """Result of a test in the guest; `why` is empty if it passed."""
 
     name: str
     outcome: str
@@ -124,7 +123,7 @@ class Told:
 
 
 class Guest:
-    """Up from construction to `close`; use as a context manager.
+    """A guest machine, up from construction to `close`; a context manager.
 
     `devices` are kernel arguments such as `vec0:transport=tap,ifname=eth0,depth=128,gro=1`, `entry` the words that
     enter the namespaces in which they are found.
@@ -134,7 +133,7 @@ class Guest:
         self.folder = Path(tempfile.mkdtemp(prefix="pytest-ipperf-uml-"))
         self._numbers = itertools.count()
         self._heard, self._hears = b"", True
-        # Without a name, as it is to be read when all else is gone.
+        # Unlinked, but still readable when everything else has gone.
         self._console = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the machine
         try:
             self._process = self._started(devices, entry)
@@ -183,7 +182,7 @@ class Guest:
         self.close()
 
     def console(self) -> str:
-        """What kernel and first process have said."""
+        """Return the output of the kernel and the first process."""
         self._console.seek(0)
         return self._console.read().decode(errors="replace")
 
@@ -200,7 +199,7 @@ class Guest:
         return line.decode().strip()
 
     def begin(self, script: str) -> Callable[[float], subprocess.CompletedProcess[str]]:
-        """Begins a shell script in the repository's folder, one at a time; gives what waits for it, so many seconds."""
+        """Start a shell script in the repository's folder, one at a time; return a function that waits some seconds."""
         number = str(next(self._numbers))
         paths = [self.folder / f"{number}{end}" for end in ("", ".out", ".err")]
         paths[0].write_text(script)
@@ -215,15 +214,15 @@ class Guest:
         return ended
 
     def sh(self, script: str, patience_s: float = 60.0) -> subprocess.CompletedProcess[str]:
-        """Runs a shell script."""
+        """Run a shell script."""
         return self.begin(script)(patience_s)
 
     def run(self, argv: Sequence[str], patience_s: float = 60.0) -> subprocess.CompletedProcess[str]:
-        """Runs a command."""
+        """Run a command."""
         return self.sh(shlex.join(argv), patience_s)
 
     def begin_pytest(self, *arguments: str) -> Callable[[float], list[Told]]:
-        """Begins tests of this repository with the Python that runs these; gives what waits for them."""
+        """Start tests of this repository with the Python that runs these; return a function that waits for them."""
         junit = self.folder / "junit.xml"
         own = ["-p", "no:cacheprovider", "-p", "no:randomly", f"--junitxml={junit}"]
         ended = self.begin(shlex.join([sys.executable, "-m", "pytest", *own, *arguments]))
@@ -236,23 +235,23 @@ class Guest:
         return reported
 
     def pytest(self, *arguments: str, patience_s: float = 120.0) -> list[Told]:
-        """Runs tests of this repository, and tells what came of each."""
+        """Run tests of this repository; return the result of each."""
         return self.begin_pytest(*arguments)(patience_s)
 
     def close(self) -> None:
-        """Powers it off, or kills it where it does not hear."""
+        """Power it off, or kill it if it does not answer."""
         os.close(self._say)
         try:
             self._process.wait(_END_S if self._hears else 0)
         except subprocess.TimeoutExpired:
-            # The first of its namespace: the kernel kills all others, and those who wait for it end.
+            # It is the first of its namespace: the kernel kills all others, and processes that wait for it end.
             for each in itertools.chain(*tree(self._process.pid)):
                 if _command(each.pid)[:2] == ["sh", "-c"]:
                     os.kill(each.pid, signal.SIGKILL)
             self._process.wait(_END_S)
         os.close(self._listen)
         self._console.close()
-        shutil.rmtree(self.folder, ignore_errors=True)  # that process has done it, unless it had to be killed
+        shutil.rmtree(self.folder, ignore_errors=True)  # the process did it, unless it had to be killed
 
 
 def _command(pid: int) -> list[str]:
@@ -272,7 +271,7 @@ def _told(junit: Path) -> Iterator[Told]:
 
 @pytest.fixture(scope="module")
 def uml() -> Iterator[Guest]:
-    """A machine with the real sit driver, shared by the tests of a module."""
+    """A guest with the real sit driver, shared by the tests of a module."""
     if why := missing():
         pytest.skip(why)
     with Guest() as guest:

@@ -1,4 +1,4 @@
-"""Users as whom tests run the project: the one who runs the tests, and one without rights."""
+"""Users that run the project in tests: the current one, and one without rights."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 _NOBODY = "65534"
-# By `env`, as setpriv itself may still start what this user may not.
+# By `env`, as setpriv may still start programs that this user may not.
 _AS_NOBODY = ("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", "--", "env")
 _PACKAGES = ("pytest_ipperf", "execnet", "packaging")
 
 
 @dataclass(frozen=True)
 class User:
-    """How to run a Python as a user: the words before it, which one, and the environment that finds the package."""
+    """How to run Python as a user: the preceding words, the interpreter, and the environment that finds the package."""
 
     words: tuple[str, ...]
     python: str
     env: Mapping[str, str]
 
     def argv(self, code: str, *arguments: str) -> list[str]:
-        """The command that runs a text of Python."""
+        """Return the command that runs Python code."""
         return [*self.words, self.python, "-c", code, *arguments]
 
 
@@ -43,7 +43,7 @@ def me() -> User:
 
 @pytest.fixture(scope="session")
 def nobody(me: User) -> Iterator[User]:
-    """A user without rights: for root another one, with a copy of what that one may not read."""
+    """A user without rights: for root another user, with a copy of the files that this one could not read."""
     if os.geteuid() != 0:
         yield me
         return
@@ -53,11 +53,11 @@ def nobody(me: User) -> Iterator[User]:
             break
     else:
         pytest.skip("there is no Python >= 3.11 here that a user without rights may run")
-    # Not below pytest's own folder, which nobody else may enter.
+    # Not below pytest's own folder, which only its owner may enter.
     with tempfile.TemporaryDirectory(prefix="pytest-ipperf-copy-") as folder:
         Path(folder).chmod(0o755)
         for name in _PACKAGES:
-            # Other workers compile what they import meanwhile; such a file has a name of its own until it is whole.
+            # Other workers compile modules meanwhile; an unfinished file has a temporary name.
             half = shutil.ignore_patterns("*.pyc.*")
             shutil.copytree(Path(str(import_module(name).__file__)).parent, Path(folder, name), ignore=half)
         env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,4 +1,4 @@
-"""Keep the package's bytecode as pytest wants it, for sessions that may write none; run as a module.
+"""Compile the package with pytest's assertion rewriting, for sessions that may not write bytecode; run as a module.
 
 pytest rewrites the assertions of plugins, and keeps what came of it beside Python's own bytecode of the same module.
 """

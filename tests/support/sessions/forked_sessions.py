@@ -1,6 +1,6 @@
-"""Sessions of pytest in forks of a process that has loaded what all of them load: that takes longer than most sessions.
+"""Sessions of pytest in forks of a process that has imported the modules that all of them need.
 
-What that is, `session_preload` says.
+The imports, listed in `session_preload`, take longer than most sessions.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pathlib import Path
 
 _TOP = Path(__file__).parents[3]
 _LOADED = "tests.support.sessions.session_preload"
-# What a Python looks at when it starts, and a fork no more; with the two others it is told by hand.
+# Variables that a starting Python reads and a fork does not; two others are applied by hand.
 _AT_START = ("PYTHON", "LC_", "LANG")
 _TOLD = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 
 
 class Forked:
-    """A session as far as `Pytester.run` knows of a `Popen`."""
+    """A session with the part of `Popen`'s interface that `Pytester.run` uses."""
 
     stdin = None
 
@@ -37,14 +37,14 @@ class Forked:
         self._process = process
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until it has ended, for its status; negative for a signal. TimeoutExpired after `timeout` seconds."""
+        """Return the status at the end, negative for a signal; raise TimeoutExpired after `timeout` seconds."""
         self._process.join(timeout)
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired("pytest", timeout or 0.0)
         return self._process.exitcode
 
     def kill(self) -> None:
-        """End it by SIGKILL."""
+        """Kill it by SIGKILL."""
         self._process.kill()
 
 
@@ -56,12 +56,12 @@ _FIRST = _at_start(os.environ)
 
 
 def can_fork(env: Mapping[str, str]) -> bool:
-    """Whether a fork would be as a new Python with this environment."""
+    """Return whether a fork would behave like a new Python with this environment."""
     return _at_start(env) == _FIRST
 
 
 def fork(arguments: Sequence[str], env: Mapping[str, str], out: str, err: str) -> Forked:
-    """Begin `python -m pytest` with these arguments here, which writes into these files."""
+    """Start `python -m pytest` with these arguments in a fork that writes to these files."""
     session = _Session(list(arguments), str(Path.cwd()), dict(env), (out, err), _path())
     process = _server().Process(target=session.run)
     process.start()
@@ -72,14 +72,14 @@ def fork(arguments: Sequence[str], env: Mapping[str, str], out: str, err: str) -
 def _server() -> multiprocessing.context.ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([_LOADED])
-    with contextlib.chdir(_TOP):  # where it looks for modules
+    with contextlib.chdir(_TOP):  # the search path of modules
         forkserver.ensure_running()
     return context
 
 
 @cache
 def _path() -> list[str]:
-    """Where a new Python looks for modules, without PYTHONPATH and the folder that it is in."""
+    """Return the search path of a new Python, without PYTHONPATH and its current folder."""
     code = "import json, sys; print(json.dumps(sys.path[1:]))"
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     reported = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True).stdout
@@ -96,7 +96,7 @@ class _Session:
     path: list[str]
 
     def run(self) -> None:
-        """Be `python -m pytest` in the process that was forked."""
+        """Act as `python -m pytest` in the forked process."""
         for number, name in enumerate(self.files, start=1):
             file = os.open(name, os.O_WRONLY | os.O_APPEND)
             os.dup2(file, number)
@@ -107,7 +107,7 @@ class _Session:
         sys.dont_write_bytecode = bool(self.env.get("PYTHONDONTWRITEBYTECODE"))
         sys.path[:] = [self.folder, *filter(None, self.env.get("PYTHONPATH", "").split(os.pathsep)), *self.path]
         sys.argv[:] = ["pytest", *self.arguments]
-        # It may be the name of an inner suite's folder.
+        # A folder of an inner suite may have the same name.
         for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
             del sys.modules[name]
         importlib.invalidate_caches()

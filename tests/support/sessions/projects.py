@@ -1,8 +1,8 @@
-"""A suite to be run by an inner pytest, on a testbed whose differences are known because they are made.
+"""Suites run by an inner pytest, on a simulated testbed whose differences are known.
 
-The live testbed alone is replaced: it stands for a network in which IPv6 is slower by a given share with a given
-noise, which no machine can have to order. Everything before it (collection, plan) and after it (the course of a
-workload, effect, outcome, record, table) is the real thing. What does not need a known difference is measured for real.
+Only the live testbed is replaced: it simulates a network in which IPv6 is slower by a given share with a given noise.
+Everything before it (collection, plan) and after it (the course of a workload, effect, outcome, record, table) is real.
+Tests that need no known difference measure for real.
 """
 
 import json
@@ -14,7 +14,7 @@ import pytest
 
 import pytest_ipperf.plugin.distribution.scheduler
 
-# Inner sessions in this process leave no module behind, and would load these anew each.
+# Inner sessions in this process remove their modules, and would import these again each time.
 import pytest_ipperf.plugin.start
 import pytest_ipperf.plugin.summary  # noqa: F401
 from tests.support.sessions.project_settings import STRICT
@@ -130,7 +130,7 @@ print(json.dumps(told))
 
 
 def program(*calls: list[str]) -> list[tuple[int, str]]:
-    """Return status and output of each call of the program.
+    """Return the status and output of each call of the program.
 
     They run in a process of their own: pytester forgets what a test has loaded, and numpy is loaded once in a process.
     """
@@ -140,7 +140,7 @@ def program(*calls: list[str]) -> list[tuple[int, str]]:
 
 
 class Project:
-    """A folder with a suite, and what its experiment was asked for."""
+    """A folder with a suite, and the workloads that its experiment was asked to measure."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
@@ -149,10 +149,10 @@ class Project:
         pytester.makepyprojecttoml(STRICT)
 
     def network(self, *, slower=0.0, noise=0.005, broken=(), invalid="", from_epoch=0, run_s=0.0, twin=0.0):
-        """From now on the inner pytest measures a made network; `slower` is for all workloads, or by their texts.
+        """Make the inner pytest measure a simulated network; `slower` is one share, or shares by the workloads' texts.
 
-        What is broken or invalid is so from an epoch on. With `run_s` time passes in runs alone, so much in each. The
-        twin of the reference is slower by `twin`.
+        Workloads are `broken` or `invalid` from epoch `from_epoch` on. With `run_s`, time passes in runs only, so many
+        seconds in each. The reference's twin is slower by `twin`.
         """
         text = textwrap.dedent(SYNTHETIC).format(
             slower=slower, noise=noise, broken=tuple(broken), invalid=invalid, from_epoch=from_epoch, run_s=run_s,
@@ -161,11 +161,11 @@ class Project:
         self.pytester.makeconftest(text)
 
     def run(self, *arguments: str, testbed: str = "loopback") -> pytest.RunResult:
-        """An inner pytest in a process of its own: what it loads and replaces must not leak into this one."""
+        """Run an inner pytest in a process of its own, so that its imports and patches do not leak into this one."""
         return self.pytester.runpytest_subprocess(*self._arguments(testbed, arguments))
 
     def ask(self, *arguments: str, testbed: str = "loopback") -> pytest.RunResult:
-        """The same within this process, which is quicker, where nothing is measured."""
+        """Run an inner pytest in this process, which is faster, for sessions that measure nothing."""
         return self.pytester.runpytest_inprocess(*self._arguments(testbed, arguments))
 
     @staticmethod
@@ -173,14 +173,14 @@ class Project:
         return [*([f"--testbed={testbed}"] if testbed else []), "-p", "no:randomly", *arguments]
 
     def kept(self) -> list[dict]:
-        """All events of the journals below the folder, without what is being written this moment."""
+        """Return all events of the journals in the folder, without incomplete lines."""
         files = sorted((self.pytester.path / ".ipperf").rglob("*.jsonl"))
         lines = [line for file in files for line in file.read_text().splitlines(keepends=True)]
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     @property
     def measured(self) -> list[str]:
-        """The workloads that the experiment was asked for, with their arms."""
+        """Return the workloads that the experiment was asked to measure, with their arms."""
         return self.log.read_text().splitlines() if self.log.exists() else []
 
 

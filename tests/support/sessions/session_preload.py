@@ -1,7 +1,7 @@
-"""Load what every inner session loads, once in the process that they are forked from.
+"""Import the modules of every inner session once, in the process from which they are forked.
 
-In each session pytest would rewrite the assertions of all plugins anew, as it may keep no bytecode: that takes longer
-than all else at a session's start, and tells nobody anything.
+Otherwise pytest would rewrite the assertions of all plugins in each session, as it may keep no bytecode; that takes
+longer than the rest of a session's start.
 """
 
 import gc
@@ -29,13 +29,13 @@ for _name in _LIBRARIES:
     importlib.import_module(_name)
 for _module in pkgutil.walk_packages(pytest_ipperf.__path__, "pytest_ipperf."):
     importlib.import_module(_module.name)
-# pytest warns of a plugin that it can no longer rewrite, unless its text asks for that.
+# pytest warns of a plugin that it can no longer rewrite, unless the plugin's text opts out.
 for _plugin in {each.module.split(".")[0] for each in entry_points(group="pytest11")} & {*sys.modules}:
     sys.modules[_plugin].__doc__ = f"{sys.modules[_plugin].__doc__}\nPYTEST_DONT_REWRITE"
 
 from pytest_ipperf.lab.agents.code_archive import digests  # noqa: E402 - it is loaded last, to be called
 
 digests()
-# No session's collection of garbage looks at this again, nor copies its pages by that.
+# Keeps garbage collection in sessions from visiting these objects and copying their pages.
 gc.collect()
 gc.freeze()

@@ -1,4 +1,4 @@
-"""A session in a fork is as one that is started anew."""
+"""A forked session behaves like one in a new process."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Inner sessions whose testbeds are measured side by side by workers of xdist."""
+"""Inner sessions whose testbeds are measured in parallel by workers of xdist."""
 
 import textwrap
 
@@ -30,11 +30,11 @@ def two_testbeds(project):
 
 
 def run(project, *arguments, testbed="loopback"):
-    """An inner session that ends by itself, or the test fails."""
+    """Run an inner session; fail the test if it does not end by itself."""
     return project.pytester.runpytest_subprocess(*project._arguments(testbed, arguments), timeout=200)
 
 
 def add_hook(project, text):
-    """A hook for the conftest of the inner sessions."""
+    """Add a hook to the conftest of the inner sessions."""
     conftest = project.pytester.path / "conftest.py"
     conftest.write_text(f"{conftest.read_text()}\n\n{textwrap.dedent(text)}")

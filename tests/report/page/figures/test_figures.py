@@ -1,4 +1,4 @@
-"""What the page's figures show: levels with their changes, distributions with failures, and the course over nights."""
+"""The page's figures: levels with their changes, distributions with failures, and trends over nights."""
 
 import dataclasses
 import math
@@ -83,7 +83,7 @@ def test_the_margin_lies_where_worse_is(made, factory):
 
 
 def test_dots_stand_at_their_levels():
-    """So near that a reader takes the number that was measured, however far the next one is."""
+    """Dots are so near to their level that it can be read, however far the next one is."""
     for at in ([1.0, 10.0], [0.0, 1.0, 2.0, 3.0], [1.0, 10.0, 500.0]):
         aside = _beside(at, 4)
         assert max(map(abs, aside)) <= 0.012 * (at[-1] - at[0])
@@ -206,7 +206,7 @@ def test_a_night_has_its_change_with_the_interval_of_its_epochs(factory):
 
 
 def test_the_figure_of_a_course_tells_what_its_lines_tell(factory):
-    """Without an interval of too few epochs, and of nights that are not compared with that they are not."""
+    """Without intervals of too few epochs, and with a remark on nights that are not compared with."""
     record = factory.application("smtp", 10, "ipv6", 1.02)
     past = factory.past_of(record, 14, level=0.0, changed=7)
     past[2] = dataclasses.replace(past[2], change=math.inf)

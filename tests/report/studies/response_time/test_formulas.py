@@ -1,4 +1,4 @@
-"""Figures of Ghazzawi and Lee (MITRE), in milliseconds; each of their cells is 10 values."""
+"""Figures of Ghazzawi and Lee (MITRE), in milliseconds; each cell has 10 values."""
 
 import math
 import random
@@ -12,7 +12,7 @@ N = 10
 
 
 def ten_values(mean, low, high):
-    """Any 10 values with this mean and the spread that the printed interval of 1.96 standard errors tells."""
+    """Return any 10 values with this mean and the spread given by the printed interval of 1.96 standard errors."""
     spread = (high - low) / 2 / 1.96 * math.sqrt(N)
     return [mean + sign * spread * math.sqrt((N - 1) / N) for sign in (-1, 1) for _ in range(N // 2)]
 
@@ -29,12 +29,12 @@ def test_intervals_of_means(mean, low, high):
 
 
 # Reference cell, test cell (both mean, low, high), printed difference interval of table 6-1, percent, level.
-# No level where it hangs on digits that are not printed: 81 or 82 for HTTP tunnel 1, 61.95 for HTTP v6 1000.
+# No level where it depends on digits that are not printed: 81 or 82 for HTTP tunnel 1, 61.95 for HTTP v6 1000.
 CELLS = {
     "HTTP v6 500": ((417.7, 409.0, 426.3), (424.0, 416.8, 431.2), (-3.66, 16.32), 1.5, 85),
     "HTTP tunnel 1": ((6.7, 4.7, 8.6), (8.7, 5.0, 12.4), (-1.70, 5.78), 30.4, None),
     "HTTP tunnel 1000": ((813.1, 796.2, 830.1), (916.0, 905.0, 927.0), (84.79, 120.95), 12.7, 99),
-    # The study prints the lower bound without its sign.
+    # The study prints this lower bound without its sign.
     "HTTP v6 1000": ((813.1, 796.2, 830.1), (816.8, 800.8, 832.8), (-16.94, 24.28), 0.4, None),
     "FTP v6 10": ((1404.8, 1253.5, 1556.0), (1137.1, 982.5, 1291.7), (-459.08, -76.30), -19.1, 98),
     "FTP v6 100": ((9468.9, 7644.7, 11293.0), (8229.8, 7234.2, 9225.4), (-3106.57, 628.45), -13.1, 86),
@@ -56,7 +56,7 @@ def test_printed_differences_are_reproduced(cell):
     # All inputs are printed with one decimal, so a centre is known to .1 and a half-width to about .07.
     assert found.increase.estimate == pytest.approx((low + high) / 2, abs=0.11)
     assert (found.increase.high - found.increase.low) / 2 == pytest.approx((high - low) / 2, abs=0.075)
-    # One unit of the last printed place, and what a mean of 6.7 known to .05 does to its share.
+    # One unit of the last printed place, and the effect of a mean of 6.7, known to .05, on its share.
     assert found.percent == pytest.approx(percent, abs=0.11 + 10 / reference[0])
     if level is not None:
         assert found.confidence_level == level

@@ -1,4 +1,4 @@
-"""The study's tables: its figures agree with each other by its formula, and ours stand beside them."""
+"""The study's tables: its figures agree with its formula, and ours are beside them."""
 
 import csv
 import dataclasses
@@ -18,7 +18,7 @@ MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
 
 
 def ten_values(printed):
-    """Any 10 values, in seconds, with this mean and the spread that the printed interval of 1.96 errors tells."""
+    """Return any 10 values, in seconds, with this mean and the spread given by the printed interval of 1.96 errors."""
     spread = (printed.high_ms - printed.low_ms) / 2 / 1.96 * math.sqrt(10)
     return tuple((printed.mean_ms + sign * spread * math.sqrt(0.9)) / 1000 for sign in (-1, 1) for _ in range(5))
 
@@ -46,7 +46,7 @@ def record(protocol, connections, test, reference, **change):
 
 
 def as_the_study(places=tuple(INCREASES)):
-    """Records of runs that are the study's own."""
+    """Return records of runs with the study's own figures."""
     return [
         record(
             protocol,
@@ -77,7 +77,7 @@ def doubtful(table_name, arm, count):
 
 @pytest.mark.parametrize(("protocol", "arm", "count"), INCREASES, ids=str)
 def test_what_is_printed_agrees_with_itself_by_the_studys_formula(protocol, arm, count):
-    """Which finds a digit that was copied wrong, and is why others are in doubt. Means are printed to 0.05 ms."""
+    """This finds digits copied wrongly, and shows which figures are in doubt. Means are printed to 0.05 ms."""
     reference, test = MEANS[protocol, REFERENCE, count], MEANS[protocol, arm, count]
     averages, increases = (doubtful(name, arm, count) for name in TABLES[protocol])
     if "interval" in averages:
@@ -140,7 +140,7 @@ def test_increases_and_differences_stand_beside_those_that_are_printed():
 
 
 def test_means_of_completed_connections_alone_have_rows_of_their_own_where_some_failed():
-    """One of 100 that waited for 10 s in one of ten runs is 10 ms of the mean."""
+    """A failed connection of 100 that waited 10 s, in one of ten runs, adds 10 ms to the mean."""
     fine = [0.020, 0.021] * 5
     lossy = side("ipv4", [*fine[:9], 0.021 * 0.99 + 0.1], completed_values=fine, failed={"connect refused": 1})
     found = table("3-1", [record("http", 10, side("ipv6", [0.022, 0.024] * 5), lossy)])
@@ -155,7 +155,7 @@ def test_means_of_completed_connections_alone_have_rows_of_their_own_where_some_
 
 
 def test_what_the_formulas_cannot_be_asked_is_left_open():
-    """Of runs without spread, of one that completed nothing, of levels and arms that the study has not."""
+    """For runs without spread, one without completed connections, and levels and arms that the study does not have."""
     still, dead = (
         side("ipv4", [0.02] * 10),
         side("ipv6", [10.0] * 10, completed_values=(), failed={"dns deadline": 100}),

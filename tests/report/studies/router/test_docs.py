@@ -1,4 +1,4 @@
-"""The page of paper 001 tells the study's figures, its grades and the suite's levels as they are."""
+"""The page of paper 001 has the study's figures, its grades and the suite's levels."""
 
 import importlib.util
 import re
@@ -21,14 +21,14 @@ ARMS = {"IPv4": "ipv4", "IPv6": "ipv6", "ISATAP": "ipv6-isatap"}
 
 
 def rows(head):
-    """The cells of the table whose head begins so."""
+    """Return the cells of the table whose head begins so."""
     table = PAGE[PAGE.index(head) :].partition("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 
 @pytest.fixture(scope="module")
 def grids():
-    """By test of the suite the levels of its whole grid."""
+    """Return the levels of the full grid, by test of the suite."""
     path = TOP / "suites" / "router" / "test_router.py"
     spec = importlib.util.spec_from_file_location("router_suite", path)
     assert spec

@@ -16,7 +16,7 @@ ratios = st.floats(0.001, 10)
 
 
 def place(ratio, direction):
-    """0 is the best."""
+    """Return the rank of a grade; 0 is the best."""
     return ORDER.index(grade(ratio, direction).name)
 
 
@@ -55,7 +55,7 @@ def test_the_ends_of_the_intervals_of_rates(least, most, name):
     ],
 )
 def test_the_ends_of_the_intervals_of_times(least, most, name):
-    """Printed as 1.176, 1.333 and 1.538, which are a little less."""
+    """Printed as 1.176, 1.333 and 1.538, which are slightly less."""
     assert grade(least, TIME).name == grade(most, TIME).name == name
 
 

@@ -1,4 +1,4 @@
-"""The page and the figures of the router study: well-formed, complete, alone, and legible."""
+"""The page and the figures of the router study: well-formed, complete, self-contained and legible."""
 
 import dataclasses
 import itertools
@@ -28,7 +28,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Reader(HTMLParser):
-    """Whether each tag that opens is closed in its place; all attributes, and the text of elements by their class."""
+    """A parser that checks that each tag is closed in its place, and collects attributes and texts by class."""
 
     def __init__(self):
         super().__init__()
@@ -68,14 +68,14 @@ def read(text):
 
 @pytest.fixture
 def two(made):
-    """The fewest records of which there is a table and a figure."""
+    """The fewest records that make a table and a figure."""
     sizes = [made.record("rtt", "rtt", "ipv6", [1.0, 2.0], [1.0, 1.1], payload_bytes=size) for size in (64, 128)]
     return [*sizes, made.record("udp", "jitter", "ipv6", [1.0, 2.0], [1.0, 1.2])]
 
 
 @pytest.fixture(scope="module")
 def written(made, tmp_path_factory):
-    """The folder of a session that measured all of the study."""
+    """The folder of a session that measured the whole study."""
     folder = tmp_path_factory.mktemp("tables")
     router.write(made.study(), folder, MADE_AT)
     return folder
@@ -215,7 +215,7 @@ def test_bars_are_the_t_intervals_of_the_run_values(made):
     ]
     jitter = made.record("udp", "jitter", "ipv6", [1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
     (summary,) = summaries([*records, jitter])
-    (found,) = curves(summary)  # of jitter there is one level, which makes no curve
+    (found,) = curves(summary)  # jitter has one level, which makes no curve
     dot = found.points[summary.arms[1]][0]
     assert dot.mean == 2.0
     assert dot.interval is not None

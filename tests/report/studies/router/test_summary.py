@@ -1,4 +1,4 @@
-"""Table V of paper 001: its arithmetic by hand, its grades by the ends of intervals, its words."""
+"""Table V of paper 001: its arithmetic checked by hand, its grades by the ends of intervals, its wording."""
 
 import csv
 import dataclasses
