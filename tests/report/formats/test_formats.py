@@ -285,7 +285,7 @@ def test_a_design_that_never_judges_is_one_state_by_one_name(cell):
     text, table, _ = shown(summary)
     assert [row[1] for row in table] == ["not enough evidence", "unjudged"]
     assert "1 not enough evidence; 1 unjudged; 1 measured, and nothing asked" in text
-    assert "| not enough evidence; or unjudged, as the design never judges | `skipped` |" in PAGE
+    assert "| not enough evidence; or unjudged, because the design never judges | `skipped` |" in PAGE
 
 
 def test_in_junit_the_nights_rulings_are_the_outcomes(night):
