@@ -10,6 +10,7 @@ from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers.nameserver import answers, reply
+from tests.support.payloads import payload_of
 
 ADDRESSES = ("192.0.2.1", "2001:db8::1")
 STATE = ServerState(users=3, password="secret-42", addresses=ADDRESSES)
@@ -29,19 +30,24 @@ class Wire:
 
     def __init__(self, name, size=300, ipver=4):
         protocol = application(name)
-        state = protocol.filled(STATE, size)
+        state = protocol.filled(STATE, payload_of(protocol, size))
         self.talk = protocol.conversation(state, 7, ipver)
         replies = protocol.canned_replies(state).with_port(PORT)
         self._whole = protocol.datagram
         if protocol.datagram:
-            known = answers({protocol.host: ADDRESSES})
-            replies = CannedReplies(b"", ((b"", reply(self.talk.first_bytes(), known)),))
+            asked = self.talk.first_bytes()
+            answer = replies.datagram.answer if replies.datagram else self._resolved
+            replies = CannedReplies(b"", ((b"", answer(asked)),))
         self._replies = replies
         self._turn = 0
         self._heard = b""
         self.control = replies.greeting
         self.data: bytes | None = None
         self._hear(self.talk.first_bytes())
+
+    @staticmethod
+    def _resolved(query):
+        return reply(query, answers(dict.fromkeys([application("dns").host], ADDRESSES)))
 
     def _hear(self, said):
         self._heard += said

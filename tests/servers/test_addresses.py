@@ -45,6 +45,7 @@ from pytest_ipperf.agent.host_state.private_dir import populate, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
@@ -62,7 +63,7 @@ def started(recipe, folder, stack):
 
 def told(address):
     return load(LoadSpec(
-        protocol=protocol.name, client="lean", payload_bytes=1000, connections=2, bursts=1,
+        protocol=protocol.name, client="lean", payload_bytes=size, connections=2, bursts=1,
         ipver=6 if ":" in address else 4, resolver="" if protocol.datagram else address, resolver_port=resolver,
         name=address if protocol.datagram else protocol.host, port=port, source=address, deadline_s=20.0, ident=0,
         state=dataclasses.asdict(dataclasses.replace(state, pages={})),
@@ -70,7 +71,8 @@ def told(address):
 
 recipe, naming, addresses = SERVERS[sys.argv[1]], SERVERS[sys.argv[2]], tuple(sys.argv[3:])
 protocol = application(recipe.protocol)
-state = protocol.filled(ServerState(users=5, password="1b2c3d4e"), 1000)
+size = parse_bytes(protocol.payload[0]) if protocol.datagram else 1000
+state = protocol.filled(ServerState(users=5, password="1b2c3d4e"), size)
 with private_folder() as folder, ExitStack() as stack:
     port = started(recipe, folder, stack)
     resolver = port if protocol.datagram else started(naming, folder, stack)

@@ -20,6 +20,7 @@ from pytest_ipperf.lab.deploy.install import check_library
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
+from tests.support.payloads import payload_of
 
 ADDRESSES = ("127.0.0.1", "::1")
 PORTS = (20000, 29999)
@@ -36,7 +37,8 @@ def test_both_clients_complete_their_transactions_with_it(name, client):
             check_library(protocol)
         except UsageError as error:
             pytest.skip(str(error))
-    state = protocol.filled(STATE, PAYLOAD_BYTES)
+    payload_bytes = payload_of(protocol, PAYLOAD_BYTES)
+    state = protocol.filled(STATE, payload_bytes)
     with private_folder() as folder:
         port = free_port(ADDRESSES, *PORTS, random.Random())
         site = Site(
@@ -48,7 +50,7 @@ def test_both_clients_complete_their_transactions_with_it(name, client):
         try:
             for ipver, address in ((4, "127.0.0.1"), (6, "::1")):
                 spec = LoadSpec(
-                    protocol=name, client=client, payload_bytes=PAYLOAD_BYTES, connections=20, bursts=2, ipver=ipver,
+                    protocol=name, client=client, payload_bytes=payload_bytes, connections=20, bursts=2, ipver=ipver,
                     resolver="", resolver_port=0, name=address, port=port, source="", deadline_s=10.0, ident=0,
                     state=dataclasses.asdict(STATE),
                 )  # fmt: skip

@@ -22,9 +22,10 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
+from tests.support.payloads import payload_of
 
 N = 20
-SERVED = {"http": "aiohttp", "smtp": "aiosmtpd", "ftp": "pyftpdlib", "imap": "imapd", "dns": "nameserver"}
+SERVED = {server.protocol: name for name, server in SERVERS.items() if server.embedded}
 ADDRESSES = {4: "127.0.0.1", 6: "::1"}
 PORTS = (20000, 29999)
 CLIENTS = (("lean", 1), ("lean", 3), ("library", 1))
@@ -96,16 +97,17 @@ def started(stack, name, protocol, state):
 def sockets(name):
     """Return as JSON what each client opened in a burst over each family: from which source to which server."""
     protocol = application(name)
-    state = protocol.filled(ServerState(users=N if protocol.accounts else 0, password="secret"), 1000)
+    size = payload_of(protocol, 1000)
+    state = protocol.filled(ServerState(users=N if protocol.accounts else 0, password="secret"), size)
     seen = []
     with contextlib.ExitStack() as stack:
         resolver = started(stack, "nameserver", protocol, state)
-        port = resolver if protocol.datagram else started(stack, SERVED[name], protocol, state)
+        port = resolver if protocol.resolves else started(stack, SERVED[name], protocol, state)
         for (client, workers), (ipver, address) in itertools.product(CLIENTS, ADDRESSES.items()):
             if client == "library" and not protocol.has_library:
                 continue
             spec = LoadSpec(
-                protocol=name, client=client, payload_bytes=1000, connections=N, bursts=1, ipver=ipver,
+                protocol=name, client=client, payload_bytes=size, connections=N, bursts=1, ipver=ipver,
                 resolver="" if protocol.datagram else address, resolver_port=resolver,
                 name=address if protocol.datagram else protocol.host, port=port, source=address, deadline_s=10.0,
                 ident=0, state=dataclasses.asdict(dataclasses.replace(state, messages=(), pages={})), workers=workers,
@@ -135,7 +137,7 @@ def check(protocol, seen):
     assert seen["sources"] == [address]
     everything = [tuple(each) for each in seen["begun"] + seen["asked"]]
     assert {(family, source, to) for family, source, _, to, *_ in everything} == {(ipver, address, address)}
-    asked = [each for each in seen["asked"] if each[4] == seen["resolver"]]
+    asked = [each for each in seen["asked"] if each[4] == seen["port" if protocol.datagram else "resolver"]]
     # The kernel may choose a port that another query has just released, for two of twenty at most.
     assert len(asked) == N
     assert len({each[2] for each in asked}) >= N - 2
