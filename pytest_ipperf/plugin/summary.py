@@ -121,12 +121,12 @@ def _resumed(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, sess
             found.setdefault(record.taken_from, set()).add(record.cell)
     for name, taken in sorted(found.items()):
         cells = f"{len(taken)} cell{'s' * (len(taken) > 1)}"
-        reporter.write_line(f"reused from session {name}, which measured them: {cells} (tables tell which)")
+        reporter.write_line(f"reused from session {name}, which measured them: {cells} (see the tables)")
     for workload, why in session.resumed.not_reused.items():
         reporter.write_line(f"measured anew: {workload}: {why}")
     if found and session.folder.exists():
         for line in session.resumed.hosts_changed(read_session(session.folder)):
-            reporter.write_line(f"the hosts are not what they were: {line}", red=True)
+            reporter.write_line(f"the hosts have changed: {line}", red=True)
 
 
 def _exit_line(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, config: pytest.Config) -> None:

@@ -75,7 +75,7 @@ def _check_question(kept: StoredSession, settings: Settings) -> None:
             change = (
                 f"{texts[0]}, and this one has {texts[1]}" if texts[0] != texts[1] else f"{texts[0]} of another size"
             )
-            raise UsageError(f"session {kept.name} had {option} {change}; ask the same, or measure without {_OPTION}")
+            raise UsageError(f"session {kept.name} had {option} {change}; use the same, or measure without {_OPTION}")
     if settings.seed_asked and settings.seed != kept.facts["seed"]:
         raise UsageError(
             f"session {kept.name} had the seed {kept.facts['seed']}, and this one has --ipperf-seed={settings.seed}; "

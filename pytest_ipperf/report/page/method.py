@@ -59,7 +59,7 @@ def _of_records(records: Sequence[Record]) -> Facts:
         *([("Margins", "; ".join(judged))] if judged else []),
         ("Verdicts", " ".join(rules)),
         ("Order", f"every arm once in each block, within it in a random order that seed {seeds} gives"),
-        ("Warm-up", "one run of each arm at the beginning of each epoch, which counts for nothing"),
+        ("Warm-up", "one run of each arm at the beginning of each epoch, which is discarded"),
         ("Testbed", "; ".join(dict.fromkeys(_testbed(record, records) for record in records))),
         ("Client", listed(dict.fromkeys(client_text(r.client, r.rate_per_s, r.workers) for r in records))),
         ("Servers", listed(dict.fromkeys(_server(record) for record in records))),
@@ -75,7 +75,7 @@ def _design(record: Record) -> str:
 
 def _change(record: Record) -> str:
     if record.epochs == 1:
-        return "of the means, without an interval, as one epoch does not tell what differs between epochs"
+        return "of the means, without an interval, as one epoch shows no variation between epochs"
     metric = METRICS[record.metric].metric
     how = "log ratio" if metric.scale == "ratio" else "difference"
     found = f"each epoch's {metric.location} of its blocks' {how} to the reference, the mean over the epochs"
@@ -126,8 +126,8 @@ def _of_question(summary: SessionSummary) -> Facts:
     return [
         ("Session", f"{summary.name}{f', saved as {summary.saved}' if summary.saved else ''}"),
         ("Measured", lasted),
-        *([("Taken over", f"some cells from session {listed(taken)}")] if taken else []),
-        *([("Said on the way", _notes(summary.notes))] if summary.notes else []),
+        *([("Reused", f"some cells from session {listed(taken)}")] if taken else []),
+        *([("Notes", _notes(summary.notes))] if summary.notes else []),
     ]
 
 

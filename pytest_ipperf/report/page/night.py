@@ -35,7 +35,7 @@ def night_part(night: NightReport) -> Markup:
     if night.troubles:
         parts += [element("h2", f"Items with other trouble ({len(night.troubles)})"), _troubles(night)]
     if night.warnings:
-        parts += [element("h2", "What to know of this night"), bullets(map(capital, night.warnings))]
+        parts += [element("h2", "Warnings"), bullets(map(capital, night.warnings))]
     return element("section", *parts, class_="night")
 
 
@@ -54,7 +54,7 @@ def _light(night: NightReport) -> Markup:
 def _levels(night: NightReport) -> str:
     family, history = f"{100 * night.family_alpha:.3g} %", f"{100 * night.history_alpha:.3g} %"
     return (
-        f"Cells that were flagged were measured again and decided by these fresh data at {family} for all of them "
+        f"Flagged cells were measured again and decided by these fresh data at {family} for all of them "
         f"together (Holm); against their last nights at {history}."
     )
 
@@ -79,7 +79,7 @@ def aa_check_line(found: AACheck) -> Markup:
     """Return the result of the A/A check."""
     cells = f"{found.cells} cell{'s' * (found.cells != 1)}"
     stable = "no sign that anything but the networks made differences"
-    word = stable if found.stable else "the environment is unstable, and the other differences are not to be believed"
+    word = stable if found.stable else "the environment is unstable, and the other differences cannot be trusted"
     said = (
         f"A/A check: in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference "
         f"against its twin excludes 0; chance gives {found.at_most} at most: {word}."

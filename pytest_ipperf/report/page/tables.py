@@ -52,7 +52,7 @@ def tables(records: Sequence[Record], files: str) -> Markup:
     return joined(
         (
             element("div", *shown, class_="tables"),
-            element("details", element("summary", "What these figures are"), element("ul", *lines)),
+            element("details", element("summary", "Notes on these figures"), element("ul", *lines)),
         )
     )
 

@@ -70,7 +70,7 @@ def bucket_notes(records: Iterable[Record]) -> list[str]:
     """Return the note on the token bucket of links with a rate (docs/proof.md), which shortens times."""
     if not any(record.rate_bit_s for record in records):
         return []
-    return ["Links let 16 KB pass at once: RTT, one-way delay and buffer delay hold next to no serialisation time."]
+    return ["Links let 16 KB pass at once: RTT, one-way delay and buffer delay contain almost no serialisation time."]
 
 
 def missed_notes(records: Sequence[Record]) -> list[str]:
@@ -78,7 +78,7 @@ def missed_notes(records: Sequence[Record]) -> list[str]:
     rates = [side.pace for each in records for side in (each.test, each.reference) if side.pace]
     if not any(rate.too_slow for rate in rates):
         return []
-    return [f"A path that misses its rate by more than {100 * TOLERANCE:.0f} % is not the one that was asked for."]
+    return [f"A path that misses its rate by more than {100 * TOLERANCE:.0f} % is not the requested one."]
 
 
 def link_rate_rows(rates: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row]:

@@ -111,7 +111,7 @@ def notes(records: Sequence[Record]) -> list[str]:
         *link_rate_notes(records),
         *run_notes(records),
     ]
-    epochs = "as many as the row tells" if uneven else f"{record.epochs}"
+    epochs = "as in the row" if uneven else f"{record.epochs}"
     return [
         f"First rows: mean of {counted_text(record, uneven=uneven)}.",
         *_change_lines(record, epochs),

@@ -32,8 +32,8 @@ def lines(found: Comparison, then: str, now: str, *, everything: bool = False) -
         *_grouped("NOT COMPARABLE", found.with_verdict(None), everything=everything),
         *_grouped("UNJUDGED", () if everything else found.with_verdict(Verdict.UNJUDGED), everything=False),
         *(f"{each.verdict.name} {each.now.key}: {sentence(each)}" for each in rest if each.verdict),
-        *_lonely(found.only_then, then, everything=everything),
-        *_lonely(found.only_now, now, everything=everything),
+        *_only_in(found.only_then, then, everything=everything),
+        *_only_in(found.only_now, now, everything=everything),
         *_notes(found.differences),
         f"from {then} to {now}: {counts_text(found)}",
     ]
@@ -95,7 +95,7 @@ def _grouped(word: str, found: Iterable[Difference], *, everything: bool) -> Ite
             yield f"{word} {name}: {why}"
 
 
-def _lonely(keys: Iterable[HistoryKey], session: str, *, everything: bool) -> Iterator[str]:
+def _only_in(keys: Iterable[HistoryKey], session: str, *, everything: bool) -> Iterator[str]:
     for name in _named(list(keys), everything=everything):
         yield f"ONLY IN {session}: {name}"
 
@@ -117,7 +117,7 @@ def _notes(found: Iterable[Difference]) -> Iterator[str]:
         )
     if hosts:
         such = f"{_cells(len(hosts))}, such as {hosts[0].now.key}"
-        yield f"the hosts or their server are not what they were in {such}"
+        yield f"the hosts or their server have changed in {such}"
 
 
 def _cells(count: int) -> str:

@@ -59,7 +59,7 @@ def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
     )
     if not found.stable:
         yield Reason(
-            "environment unstable: the reference differs from itself more often than chance explains; do not believe "
+            "environment unstable: the reference differs from itself more often than chance explains; do not trust "
             "the other differences of this session",
             red=True,
         )

@@ -90,7 +90,7 @@ def test_settings_of_pytest_elsewhere_are_in_the_way(init, tmp_path, name):
     (tmp_path / name).touch()
     status, _, said = init()
     assert status == 4
-    assert f"already: {name};" in said
+    assert f"already has {name};" in said
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 

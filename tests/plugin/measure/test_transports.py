@@ -239,7 +239,7 @@ def test_a_session_is_resumed_by_the_same_backend_alone(project):
     result = project.run(*only, "--ipperf-resume=last", "--ipperf-backend=kernel", testbed=testbed)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([
-        "ERROR: --ipperf-resume: session * had --ipperf-backend nothing, and this one has kernel; ask the same, or *"
+        "ERROR: --ipperf-resume: session * had --ipperf-backend nothing, and this one has kernel; use the same, or *"
     ])  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def test_a_reference_that_differs_from_itself_is_an_unstable_environment(project
     result = project.run(TWIN, "--ipver=4", "--connections=1,10,20,50")
     result.stdout.fnmatch_lines([
         "A/A: in 4 of 4 cells the 95 % interval of the reference against its twin excludes 0; chance gives 2 at *",
-        "environment unstable: the reference differs from itself more often than chance explains; do not believe *",
+        "environment unstable: the reference differs from itself more often than chance explains; do not trust *",
     ])  # fmt: skip
     result.assert_outcomes(passed=4)
 

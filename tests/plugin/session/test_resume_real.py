@@ -169,7 +169,7 @@ def test_what_is_complete_is_not_measured_again_and_gives_the_same_tables(measur
     assert f"ipperf: resuming session {sessions.journal(first).parent}, from which order and seed are taken" in said
     assert f"; seed {seed}\n" in said
     assert f"ipperf: 3 of 3 workloads are reused from session {first}\n" in said
-    assert f"reused from session {first}, which measured them: 3 cells (tables tell which)\n" in said
+    assert f"reused from session {first}, which measured them: 3 cells (see the tables)\n" in said
     assert f"reused from session {first}: 1, 2, 3 connections\n" in said
     assert "the hosts are not" not in said
     assert the_tables(said) == the_tables(measured_once[1])
@@ -250,7 +250,7 @@ def test_a_session_that_is_broken_off_in_its_first_workload_tells_the_way_back(s
     [
         (
             ["--design=smoke"],
-            "had --design paper, and this one has smoke; ask the same, or measure without --ipperf-resume",
+            "had --design paper, and this one has smoke; use the same, or measure without --ipperf-resume",
         ),
         (["--reference=ipv6"], "had --reference ipv4, and this one has ipv6; "),
         (["--client=library"], "had --client lean, and this one has library; "),
@@ -350,7 +350,7 @@ def test_hosts_that_have_changed_since_are_told(sessions):
     _, said = sessions.run("--ipperf-resume=last", "--connections=1,4")
     for role in ("client", "server"):
         assert (
-            f"the hosts are not what they were: {role} of testbed loopback: kernel was 2.4.20 in session {name} "
+            f"the hosts have changed: {role} of testbed loopback: kernel was 2.4.20 in session {name} "
             f"and is {kernel} now\n"
         ) in said
 

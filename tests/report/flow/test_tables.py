@@ -186,7 +186,7 @@ def test_a_design_that_never_judges_shows_neither_intervals_nor_margins(windows)
 def test_what_links_with_a_rate_leave_out_of_times_is_told_in_one_line(made, rate_bit_s, said_so):
     for records in (made.study()[:1], made.study()[-9:]):
         shown = printed(records, rate_bit_s=rate_bit_s)
-        line = "Links let 16 KB pass at once: RTT, one-way delay and buffer delay hold next to no serialisation time."
+        line = "Links let 16 KB pass at once: RTT, one-way delay and buffer delay contain almost no serialisation time."
         assert (line in shown) == said_so
 
 
@@ -204,7 +204,7 @@ def test_a_path_that_misses_its_rate_is_told(windows):
     records = [dataclasses.replace(each, test=dataclasses.replace(each.test, pace=slow)) for each in windows]
     shown = rows_of(records)
     assert "path misses its rate 91 of 100 Mbit/s 91 of 100 Mbit/s" in shown
-    assert "A path that misses its rate by more than 1 % is not the one that was asked for." in shown
+    assert "A path that misses its rate by more than 1 % is not the requested one." in shown
 
 
 def test_columns_reused_from_an_earlier_session_are_named(windows):

@@ -112,7 +112,7 @@ def test_the_rate_and_what_carried_tunnels_stand_beside_the_testbed_and_goodput_
     assert rows == [["35", "of", "94.2", "Mbit/s"] * 2, ["33.1", "of", "91.5", "Mbit/s"] * 2]
     (missed,) = (line for line in lines if line.startswith("  path misses its rate"))
     assert missed.split() == ["path", "misses", "its", "rate", "97.1", "of", "100", "Mbit/s"]
-    assert "A path that misses its rate by more than 1 % is not the one that was asked for." in lines
+    assert "A path that misses its rate by more than 1 % is not the requested one." in lines
     assert not [line for line in tables([on_links(record(10), 1e8)]) if "misses" in line]
 
 

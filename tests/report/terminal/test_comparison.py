@@ -54,7 +54,7 @@ def test_what_is_worse_and_better_comes_first_and_the_rest_is_counted():
         ),
         "ONLY IN A: e response_time",
         "ONLY IN B: f response_time",
-        "the hosts or their server are not what they were in 1 cell, such as b response_time",
+        "the hosts or their server have changed in 1 cell, such as b response_time",
         (
             "from A to B: 2 within margin, 1 exceeds margin, 1 not enough evidence, "
             "1 of those within better by more than its margin"
