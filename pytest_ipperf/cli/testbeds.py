@@ -65,8 +65,8 @@ def session_testbeds(hosts: str) -> tuple[list[Testbed], Mapping[str, Testbed]]:
             [sys.executable, "-m", "pytest", *arguments], capture_output=True, text=True, errors="replace", check=False
         )
         if not answer.exists():
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"it ended with {done.returncode}"]
-            sentence = next((line for line in said if line.startswith("ERROR: ")), said[-1]).removeprefix("ERROR: ")
+            output = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"it ended with {done.returncode}"]
+            sentence = next((line for line in output if line.startswith("ERROR: ")), output[-1]).removeprefix("ERROR: ")
             raise UsageError(sentence)
         found = json.loads(answer.read_bytes())
     among = read_inventory(Path(found["inventory"])) if found["inventory"] else BUILTIN

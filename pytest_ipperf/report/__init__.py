@@ -1,1 +1,1 @@
-"""Reports: one audience, one file. Each is made from records alone."""
+"""Reports, each made from records alone."""

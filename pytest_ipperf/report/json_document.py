@@ -1,7 +1,7 @@
-"""Build the JSON documents of a session and a night. What the keys mean: docs/formats.md.
+"""Build the JSON documents of a session and a night; docs/formats.md explains the keys.
 
-All of it can be written as JSON, and read by everybody: what is no finite number is None, and what is no text, as half
-of a character of a command line that is not UTF-8, is a question mark.
+The documents are valid JSON for every reader: a number that is not finite is None, and a lone surrogate, which Python
+makes of a byte that is not UTF-8, is a question mark.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 
 NIGHT_SCHEMA = 1
-"""The version of a night's document; keys may be added under the same one."""
+"""Version of a night's document; keys may be added without a new version."""
 
 SESSION_SCHEMA = 1
-"""The same of a session's."""
+"""Version of a session's document."""
 
 
 def session_document(summary: SessionSummary) -> dict[str, Any]:
-    """Return all data of a session but its samples; its night, where it was the screening of one, is part of it."""
+    """Return all data of a session except its samples, with its night if it was the screening of one."""
     night = summary.night and night_document(
         summary.night, session=summary.name, saved=summary.saved, began_at=summary.began_at, seconds=summary.seconds
     )
@@ -64,7 +64,7 @@ def night_document(
     began_at: float | None = None,
     seconds: float | None = None,
 ) -> dict[str, Any]:
-    """What a night decided, as its `verdict.json` has it; `session` is its screening, `saved` the name it has."""
+    """Return the document of a night, as in its `verdict.json`; `session` is its screening, `saved` its name."""
     found: dict[str, Any] = plain(
         {
             "schema": NIGHT_SCHEMA,
@@ -89,7 +89,7 @@ def night_document(
 
 
 def plain(value: Any) -> Any:
-    """The same of what JSON knows; what is no finite number becomes None, and a lone surrogate a question mark."""
+    """Return a value in JSON's types; numbers that are not finite become None, lone surrogates question marks."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, int):
@@ -112,7 +112,7 @@ def _maker() -> str:
 
 
 def _counts(night: NightReport) -> dict[str, int]:
-    """Of every ruling, also of those that no cell has."""
+    """Return the number of cells for every ruling, including those without cells."""
     found = Counter(cell.decision for cell in night.cells)
     return {decision.name.lower(): found[decision] for decision in GateDecision}
 
@@ -141,7 +141,7 @@ def _cell(cell: CellReport) -> dict[str, Any]:
 
 
 def _figures(record: Record | None) -> dict[str, Any] | None:
-    """One measurement in short."""
+    """Return the main figures of a measurement."""
     if record is None:
         return None
     return {

@@ -1,6 +1,6 @@
-"""Share the style of all plots: curves that can be told apart in grey, settings, SVG within a page.
+"""Style of all plots: curves that differ also in grey, settings of matplotlib, SVG within a page.
 
-matplotlib is imported where it is needed, so that no session loads it which has nothing to draw.
+matplotlib is imported only where something is drawn.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 Style = tuple[str, str, str]
 """Colour, marker and line of a curve."""
 INK, PAPER = "#111111", "#ffffff"
-"""Of all that is no curve; told apart, so that a page can replace them."""
+"""Colours of everything except curves; a page replaces them by its own."""
 STYLES: Mapping[Arm, Style] = {
     Arm(4, "native"): ("#2f6fd0", "o", "-"),
     Arm(6, "native"): ("#c2560c", "s", "--"),
     Arm(6, "isatap"): ("#1b8a5a", "^", "-."),
     Arm(6, "tunnel"): ("#8b4fc0", "D", ":"),
 }
-"""By arm colour, marker and line; each alone tells them apart, so that they can be read in grey."""
+"""Colour, marker and line of each arm; each of the three differs, so that plots can be read in grey."""
 OTHER: Style = ("#6b6b6b", "x", "-")
 _WIDE = 8
-"""Sizes whose largest is so many times the smallest are spread by their logarithm."""
+"""Ratio of the largest to the smallest size from which sizes are placed by their logarithm."""
 _ASIDE = 0.005
-"""So far the outermost arms' dots stand beside their level, of the axis: it is one of numbers that a reader takes."""
+"""Offset of the outermost arms' dots from their level, as a share of the axis; small enough to read the level."""
 
 
 @contextmanager
 def settings(salt: str, **more: Any) -> Iterator[None]:
-    """The settings of matplotlib for all that is drawn within; the same `salt` and figures give the same file."""
-    import matplotlib as mpl  # noqa: PLC0415 - see the module's charter
+    """Apply the settings of matplotlib within the context; the same `salt` and figures give the same file."""
+    import matplotlib as mpl  # noqa: PLC0415 - see above
 
     chosen: Any = {
         "svg.fonttype": "none",  # text stays text
-        "svg.hashsalt": salt.encode("ascii", "backslashreplace").decode(),  # no lone surrogate can be hashed
+        "svg.hashsalt": salt.encode("ascii", "backslashreplace").decode(),  # a lone surrogate cannot be hashed
         **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
-        "font.family": "DejaVu Sans",  # which comes with it
-        "text.parse_math": False,  # what comes from a record is no formula
+        "font.family": "DejaVu Sans",  # included in matplotlib
+        "text.parse_math": False,  # text from a record is not a formula
         **more,
     }
     with mpl.rc_context(chosen):
@@ -56,14 +56,14 @@ def settings(salt: str, **more: Any) -> Iterator[None]:
 
 
 def svg_of(figure: Figure) -> str:
-    """As text, without the date and the program that made it."""
+    """Return a figure as SVG, without the date and the program."""
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     return written.getvalue()
 
 
 def inline(svg: str, prefix: str, title: str) -> str:
-    """A figure as a part of a page: in the page's own colours, with names that no other figure has."""
+    """Return an SVG to embed in a page, with the page's colours and unique ids."""
     inner = svg[svg.index("<svg") :]
     inner = re.sub(r"<style.*?</style>", "", inner, flags=re.DOTALL)
     inner = re.sub(r' xmlns(:xlink)?="[^"]*"', "", inner)
@@ -76,13 +76,13 @@ def inline(svg: str, prefix: str, title: str) -> str:
 
 
 def is_spread(values: Sequence[Value], *, sizes: bool) -> bool:
-    """Whether levels that are `sizes` reach so far that they stand by their logarithm."""
+    """Return whether levels that are `sizes` span so wide a range that they are placed by their logarithm."""
     numbers = [float(value) for value in values if not isinstance(value, str)]
     return sizes and len(numbers) > 1 and max(numbers) >= _WIDE * min(numbers)
 
 
 def places(values: Sequence[Value], *, sizes: bool) -> list[float]:
-    """Where levels stand: numbers as they are, `sizes` by their logarithm if they spread far; words behind them."""
+    """Return the positions of levels: of numbers their value or, for wide `sizes`, the logarithm; words follow."""
     numbers = [float(value) for value in values if not isinstance(value, str)]
     found = [math.log2(value) if is_spread(values, sizes=sizes) else value for value in numbers]
     step = (found[-1] - found[0]) / (len(found) - 1) if len(found) > 1 else 1.0
@@ -91,7 +91,7 @@ def places(values: Sequence[Value], *, sizes: bool) -> list[float]:
 
 
 def shifts(where: Sequence[float], arms: int) -> list[float]:
-    """How far each arm's dots stand beside their levels, so that of equal ones every bar can still be seen."""
+    """Return the offset of each arm's dots from their levels, which keeps equal bars visible."""
     most = _ASIDE * (max(where) - min(where))
     return [most * (2 * number / (arms - 1) - 1) if arms > 1 else 0.0 for number in range(arms)]
 

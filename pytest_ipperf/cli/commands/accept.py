@@ -240,11 +240,11 @@ def _table(accepted: Sequence[Acceptance], today: dt.date) -> list[str]:
         return ["no acceptances"]
     rows: list[Row] = [("cell", _HEAD)]
     for number, each in enumerate(accepted):
-        said = dt.datetime.fromtimestamp(each.at, dt.UTC)
+        recorded_at = dt.datetime.fromtimestamp(each.at, dt.UTC)
         state = _state(each, accepted[number + 1 :], today)
         share = "not measured" if each.up_to is None else _share(each)
         why = f"{each.reason}; withdrawn: {each.withdrawn}" if each.withdrawn else each.reason
-        cells = [each.metric or "all", share, f"{each.until}", state, each.by, f"{said:%Y-%m-%d %H:%M}", why]
+        cells = [each.metric or "all", share, f"{each.until}", state, each.by, f"{recorded_at:%Y-%m-%d %H:%M}", why]
         rows.append((each.cell, cells))
     return aligned(rows, screen_width())
 

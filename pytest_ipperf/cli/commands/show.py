@@ -169,8 +169,8 @@ def _show_trends(found: Records, args: argparse.Namespace) -> None:
 
     keys = found.archive.keys(args.what)
     if len(keys) > _MOST_CELLS:
-        such = ", ".join(map(str, keys[:_NAMED]))
-        raise UsageError(f"{args.what!r} occurs in {len(keys)} cells, such as {such}; give a longer text")
+        examples = ", ".join(map(str, keys[:_NAMED]))
+        raise UsageError(f"{args.what!r} occurs in {len(keys)} cells, such as {examples}; give a longer text")
     written = False
     for key in keys:
         if history := found.archive.history(key, saved=args.saved):

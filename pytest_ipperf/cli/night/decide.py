@@ -83,7 +83,7 @@ def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) 
     A different result means that the records have changed, and is a trouble of the night.
     """
     fresh = verdict.get("fresh_session")
-    saved, said = verdict["saved"], {each["nodeid"]: each["sentence"] for each in verdict.get("troubles", ())}
+    saved, sentences = verdict["saved"], {each["nodeid"]: each["sentence"] for each in verdict.get("troubles", ())}
     again = partial(
         decide_night,
         archive,
@@ -91,7 +91,7 @@ def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) 
         archive.root / "runs" / fresh if fresh else None,
         saved=saved,
         baseline=verdict.get("baseline") or saved,
-        lost=said.get(LOST, ""),
+        lost=sentences.get(LOST, ""),
     )
     found = again()
     then = {(each["cell"], each["metric"]): each["ruling"] for each in verdict["cells"]}

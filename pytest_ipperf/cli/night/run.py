@@ -49,12 +49,12 @@ def run_pytest(arguments: Sequence[str]) -> PytestResult:
         outcome = Path(scratch) / "outcome.json"
         argv = [sys.executable, "-m", "pytest", *arguments, f"--ipperf-outcome={outcome}"]
         status = _run_to_end([*_pdeathsig_prefix(), *argv])
-        said = _outcome(outcome)
-        if status == _FAILED and not said:  # the status of an uncaught exception
+        found = _outcome(outcome)
+        if status == _FAILED and not found:  # the status of an uncaught exception
             raise LabError("pytest ended with status 1 and did not say how, see above")
-    session, records = said.get("session"), said.get("records")
+    session, records = found.get("session"), found.get("records")
     return PytestResult(
-        status, Path(session) if session else None, Path(records) if records else None, said.get("trouble", "")
+        status, Path(session) if session else None, Path(records) if records else None, found.get("trouble", "")
     )
 
 

@@ -38,12 +38,12 @@ def level_grid(node: pytest.Item | pytest.Function, settings: Settings, protocol
 def _levels(asked: Mapping[str, Sequence[Any]], settings: Settings, kind: Protocol) -> LevelGrid:
     counts = _distinct("connections", asked, _count)
     marked = _distinct("payload", asked, parse_bytes)
-    own = []
+    own_factors = []
     for factor in kind.factors:
         there = _distinct(factor.name, asked, factor.parse)
-        own.append([factor.level(value) for value in settings.factors[factor.name] or there])
+        own_factors.append([factor.level(value) for value in settings.factors[factor.name] or there])
     connections, payloads = list(settings.connections) or counts, list(settings.payloads) or marked
-    found = LevelGrid(connections, payloads, list(itertools.product(*own)))
+    found = LevelGrid(connections, payloads, list(itertools.product(*own_factors)))
     # Levels from options are not checked here: those that do not suit this test are left out later.
     _check(kind, [1] if settings.connections else counts, [] if settings.payloads else marked, found.factors)
     return found

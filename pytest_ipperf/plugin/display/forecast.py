@@ -62,9 +62,9 @@ def _workload_lines(session: Session, plan: Plan, forecasts: Mapping[CellMetric,
     about = duration_text(session, session.forecast_s(plan))
     lines = [f"  {plan.workload}: {', '.join(map(str, plan.arms))}; {runs} runs, about {about}"]
     cells = [Cell(plan.workload, arm) for arm in plan.arms]
-    own = {item: found for cell in cells for item, found in forecasts.items() if item.cell == cell}
-    if own:
-        detectable = ", ".join(f"{item.cell.arm} {_detectable_text(found)}" for item, found in own.items())
+    of_plan = {item: found for cell in cells for item, found in forecasts.items() if item.cell == cell}
+    if of_plan:
+        detectable = ", ".join(f"{item.cell.arm} {_detectable_text(found)}" for item, found in of_plan.items())
         lines.append(f"    detects differences of: {detectable}")
     return lines
 

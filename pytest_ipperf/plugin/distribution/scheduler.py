@@ -70,8 +70,8 @@ def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
     )
     arm = rf"ipv[46](?:-(?:{transports}))?(?:-twin)?"
     payload = rf"(\d+[kmg]?){MODE_PATTERN}"
-    own = r"((?:-(?!ipv[46]-)[a-z0-9.]+)*?)"
-    return re.compile(rf"[\[-]({beds})-({protocols})(?:-(?:{clients}))?-c(\d+)-{payload}{own}-({arm})[-\]]")
+    levels = r"((?:-(?!ipv[46]-)[a-z0-9.]+)*?)"
+    return re.compile(rf"[\[-]({beds})-({protocols})(?:-(?:{clients}))?-c(\d+)-{payload}{levels}-({arm})[-\]]")
 
 
 def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
@@ -81,7 +81,7 @@ def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
     for nodeid in nodeids:
         if (match := pattern.search(nodeid)) is None:
             continue
-        testbed, protocol, connections, payload, own, name = match.groups()
+        testbed, protocol, connections, payload, levels, name = match.groups()
         arm = Arm.parse(name)
         cells[nodeid] = cell_from(
             session,
@@ -92,7 +92,7 @@ def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
             ipver=arm.ipver,
             transport=arm.transport,
             twin=arm.twin,
-            factors=levels_from_text(PROTOCOLS[protocol].factors, own.removeprefix("-")),
+            factors=levels_from_text(PROTOCOLS[protocol].factors, levels.removeprefix("-")),
         )
     return cells
 

@@ -35,6 +35,6 @@ def invocation(config: pytest.Config) -> Invocation:
     """Return the invocation of this process; in a worker of xdist that of its controller."""
     if _INVOCATION not in config.stash:
         command = ["pytest", *map(str, config.invocation_params.args)]
-        own = Invocation(secrets.randbelow(2**31), time.time(), secrets.token_hex(3), command)
-        config.stash[_INVOCATION] = from_controller(config) or own
+        local = Invocation(secrets.randbelow(2**31), time.time(), secrets.token_hex(3), command)
+        config.stash[_INVOCATION] = from_controller(config) or local
     return config.stash[_INVOCATION]

@@ -80,8 +80,8 @@ def counted(records: Sequence[Record], without: Iterable[Trouble]) -> Markup:
     kinds = Counter(trouble.kind for trouble in without)
     badges += [badge(f"{count} {_kind(kind)[1]}", trouble_class(kind)) for kind, count in kinds.items()]
     never = dict.fromkeys(record.design for record in records if not record.judges)
-    said = f"Design {listed(never)} never judges: these are changes{_bare(records)}." if never else ""
-    return joined((element("p", *badges, class_="counts"), element("p", said, class_="soft") if said else NOTHING))
+    note = f"Design {listed(never)} never judges: these are changes{_bare(records)}." if never else ""
+    return joined((element("p", *badges, class_="counts"), element("p", note, class_="soft") if note else NOTHING))
 
 
 def _bare(records: Iterable[Record]) -> str:
@@ -124,24 +124,24 @@ def _of_arm(arm: Arm, records: Sequence[Record]) -> Markup:
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
         groups[record.protocol, record.metric, *_where(record)].append(record)
-    tell = _distinct(records)
-    said = [
-        (verdict, own)
-        for own in groups.values()
+    place_of = _distinct(records)
+    findings = [
+        (verdict, group)
+        for group in groups.values()
         for verdict in VERDICTS
-        if any(record.verdict == verdict for record in own)
+        if any(record.verdict == verdict for record in group)
     ]
-    said.sort(key=lambda each: VERDICTS.index(each[0]))
+    findings.sort(key=lambda each: VERDICTS.index(each[0]))
     items = [
         joined(
             (
                 badge(verdict, verdict_class(verdict)),
                 " ",
-                element("b", subject(own[0]) + tell(own[0])),
-                unbroken(_said(verdict, own)),
+                element("b", subject(group[0]) + place_of(group[0])),
+                unbroken(_finding(verdict, group)),
             )
         )
-        for verdict, own in said
+        for verdict, group in findings
     ]
     return element("section", element("h3", spoken(arm)), bullets(items, class_="said"), class_="arm")
 
@@ -155,49 +155,49 @@ def _distinct(records: Sequence[Record]) -> Callable[[Record], str]:
     """Return a function that names where a record was measured, as far as records differ in that: ` on testbed lab`."""
     names = ("on testbed", "from server", "by client", "under design")
 
-    def tell(record: Record) -> str:
+    def place_text(record: Record) -> str:
         places = [_where(each) for each in records if each.protocol == record.protocol]
         varying = [at for at in range(len(names)) if len({place[at] for place in places}) > 1]
         return "".join(f" {names[at]} {_where(record)[at]}" for at in varying)
 
-    return tell
+    return place_text
 
 
-def _said(verdict: str, among: Sequence[Record]) -> str:
+def _finding(verdict: str, among: Sequence[Record]) -> str:
     """Return the sentence about the records of one verdict, without its subject."""
-    own = [record for record in among if record.verdict == verdict]
+    chosen = [record for record in among if record.verdict == verdict]
     if verdict == "within":
-        return f" within {margin_text(own)}{at_levels(own, among)}{_largest(own, among)}."
+        return f" within {margin_text(chosen)}{at_levels(chosen, among)}{_largest(chosen, among)}."
     if verdict == "exceeds":
-        return f" exceeds {margin_text(own)}{_each(own, among, change_text)}."
+        return f" exceeds {margin_text(chosen)}{_each(chosen, among, change_text)}."
     if verdict == "inconclusive":
-        return f" undecided{_each(own, among, _undecided)}."
+        return f" undecided{_each(chosen, among, _undecided)}."
     plain = verdict in (MEASURED, UNJUDGED)
-    if plain and len(own) > _LISTED:
-        return _range(own, among)
-    return _each(own, among, _plain if plain else lambda record: record.sentence) + "."
+    if plain and len(chosen) > _LISTED:
+        return _range(chosen, among)
+    return _each(chosen, among, _plain if plain else lambda record: record.sentence) + "."
 
 
-def _range(own: Sequence[Record], among: Sequence[Record]) -> str:
+def _range(chosen: Sequence[Record], among: Sequence[Record]) -> str:
     """Return the best and the worst of many levels that were only measured."""
-    best, *_, worst = sorted(own, key=_badness)
+    best, *_, worst = sorted(chosen, key=_badness)
     ends = " to ".join(f"{_plain(record)} ({level_text(record, among)})" for record in (best, worst))
-    return f": {ends}, over {len(own)} levels."
+    return f": {ends}, over {len(chosen)} levels."
 
 
-def _each(own: Sequence[Record], among: Sequence[Record], text: Callable[[Record], str]) -> str:
+def _each(chosen: Sequence[Record], among: Sequence[Record], text: Callable[[Record], str]) -> str:
     """Return ` at 10 connections: TEXT; at 100 connections: TEXT`, or `: TEXT` if levels need not be named."""
-    shown = sorted(own, key=_badness, reverse=True)[:_NAMED] if len(own) > _NAMED else own
+    shown = sorted(chosen, key=_badness, reverse=True)[:_NAMED] if len(chosen) > _NAMED else chosen
     texts = dict.fromkeys(f"{at_levels([record], among)}: {text(record)}" for record in shown)
-    more = f"; and {len(own) - _NAMED} more, none of them worse" if len(own) > _NAMED else ""
+    more = f"; and {len(chosen) - _NAMED} more, none of them worse" if len(chosen) > _NAMED else ""
     return ";".join(texts).replace(";: ", "; ") + more
 
 
-def _largest(own: Sequence[Record], among: Sequence[Record]) -> str:
-    worst = max(own, key=_badness)
+def _largest(chosen: Sequence[Record], among: Sequence[Record]) -> str:
+    worst = max(chosen, key=_badness)
     if worst.estimate is None:
         return ""
-    at = at_levels([worst], among) if len(own) > 1 else ""
+    at = at_levels([worst], among) if len(chosen) > 1 else ""
     return f"; {'worst ' if at else ''}change {change_text(worst)}{at}"
 
 

@@ -166,7 +166,7 @@ def _trends(summary: SessionSummary, records: Sequence[Record]) -> Markup:
     noticed = _noticed(summary)
     keys = sorted((key for key in by_key if summary.histories.get(key)), key=lambda key: not _bad(by_key[key], noticed))
     # The search for change points is slow for very many histories.
-    found = [made for key in keys[:_SOUGHT] if (made := trend_of(by_key[key], summary.histories[key]))]
+    found = [trend for key in keys[:_SOUGHT] if (trend := trend_of(by_key[key], summary.histories[key]))]
     drawn = sorted(found, key=lambda each: not (each.change_points or _bad(each.record, noticed)))[:_TRENDS]
     figures = [trend_figure(each, _same(each.record, records), number) for number, each in enumerate(drawn)]
     return _figures(figures, len(keys) - len(figures), "the records of all sessions have them")

@@ -176,8 +176,8 @@ def _hosts(testbed: str, hosts: Sequence[HostSummary]) -> Markup:
         rows.append(element("tr", element("th", name, scope="row"), *cells))
     head = element("thead", element("tr", element("td", NOTHING), *heads))
     title = f"Hosts of testbed {testbed}"
-    made = element("table", caption(title), head, element("tbody", *rows), class_="facts")
-    return element("details", element("summary", f"{title} ({len(names)} facts)"), boxed(title, made))
+    facts_table = element("table", caption(title), head, element("tbody", *rows), class_="facts")
+    return element("details", element("summary", f"{title} ({len(names)} facts)"), boxed(title, facts_table))
 
 
 def _called(host: HostSummary) -> str:

@@ -80,11 +80,11 @@ def aa_check_line(found: AACheck) -> Markup:
     cells = f"{found.cells} cell{'s' * (found.cells != 1)}"
     stable = "no sign that anything but the networks made differences"
     word = stable if found.stable else "the environment is unstable, and the other differences cannot be trusted"
-    said = (
+    text = (
         f"A/A check: in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference "
         f"against its twin excludes 0; chance gives {found.at_most} at most: {word}."
     )
-    return element("p", said, class_="soft" if found.stable else "warning")
+    return element("p", text, class_="soft" if found.stable else "warning")
 
 
 def _cells(cells: Sequence[CellReport]) -> Markup:

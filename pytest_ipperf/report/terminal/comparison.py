@@ -116,8 +116,8 @@ def _notes(found: Iterable[Difference]) -> Iterator[str]:
             f"it was {one.then.key.version or 'unknown'} and is {one.now.key.version or 'unknown'}"
         )
     if hosts:
-        such = f"{_cells(len(hosts))}, such as {hosts[0].now.key}"
-        yield f"the hosts or their server have changed in {such}"
+        affected = f"{_cells(len(hosts))}, such as {hosts[0].now.key}"
+        yield f"the hosts or their server have changed in {affected}"
 
 
 def _cells(count: int) -> str:
