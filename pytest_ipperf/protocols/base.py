@@ -114,15 +114,15 @@ class Replies(Conversation):
         self._buffer += data
         while (end := self._buffer.find(b"\n")) >= 0:
             line, self._buffer = self._buffer[:end], self._buffer[end + 1 :]
-            if self._within(line):
+            if self._continues(line):
                 continue
-            said = self._reply(line)
+            to_send = self._reply(line)
             # Bytes that arrive before the client asks would be taken for the answer to its next command.
-            if (said or self.finished or self.data_port) and self._buffer:
+            if (to_send or self.finished or self.data_port) and self._buffer:
                 self._early()
                 return b""
-            if said or self.finished or self.trouble:
-                return said
+            if to_send or self.finished or self.trouble:
+                return to_send
         if len(self._buffer) > _LONGEST_LINE:
             self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
         return b""
@@ -132,7 +132,7 @@ class Replies(Conversation):
         self.trouble = f"{_shown(self._buffer)} before it was asked for"
 
     @abstractmethod
-    def _within(self, line: bytes) -> bool:
+    def _continues(self, line: bytes) -> bool:
         """Return whether the reply continues after this line."""
 
     @abstractmethod
@@ -342,8 +342,8 @@ class Application(Protocol):
         raise UsageError(f"{self.name} has no library client; leave out --client=library")
 
 
-def _shown(said: bytes) -> str:
-    return repr(" ".join(said[:_SHOWN].decode("latin-1").split()))
+def _shown(reply: bytes) -> str:
+    return repr(" ".join(reply[:_SHOWN].decode("latin-1").split()))
 
 
 def message_of(name: str, headers: bytes, payload_bytes: int) -> bytes:

@@ -60,7 +60,7 @@ class Retrieve(Replies):
         self._ended = False
         self._step = 0
 
-    def _within(self, line: bytes) -> bool:
+    def _continues(self, line: bytes) -> bool:
         """Return whether the reply goes on, until a line begins with its code and a space (RFC 959, section 4.2)."""
         if not self._open and line[3:4] == b"-" and line[:3].isdigit():
             self._open = line[:3]
@@ -120,9 +120,9 @@ class Retrieve(Replies):
                 self.differs(wrong_size(self._content, self.content_bytes, "before 226"))
 
 
-def _hidden(said: str, password: str) -> str:
+def _hidden(reply: str, password: str) -> str:
     """Return a reply for a failure, shortened and without the password, which a server may repeat."""
-    return (said.replace(password, "...") if password else said).strip()[:80]
+    return (reply.replace(password, "...") if password else reply).strip()[:80]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,8 +233,8 @@ async def _fetched_by_library(client: Any, state: ServerState, port: int, call: 
         call.note_end(got_bytes)
         await call.everyone()  # without QUIT, as the session has to stay open
     except StatusCodeError as error:
-        said = f"{error.received_codes[-1]}{error.info[-1]}"
-        raise ReplyError(f"reply {_hidden(said, state.password)!r} to {client.asked}") from error
+        reply = f"{error.received_codes[-1]}{error.info[-1]}"
+        raise ReplyError(f"reply {_hidden(reply, state.password)!r} to {client.asked}") from error
     except (IndexError, OverflowError) as error:  # raised by aioftp if the reply has no port or an impossible one
         raise ReplyError("no port in the reply to EPSV") from error
     finally:

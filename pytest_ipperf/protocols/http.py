@@ -198,8 +198,8 @@ def _framed(status: int, old: bool, lengths: list[bytes], codings: list[bytes]) 
     return _Head(status)
 
 
-def _shown(said: bytes) -> str:
-    return repr(said[:_SHOWN_BYTES].decode("latin-1"))
+def _shown(text: bytes) -> str:
+    return repr(text[:_SHOWN_BYTES].decode("latin-1"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,8 @@ class Fetch(Conversation):
     """Retrieval of one message; its connection logs in to an account that no other connection uses."""
 
     __slots__ = (
-        "_buffer", "_came", "_commands", "_goes_on", "_left", "_message", "_secret", "_step", "_takes", "_within",
+        "_buffer", "_commands", "_continues", "_in_message", "_in_reply", "_left", "_message", "_message_seen",
+        "_secret", "_step",
     )  # fmt: skip
 
     closing_bytes = b"a4 LOGOUT\r\n"
@@ -56,11 +57,11 @@ class Fetch(Conversation):
         self._message = message
         self._buffer = b""
         self._step = _GREETING
-        self._goes_on = False  # the reply goes on after a literal
+        self._continues = False  # the reply goes on after a literal
         self._left = 0  # bytes missing from a literal
-        self._takes = False  # the literal is the message
-        self._within = False  # inside the reply with the message
-        self._came = False  # the message has begun
+        self._in_message = False  # the literal is the message
+        self._in_reply = False  # inside the reply with the message
+        self._message_seen = False  # the message has begun
 
     def first_bytes(self) -> bytes:
         return b""
@@ -76,16 +77,16 @@ class Fetch(Conversation):
             if not end or self._left or self.trouble:
                 break
             line, at = data[at:end], end
-            said = self._line(line)
-            if said or self.finished:
+            to_send = self._line(line)
+            if to_send or self.finished:
                 self._buffer = data[at:]
-                return b"" if self._buffer and self._hasty() else said
+                return b"" if self._buffer and self._is_premature() else to_send
         self._buffer = data[at:]
         if not self.trouble and len(self._buffer) > _LONGEST_LINE:
             self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
         return b""
 
-    def _hasty(self) -> bool:
+    def _is_premature(self) -> bool:
         """Refuse bytes that follow a command's last reply, unless untagged, as such a response may come any time."""
         if b"* ".startswith(self._buffer[:2]):
             return False
@@ -97,7 +98,7 @@ class Fetch(Conversation):
         """Consume the bytes of a literal, which are no lines; return where they end."""
         end = min(len(data), at + self._left)
         self._left -= end - at
-        if self._takes:
+        if self._in_message:
             piece = memoryview(data)[at:end]
             if self._message.startswith(piece, self.content_bytes):
                 self.content_bytes += end - at
@@ -107,13 +108,13 @@ class Fetch(Conversation):
 
     def _line(self, line: bytes) -> bytes:
         """Process a line; return the next command if the line ends the reply to the last one."""
-        begun, self._goes_on = self._goes_on, False
+        begun, self._continues = self._continues, False
         if (literal := _LITERAL.search(line)) and (begun or line.startswith(b"* ")):
             self._announced(line, int(literal[1]), begun=begun)
         elif begun:
-            if self._within and not _MESSAGES_END.match(line):  # else the rest of the reply after its literal
+            if self._in_reply and not _MESSAGES_END.match(line):  # else the rest of the reply after its literal
                 self._wrong(line)
-            self._within = False
+            self._in_reply = False
         elif self._step and line[:3] == b"a%d " % self._step:
             return self._reply(line[3:])
         elif line[:2] != b"* " or line[2:6].upper() == b"BYE ":
@@ -123,31 +124,31 @@ class Fetch(Conversation):
         return b""
 
     def _announced(self, line: bytes, size: int, *, begun: bool) -> None:
-        self._left, self._goes_on = size, True
-        self._takes = self._step == _FETCH and not begun and _MESSAGE.match(line) is not None
-        if self._takes:
-            if self._came:
+        self._left, self._continues = size, True
+        self._in_message = self._step == _FETCH and not begun and _MESSAGE.match(line) is not None
+        if self._in_message:
+            if self._message_seen:
                 self.differs(_TWICE)
             elif size != len(self._message):
                 self.differs(wrong_size(self._message, size, "in the literal"))
-            self._came = self._within = True
-        elif self._within and not line.startswith(b" "):
+            self._message_seen = self._in_reply = True
+        elif self._in_reply and not line.startswith(b" "):
             self._wrong(line)
 
-    def _reply(self, said: bytes) -> bytes:
-        if said[:2].upper() != b"OK" or said[2:3] not in b" \r\n":
-            self._wrong(said)
+    def _reply(self, reply: bytes) -> bytes:
+        if reply[:2].upper() != b"OK" or reply[2:3] not in b" \r\n":
+            self._wrong(reply)
         elif self._step == _FETCH:
-            self.finished = self._came
+            self.finished = self._message_seen
             if not self.finished:
-                self.differs(_no_message(self._message, said, self._secret))
+                self.differs(_no_message(self._message, reply, self._secret))
         else:
             self._step += 1
             return self._commands[self._step - 1]
         return b""
 
-    def _wrong(self, said: bytes) -> None:
-        self.trouble = _wrong_reply(said, _NAMES[self._step], self._secret)
+    def _wrong(self, reply: bytes) -> None:
+        self.trouble = _wrong_reply(reply, _NAMES[self._step], self._secret)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,20 +212,20 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _shown(said: bytes, secret: str) -> str:
+def _shown(reply: bytes, secret: str) -> str:
     """Return a reply for a failure, shortened and without the password, which a server may repeat, quoted or not."""
-    text = said.decode("latin-1")
+    text = reply.decode("latin-1")
     for form in (_quoted(secret)[1:-1], secret):
         text = text.replace(form, "...") if secret else text
     return " ".join(text.split())[:_SHOWN]
 
 
-def _wrong_reply(said: bytes, asked: str, secret: str) -> str:
-    return f"reply {_shown(said, secret)!r} to {asked}"
+def _wrong_reply(reply: bytes, asked: str, secret: str) -> str:
+    return f"reply {_shown(reply, secret)!r} to {asked}"
 
 
-def _no_message(message: bytes, said: bytes, secret: str) -> str:
-    return wrong_size(message, 0, f"before {_shown(said, secret)!r}")
+def _no_message(message: bytes, reply: bytes, secret: str) -> str:
+    return wrong_size(message, 0, f"before {_shown(reply, secret)!r}")
 
 
 @cache
@@ -315,8 +316,8 @@ async def _fetched_by_library(call: Call, state: ServerState) -> None:
 
 def _check(response: Any, asked: str, state: ServerState) -> None:
     if response.result.upper() != "OK":
-        said = b"%b %b" % (response.result.encode(), response.lines[-1])
-        raise ReplyError(_wrong_reply(said, asked, state.password))
+        reply = b"%b %b" % (response.result.encode(), response.lines[-1])
+        raise ReplyError(_wrong_reply(reply, asked, state.password))
 
 
 def _check_message(lines: list[bytes | bytearray], state: ServerState) -> None:

@@ -60,7 +60,7 @@ class Send(Replies):
         self._size_bytes = len(message)
         self._step = 0
 
-    def _within(self, line: bytes) -> bool:
+    def _continues(self, line: bytes) -> bool:
         # All lines have the same code, and the last one no hyphen after it (RFC 5321, section 4.2.1).
         if line[3:4] != b"-" or not line[:3].isdigit() or (self._open and line[:3] != self._open):
             return False
@@ -82,10 +82,10 @@ class Send(Replies):
             self.finished = True
             self.content_bytes = self._size_bytes
             return b""
-        said = following or (self._mail if self._step == _EHLO else self._message)
+        to_send = following or (self._mail if self._step == _EHLO else self._message)
         self._open = b""
         self._step += 1
-        return said
+        return to_send
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,10 +192,10 @@ async def _sent_by_library(call: Call, message: bytes) -> None:
         asked = "RCPT"
         _check(*await client.rcpt("server@ipperf.test"), asked)
         asked = "DATA"
-        code, said = await client.data(message)
-        _check(code, said, "the message")
-        if not _QUEUED.search(said.encode(errors="replace")):
-            raise ReplyError(_wrong_reply(code, said, "the message"))
+        code, reply = await client.data(message)
+        _check(code, reply, "the message")
+        if not _QUEUED.search(reply.encode(errors="replace")):
+            raise ReplyError(_wrong_reply(code, reply, "the message"))
         call.note_end(len(message))
         await call.everyone()
         await client.quit()
@@ -206,14 +206,14 @@ async def _sent_by_library(call: Call, message: bytes) -> None:
             client.transport.abort()
 
 
-def _check(code: int, said: str, asked: str) -> None:
+def _check(code: int, reply: str, asked: str) -> None:
     """Check the enhanced code of a reply that the library accepts against its code."""
-    if _contradicts(b"%d" % code, said.rpartition("\n")[2].encode(errors="replace")):
-        raise ReplyError(_wrong_reply(code, said, asked))
+    if _contradicts(b"%d" % code, reply.rpartition("\n")[2].encode(errors="replace")):
+        raise ReplyError(_wrong_reply(code, reply, asked))
 
 
-def _wrong_reply(code: int, said: str, asked: str) -> str:
-    text = " ".join(said.split())
+def _wrong_reply(code: int, reply: str, asked: str) -> str:
+    text = " ".join(reply.split())
     return f"reply {(text if code < 0 else f'{code} {text}')[:80]!r} to {asked}"  # its own errors have no code
 
 

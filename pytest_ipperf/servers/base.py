@@ -160,13 +160,13 @@ def zone_at(zone: Mapping[str, Sequence[str]], address: str) -> dict[str, tuple[
 def tree(folder: str, files: Mapping[str, bytes]) -> Iterator[Entry]:
     """Yield entries of a folder, of files by their paths below it (`/a/index.html`), and of the folders between."""
     yield Entry(folder)
-    made = set()
+    created = set()
     for path, content in files.items():
         parts = path.strip("/").split("/")
         for depth in range(1, len(parts)):
             between = "/".join((folder, *parts[:depth]))
-            if between not in made:
-                made.add(between)
+            if between not in created:
+                created.add(between)
                 yield Entry(between)
         yield Entry("/".join((folder, *parts)), content, 0o644)
 

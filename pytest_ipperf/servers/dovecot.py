@@ -122,8 +122,8 @@ def _users() -> tuple[str, str, str]:
     """Return the users that it becomes: for itself, for log-ins, for the mailboxes."""
     if true_root():
         return "dovecot", "dovenull", _OWNER
-    own = pwd.getpwuid(os.geteuid() or _NOBODY).pw_name  # inside a user namespace, root is nobody
-    return own, own, own
+    this_user = pwd.getpwuid(os.geteuid() or _NOBODY).pw_name  # inside a user namespace, root is nobody
+    return this_user, this_user, this_user
 
 
 def _accounts(state: ServerState) -> str:

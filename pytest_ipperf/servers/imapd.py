@@ -91,13 +91,13 @@ class Session(asyncio.Protocol):
 
     def __init__(self, mailboxes: Mailboxes) -> None:
         self._mailboxes = mailboxes
-        self._heard = bytearray()
+        self._received = bytearray()
         self._parts: list[bytes] = []
         self._literal = 0
         self._user = b""
         self._selected = False
-        self._leaves = False
-        self._said: list[bytes] = []
+        self._closing = False
+        self._output: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the greeting."""
@@ -106,7 +106,7 @@ class Session(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._last_s = self._loop.time()
         self._timer = self._loop.call_later(_TIMEOUT_S, self._timed_out)
-        self._say(b"* OK [CAPABILITY %b] pytest-ipperf" % _CAPABILITY)
+        self._respond(b"* OK [CAPABILITY %b] pytest-ipperf" % _CAPABILITY)
         self._send()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -116,26 +116,26 @@ class Session(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Answer all complete commands, in one segment if they fit."""
-        self._heard += data
-        while not self._leaves and self._go_on():
+        self._received += data
+        while not self._closing and self._consume():
             pass
-        if len(self._heard) > _MOST_BYTES:
+        if len(self._received) > _MOST_BYTES:
             self._bye(b"that is too long")
         self._send()
 
-    def _go_on(self) -> bool:
+    def _consume(self) -> bool:
         """Process a literal or a line; return whether there was a complete one."""
         if self._literal:
-            if len(self._heard) < self._literal:
+            if len(self._received) < self._literal:
                 return False
-            self._parts.append(_quoted(bytes(self._heard[: self._literal])))
-            del self._heard[: self._literal]
+            self._parts.append(_quoted(bytes(self._received[: self._literal])))
+            del self._received[: self._literal]
             self._literal = 0
-        end = self._heard.find(b"\n")
+        end = self._received.find(b"\n")
         if end < 0:
             return False
-        line = bytes(self._heard[:end]).removesuffix(b"\r")
-        del self._heard[: end + 1]
+        line = bytes(self._received[:end]).removesuffix(b"\r")
+        del self._received[: end + 1]
         self._line(line)
         return True
 
@@ -151,7 +151,7 @@ class Session(asyncio.Protocol):
             return
         self._parts.append(line[: announced.start()])
         if not announced[2]:
-            self._say(b"+ go on")
+            self._respond(b"+ go on")
 
     def _command(self, line: bytes) -> None:
         self._last_s = self._loop.time()
@@ -164,7 +164,7 @@ class Session(asyncio.Protocol):
             answer = self._answer(name.upper(), _words(arguments))
         except _Error as error:
             answer = str(error).encode()
-        self._say(b"%b %b" % (tag or b"*", answer))
+        self._respond(b"%b %b" % (tag or b"*", answer))
 
     def _answer(self, name: bytes, words: list[bytes]) -> bytes:
         command = _COMMANDS.get(name)
@@ -182,15 +182,15 @@ class Session(asyncio.Protocol):
     # --- commands ---------------------------------------------------------------------------------------------------
 
     def capability(self) -> bytes:
-        self._say(b"* CAPABILITY " + _CAPABILITY)
+        self._respond(b"* CAPABILITY " + _CAPABILITY)
         return b"OK CAPABILITY completed"
 
     def noop(self) -> bytes:
         return b"OK completed"
 
     def logout(self) -> bytes:
-        self._say(b"* BYE")
-        self._leaves = True
+        self._respond(b"* BYE")
+        self._closing = True
         return b"OK LOGOUT completed"
 
     def login(self, user: bytes, password: bytes) -> bytes:
@@ -203,9 +203,9 @@ class Session(asyncio.Protocol):
 
     def listed(self, _: bytes, pattern: bytes) -> bytes:
         if not pattern:
-            self._say(b'* LIST (\\Noselect) "/" ""')
+            self._respond(b'* LIST (\\Noselect) "/" ""')
         elif pattern.upper() in {b"*", b"%", b"INBOX"}:
-            self._say(b'* LIST (\\HasNoChildren) "/" INBOX')
+            self._respond(b'* LIST (\\HasNoChildren) "/" INBOX')
         return b"OK LIST completed"
 
     def status(self, mailbox: bytes, asked: bytes) -> bytes:
@@ -213,7 +213,7 @@ class Session(asyncio.Protocol):
         count = len(self._mailboxes.messages)
         values = {b"MESSAGES": count, b"RECENT": 0, b"UIDNEXT": count + 1, b"UIDVALIDITY": 1, b"UNSEEN": 0}
         fields = b" ".join(b"%b %d" % (item, values[item]) for item in asked.upper().split() if item in values)
-        self._say(b"* STATUS INBOX (%b)" % fields)
+        self._respond(b"* STATUS INBOX (%b)" % fields)
         return b"OK STATUS completed"
 
     def select(self, mailbox: bytes) -> bytes:
@@ -225,7 +225,7 @@ class Session(asyncio.Protocol):
         _check_name(mailbox)
         self._selected = True
         count = len(self._mailboxes.messages)
-        self._say(
+        self._respond(
             b"* FLAGS (\\Answered \\Flagged \\Deleted \\Seen \\Draft)\r\n* OK [PERMANENTFLAGS ()] nothing changes\r\n"
             b"* %d EXISTS\r\n* 0 RECENT\r\n* OK [UIDVALIDITY 1]\r\n* OK [UIDNEXT %d]" % (count, count + 1)
         )
@@ -245,17 +245,17 @@ class Session(asyncio.Protocol):
         for number, message in enumerate(self._mailboxes.messages, start=1):
             if _holds(numbers, number, len(self._mailboxes.messages)):
                 fields = b" ".join(_item(item, number, message) for item in asked)
-                self._say(b"* %d FETCH (%b)" % (number, fields))
+                self._respond(b"* %d FETCH (%b)" % (number, fields))
         return b"OK FETCH completed"
 
     # --- output -----------------------------------------------------------------------------------------------------
 
-    def _say(self, line: bytes) -> None:
-        self._said.append(line + b"\r\n")
+    def _respond(self, line: bytes) -> None:
+        self._output.append(line + b"\r\n")
 
     def _bye(self, why: bytes) -> None:
-        self._say(b"* BYE " + why)
-        self._leaves = True
+        self._respond(b"* BYE " + why)
+        self._closing = True
 
     def _timed_out(self) -> None:
         # Extended only here, as a new timer for each command would cost more.
@@ -266,10 +266,10 @@ class Session(asyncio.Protocol):
         self._send()
 
     def _send(self) -> None:
-        said, self._said = b"".join(self._said), []
-        if said:
-            self.transport.write(said)
-        if self._leaves:
+        data, self._output = b"".join(self._output), []
+        if data:
+            self.transport.write(data)
+        if self._closing:
             self.transport.close()
 
 

@@ -56,7 +56,7 @@ class Nameserver(Server):
 
 def answers(zone: Mapping[str, Sequence[str]]) -> Answers:
     """Return all answers of a zone, made once; a name without addresses of a family has an answer of no records."""
-    made: dict[bytes, tuple[int, bytes]] = {}
+    found: dict[bytes, tuple[int, bytes]] = {}
     for name, addresses in zone.items():
         labels = [label.encode("ascii") for label in name.lower().rstrip(".").split(".")]
         wire = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
@@ -70,8 +70,8 @@ def answers(zone: Mapping[str, Sequence[str]]) -> Answers:
                     if (":" in address) == (family == socket.AF_INET6)
                 )
             ]
-            made[wire + struct.pack("!HH", rtype, 1)] = (len(records), b"".join(records))
-    return made
+            found[wire + struct.pack("!HH", rtype, 1)] = (len(records), b"".join(records))
+    return found
 
 
 def reply(query: bytes, known: Answers) -> bytes:

@@ -57,16 +57,16 @@ class Null(Server):
 class _Session:
     """One connection: its turn, the end of the bytes received in this turn, and the bytes still to send."""
 
-    __slots__ = ("asides", "heard", "sock", "turn", "turns", "unsent", "waits")
+    __slots__ = ("asides", "blocked", "received", "sock", "turn", "turns", "unsent")
 
     def __init__(self, sock: socket.socket, replies: CannedReplies) -> None:
         self.sock = sock
         self.turn = 0
         self.turns = replies.turns
         self.asides = replies.asides
-        self.heard = b""
+        self.received = b""
         self.unsent = memoryview(replies.greeting)
-        self.waits = False
+        self.blocked = False
 
 
 class _Loop:
@@ -87,7 +87,7 @@ class _Loop:
                     self._accept(*self._listeners[number])
                 else:
                     session = self._sessions[number]
-                    self._go_on(session, self._send if event & select.EPOLLOUT else self._hear)
+                    self._advance(session, self._send if event & select.EPOLLOUT else self._receive)
 
     def _accept(self, listener: socket.socket, replies: CannedReplies) -> None:
         for _ in range(_ACCEPTS):
@@ -104,26 +104,26 @@ class _Loop:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             session = self._sessions[sock.fileno()] = _Session(sock, replies)
             self._epoll.register(sock.fileno(), select.EPOLLIN)
-            self._go_on(session, self._send)
+            self._advance(session, self._send)
 
     def _wait_for_room(self, listener: socket.socket) -> None:
         """Stop accepting until a session has ended; the kernel queues new connections meanwhile."""
         self._epoll.modify(listener.fileno(), 0)
         self._waiting.append(listener)
 
-    def _go_on(self, session: _Session, step: Callable[[_Session], bool]) -> None:
+    def _advance(self, session: _Session, step: Callable[[_Session], bool]) -> None:
         """Take a step, which returns whether the session continues; close the session if it does not."""
         try:
-            going_on = step(session)
+            goes_on = step(session)
         except OSError:  # the client has gone, which is no error here
-            going_on = False
-        if not going_on:
+            goes_on = False
+        if not goes_on:
             del self._sessions[session.sock.fileno()]
             session.sock.close()
             while self._waiting:
                 self._epoll.modify(self._waiting.pop().fileno(), select.EPOLLIN)
 
-    def _hear(self, session: _Session) -> bool:
+    def _receive(self, session: _Session) -> bool:
         data = session.sock.recv(_READ_BYTES)
         if not data:
             return False
@@ -132,11 +132,11 @@ class _Loop:
                 session.unsent = memoryview(answer)
                 return self._send(session)
         ending, answer = session.turns[session.turn]
-        session.heard = (session.heard + data)[-len(ending) :]
-        if session.heard != ending:
+        session.received = (session.received + data)[-len(ending) :]
+        if session.received != ending:
             return True
         session.turn += 1
-        session.heard = b""
+        session.received = b""
         session.unsent = memoryview(answer)
         return self._send(session)
 
@@ -144,10 +144,10 @@ class _Loop:
         if session.unsent:
             with contextlib.suppress(BlockingIOError):
                 session.unsent = session.unsent[session.sock.send(session.unsent) :]
-        if bool(session.unsent) != session.waits:
-            session.waits = bool(session.unsent)
-            self._epoll.modify(session.sock.fileno(), select.EPOLLOUT if session.waits else select.EPOLLIN)
-        return session.waits or session.turn < len(session.turns)
+        if bool(session.unsent) != session.blocked:
+            session.blocked = bool(session.unsent)
+            self._epoll.modify(session.sock.fileno(), select.EPOLLOUT if session.blocked else select.EPOLLIN)
+        return session.blocked or session.turn < len(session.turns)
 
 
 def _listener(address: str, port: int) -> socket.socket:

@@ -102,7 +102,7 @@ class Proftpd(Server):
     provisioned = True
 
     def __init__(self) -> None:
-        self._firsts: dict[str, str] = {}
+        self._first_pids: dict[str, str] = {}
         self._last_s: dict[str, float] = {}
 
     def missing(self) -> str:
@@ -135,14 +135,14 @@ class Proftpd(Server):
 
     def busy(self, site: Site) -> str:
         now_s = time.monotonic()
-        first = self._firsts.get(site.folder, "")
+        first = self._first_pids.get(site.folder, "")
         if not _is_first(first, site.folder):
-            first = self._firsts[site.folder] = _first(site.folder)
-        if said := _goings_on(first):
+            first = self._first_pids[site.folder] = _first(site.folder)
+        if activity := _activity(first):
             self._last_s[site.folder] = now_s
         elif now_s < self._last_s.get(site.folder, -_PAUSE_S) + _PAUSE_S:
             return "its pause after a session"
-        return said
+        return activity
 
 
 def _configuration(site: Site) -> str:
@@ -186,7 +186,7 @@ def _is_first(number: str, folder: str) -> bool:
     return False
 
 
-def _goings_on(first: str) -> str:
+def _activity(first: str) -> str:
     """Describe what still goes on: sessions not ended or not yet reaped, or the first half of the pause."""
     try:
         sessions = len(Path(f"/proc/{first}/task/{first}/children").read_text(encoding="ascii").split())
@@ -194,10 +194,10 @@ def _goings_on(first: str) -> str:
         sessions = 0
     if sessions:
         return f"{sessions} session{'s' * (sessions != 1)} not ended"
-    return "its pause after a session" if _pauses(first) else ""
+    return "its pause after a session" if _is_pausing(first) else ""
 
 
-def _pauses(number: str) -> bool:
+def _is_pausing(number: str) -> bool:
     """Return whether the process is in its pause: only then does it block SIGCHLD (proc(5), `SigBlk`)."""
     try:
         status = Path(f"/proc/{number}/status").read_text(encoding="ascii", errors="replace")

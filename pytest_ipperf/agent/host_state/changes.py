@@ -80,7 +80,7 @@ class Changes:
                     raise
                 self._reopen()
                 answer = self._ask({"request": "undo"})
-            said: list[str] = answer["said"]
+            sentences: list[str] = answer["said"]
         except LabError as error:
             if str(error) == SILENT:  # the silent helper cannot mark the host itself
                 with contextlib.suppress(LabError):
@@ -89,7 +89,7 @@ class Changes:
         finally:
             self._close()
             self._before, self._notes = None, []
-        return said
+        return sentences
 
     def _reopen(self) -> None:
         """Start a new rollback helper, which first does what the previous one could not."""

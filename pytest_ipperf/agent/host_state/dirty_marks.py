@@ -40,9 +40,9 @@ Note = dict[str, Any]
 class LeftoverError(LabError):
     """A folder that a measurement has made could not be removed, or a process not be ended."""
 
-    def __init__(self, said: str, **what: Any) -> None:
-        super().__init__(said)
-        self.note: Note = {"said": said, **what}
+    def __init__(self, sentence: str, **what: Any) -> None:
+        super().__init__(sentence)
+        self.note: Note = {"said": sentence, **what}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def all_marks(*, networks: bool = True) -> list[DirtyMark]:
             if notes:
                 found.append(DirtyMark(path / name, user, tuple(notes)))
             elif notes is None and user == os.geteuid():
-                _forget(path / name)
+                _remove_outdated(path / name)
     return found
 
 
@@ -101,13 +101,13 @@ def dirty_reason(*, networks: bool = True) -> str:
     """Return a sentence on what an earlier measurement has not restored; empty if all is restored."""
     if not (found := all_marks(networks=networks)):
         return ""
-    own = os.geteuid()
-    said = [
-        f"{note['said']}{'' if each.user == own else f' (so says user {each.user})'}"
+    this_user = os.geteuid()
+    sentences = [
+        f"{note['said']}{'' if each.user == this_user else f' (so says user {each.user})'}"
         for each in found
         for note in each.notes
     ]
-    return f"an earlier measurement has not restored it: {'; '.join(said)}"
+    return f"an earlier measurement has not restored it: {'; '.join(sentences)}"
 
 
 def still_holds(note: Note) -> bool | None:
@@ -125,9 +125,9 @@ def clear_notes(found: DirtyMark, *, everything: bool) -> list[Note]:
     Another user's mark is only removed as a whole, with `everything` and if no note of it holds, as a file written
     there has to be that user's. Return the notes that stay. Raise LabError if the file cannot be changed.
     """
-    own = found.user == os.geteuid()
+    is_own = found.user == os.geteuid()
     gone = [note for note in found.notes if not (still_holds(note) if everything else still_holds(note) is not False)]
-    if not gone or (not own and (not everything or len(gone) < len(found.notes))):
+    if not gone or (not is_own and (not everything or len(gone) < len(found.notes))):
         return list(found.notes)
     name = found.path.name
     try:
@@ -135,7 +135,7 @@ def clear_notes(found: DirtyMark, *, everything: bool) -> list[Note]:
             stay = [note for note in _notes(name, found.user, place) or () if note not in gone]
             if not stay:
                 _remove(name, place)
-            elif own:
+            elif is_own:
                 _replace(name, place, stay)
     except OSError as error:
         raise LabError(
@@ -213,7 +213,7 @@ def _notes(path: Path | str, user: int, place: int | None = None) -> list[Note] 
     return list(_read(lines)) if start == boot_id() else None
 
 
-def _forget(path: Path) -> None:
+def _remove_outdated(path: Path) -> None:
     """Remove this user's file of an earlier boot of the host."""
     with contextlib.suppress(OSError), locked(path.parent, os.geteuid()) as place:
         if _notes(path.name, os.geteuid(), place) is None:  # unless it was replaced meanwhile
@@ -228,8 +228,8 @@ def _read(lines: Iterable[str]) -> Iterator[Note]:
             note = json.loads(line)
         if not isinstance(note, dict) or not isinstance(note.get("said"), str):
             note = {"said": line}
-        said = "".join(each if each.isprintable() else "?" for each in note["said"])
-        read: Note = {"said": said}
+        text = "".join(each if each.isprintable() else "?" for each in note["said"])
+        read: Note = {"said": text}
         if isinstance(note.get("folder"), str):
             read["folder"] = note["folder"]
         process = note.get("process")

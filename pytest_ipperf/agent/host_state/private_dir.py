@@ -20,7 +20,7 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry
 
 _PREFIX = "ipperf-"
-_MADE = re.compile(r"ipperf-[a-z0-9_]{8}")  # the form of `mkdtemp`; longer names belong to others
+_MKDTEMP_NAME = re.compile(r"ipperf-[a-z0-9_]{8}")  # the form of `mkdtemp`; longer names belong to others
 _LOCK = ".lock"
 # A folder younger than this may not have been locked yet by its owner.
 _YOUNG_S = 5.0
@@ -125,14 +125,14 @@ def populate(folder: str, entries: Iterable[Entry]) -> None:
     All entries are created first and given to their owners afterwards, children before parents: the owner of a folder
     could put a link where a file is about to be written or given away.
     """
-    made = []
+    created = []
     try:
         for entry in (Entry(""), *entries):
             path = Path(folder, entry.path)
             _make(path, entry)
-            made.append((path, entry))
-        for path, entry in reversed(made):
-            _give(path, entry)
+            created.append((path, entry))
+        for path, entry in reversed(created):
+            _hand_over(path, entry)
     except (OSError, LookupError) as error:
         raise LabError(f"folder {folder} cannot be populated: {error}; it needs space, rights and the users") from None
 
@@ -147,7 +147,7 @@ def _make(path: Path, entry: Entry) -> None:
         file.write(entry.content)
 
 
-def _give(path: Path, entry: Entry) -> None:
+def _hand_over(path: Path, entry: Entry) -> None:
     _backdate(path)
     if entry.owner or entry.group:
         owner = pwd.getpwnam(entry.owner).pw_uid if entry.owner else -1
@@ -185,7 +185,7 @@ def _abandoned(folder: Path) -> int | None:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
             return None
-        if _MADE.fullmatch(folder.name) and not any(folder.iterdir()):
+        if _MKDTEMP_NAME.fullmatch(folder.name) and not any(folder.iterdir()):
             old = time.time() - found.st_mtime >= _YOUNG_S
             return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW) if old else None
         lock = (folder / _LOCK).lstat()

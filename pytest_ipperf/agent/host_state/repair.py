@@ -27,7 +27,7 @@ def repair(removed_folders: int, *, everything: bool) -> list[str]:
         if removed_folders
         else []
     )
-    return [*done, *(said for mark in all_marks() for said in _mark(mark, everything=everything))]
+    return [*done, *(sentence for mark in all_marks() for sentence in _mark(mark, everything=everything))]
 
 
 def _mark(mark: DirtyMark, *, everything: bool) -> list[str]:
@@ -44,7 +44,7 @@ def _mark(mark: DirtyMark, *, everything: bool) -> list[str]:
     except LabError as error:
         return [*done, str(error)]
     cleared = [note["said"] for note in mark.notes if note not in stay]
-    return [*done, *(f"cleared the mark of: {said}" for said in cleared)]
+    return [*done, *(f"cleared the mark of: {sentence}" for sentence in cleared)]
 
 
 def _killed(pid: int, started_ticks: int) -> bool:

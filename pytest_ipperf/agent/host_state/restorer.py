@@ -80,12 +80,12 @@ class RollbackHelper:
             self._note(also=dict(setting(note["do"][1])))
         devices = {name for _, name in socket.if_nameindex()}
         self._note(note=note)
-        said = run(note["do"])
-        if said:
+        trouble = run(note["do"])
+        if trouble:
             self._notes.pop()
             if self._undo_log:
                 self._undo_log.take_back()
-            raise LabError(said)
+            raise LabError(trouble)
         new = [(number, name) for number, name in socket.if_nameindex() if name not in devices]
         note["made"] = [number for number, name in new if name in note["do"]]
         self._note_done(made=note["made"])
@@ -95,9 +95,9 @@ class RollbackHelper:
         """Undo the changes after the first `keep`; verification follows at the end."""
         failed = _undo_notes(self._notes[request["keep"] :])
         self._note_done(back=request["keep"])
-        said = [each for program, each in failed.items() if program not in {*_SNAPSHOT_PROGRAMS, _WRITE}]
-        self._left += said
-        mark_dirty(said)
+        sentences = [each for program, each in failed.items() if program not in {*_SNAPSHOT_PROGRAMS, _WRITE}]
+        self._left += sentences
+        mark_dirty(sentences)
         return {}
 
     def undo(self, _: object = None) -> dict[str, Any]:
@@ -113,16 +113,16 @@ class RollbackHelper:
     def _note(self, **record: Any) -> None:
         if self._undo_log:
             self._undo_log.add(record)
-        self._know(record)
+        self._apply(record)
 
     def _note_done(self, **record: Any) -> None:
         """Log a completed step if possible; without it fewer differences are attributed to this helper's changes."""
         with contextlib.suppress(LabError):
             if self._undo_log:
                 self._undo_log.add(record)
-        self._know(record)
+        self._apply(record)
 
-    def _know(self, record: dict[str, Any]) -> None:
+    def _apply(self, record: dict[str, Any]) -> None:
         self._before, self._notes = _read([{"before": self._before}, *({"note": n} for n in self._notes), record])
 
 
@@ -145,12 +145,12 @@ def run(argv: Sequence[str]) -> str:
         return f"{' '.join(argv)}: {error}"
     if not done.returncode:
         return ""
-    said = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"exit status {done.returncode}"]
-    return f"{' '.join(argv)}: {' '.join(said)}{_hint(done.stderr)}"
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"exit status {done.returncode}"]
+    return f"{' '.join(argv)}: {' '.join(lines)}{_hint(done.stderr)}"
 
 
-def _hint(said: str) -> str:
-    return "; it takes root" if os.geteuid() and re.search("not permitted|Permission denied", said) else ""
+def _hint(text: str) -> str:
+    return "; it takes root" if os.geteuid() and re.search("not permitted|Permission denied", text) else ""
 
 
 def roll_back(records: Iterable[dict[str, Any]], torn: Iterable[str] = ()) -> list[str]:
@@ -170,13 +170,13 @@ def _undo_and_verify(before: Snapshot, notes: Sequence[Note]) -> list[str]:
     while (left := _differences(before, notes)) and time.monotonic() < end:
         time.sleep(_POLL_S)
     # A step may fail because someone else has done it.
-    left += [said for program, said in failed.items() if left or program not in {*_SNAPSHOT_PROGRAMS, _WRITE}]
+    left += [trouble for program, trouble in failed.items() if left or program not in {*_SNAPSHOT_PROGRAMS, _WRITE}]
     return left
 
 
 def _undo_notes(notes: Sequence[Note]) -> dict[str, str]:
     """Undo the changes, the last first; return what each failed program said."""
-    return {step[0]: said for note in reversed(notes) for step in note["undo"] if (said := run(step))}
+    return {step[0]: trouble for note in reversed(notes) for step in note["undo"] if (trouble := run(step))}
 
 
 def roll_back_abandoned() -> list[str]:

@@ -49,18 +49,18 @@ def differences(
     Other differences are someone else's: a container that came up meanwhile, an address that expired.
     """
     scope = _Scope(before, after, [list(command) for command in commands], frozenset(made))
-    said = []
+    sentences = []
     for subject in sorted({*before, *after}):
         was, found = before.get(subject), after.get(subject)
         if was == found or not scope.holds(was, found):
             continue
         if found is None:
-            said.append(f"{subject} is missing")
+            sentences.append(f"{subject} is missing")
         elif was is None:
-            said.append(f"{subject} is still there")
+            sentences.append(f"{subject} is still there")
         else:
-            said += _changed(subject, was["state"], found["state"])
-    return said
+            sentences += _changed(subject, was["state"], found["state"])
+    return sentences
 
 
 def _changed(subject: str, was: Mapping[str, str], found: Mapping[str, str]) -> list[str]:

@@ -16,13 +16,13 @@ def teardown(stack: contextlib.ExitStack) -> list[str]:
         failed = _failed(error)
     else:
         return []
-    said = [_sentence(each) for each in failed]
+    sentences = [_sentence(each) for each in failed]
     notes = [each.note if isinstance(each, LeftoverError) else {"said": _sentence(each)} for each in failed]
     try:
         mark_leftovers(notes)
     except LabError as error:
-        said.append(str(error))
-    return said
+        sentences.append(str(error))
+    return sentences
 
 
 def _failed(error: BaseException | None) -> list[Exception]:

@@ -52,16 +52,16 @@ class UndoLog:
         with open(self._descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
             lines = file.read().split("\n")[:-1]  # an unfinished last line was never acted on
         read = [_record(line) for line in lines]
-        own = {"boot": boot_id()}
-        if not read or read[0] not in (own, None):
+        this_boot = {"boot": boot_id()}
+        if not read or read[0] not in (this_boot, None):
             return [], []
         torn = [line for line, record in zip(lines, read, strict=True) if record is None]
-        said = [
+        trouble = [
             f"it is unknown whether all is restored: of the undo log {self._path} {len(torn)} of {len(lines)} lines "
             f"could not be read, such as {line[:_SHOWN]!r}"
             for line in torn[:1]
         ]
-        return list(_readable(read[1:])) if read[0] == own else [], said
+        return list(_readable(read[1:])) if read[0] == this_boot else [], trouble
 
     def clear(self) -> None:
         """Remove all records."""

@@ -20,8 +20,8 @@ class UnmanagedChanges(Changes):
 
     def run(self, do: Sequence[str], undo: Sequence[str] | None) -> None:
         """Run a command; raise LabError in its own words if it fails."""
-        if said := run(do):
-            raise LabError(said)
+        if trouble := run(do):
+            raise LabError(trouble)
         self._undo += [undo] if undo else []
 
     @contextlib.contextmanager

@@ -29,8 +29,8 @@ def in_folder_path(name: str) -> str:
 
 def compiled(packed: bytes, place: Callable[[str], str]) -> bytes:
     """Return the zip with the byte-code of each module added at its place; the output is reproducible."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(packed)) as before, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as after:
+    output = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(packed)) as before, zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as after:
         for entry in before.infolist():
             data = before.read(entry)
             after.writestr(entry, data)
@@ -38,7 +38,7 @@ def compiled(packed: bytes, place: Callable[[str], str]) -> bytes:
                 beneath = zipfile.ZipInfo(place(entry.filename), entry.date_time)
                 beneath.compress_type = zipfile.ZIP_DEFLATED
                 after.writestr(beneath, code)
-    return made.getvalue()
+    return output.getvalue()
 
 
 def _code(name: str, source: bytes) -> bytes:

@@ -49,13 +49,13 @@ class Responder:
     def _answer_datagrams(self) -> None:
         while True:
             try:
-                said, prober = self._socks[1].recvfrom(64)
+                data, prober = self._socks[1].recvfrom(64)
             except (OSError, IndexError):
                 return
             if prober is None:  # closed
                 return
             with contextlib.suppress(OSError):  # a firewall of this host
-                if said == _WORD[::-1]:  # not the reply of another responder
+                if data == _WORD[::-1]:  # not the reply of another responder
                     self._socks[1].sendto(_WORD, prober)
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ def _by_stream(source: str, address: str, port: int) -> str:
 def _by_datagrams(source: str, address: str, port: int) -> str:
     with socket.socket(_family(address), socket.SOCK_DGRAM) as sock:
         sock.settimeout(_WAIT_S / _UDP_TRIES)
-        said = "no answer"
+        trouble = "no answer"
         for _ in range(_UDP_TRIES):
             try:
                 sock.bind((source, 0)) if not sock.getsockname()[1] else None
@@ -98,9 +98,9 @@ def _by_datagrams(source: str, address: str, port: int) -> str:
             except TimeoutError:
                 continue
             except OSError as error:
-                said = (error.strerror or str(error)).lower()
+                trouble = (error.strerror or str(error)).lower()
                 time.sleep(_WAIT_S / _UDP_TRIES)
-        return said
+        return trouble
 
 
 def _family(address: str) -> socket.AddressFamily:

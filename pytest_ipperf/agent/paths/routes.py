@@ -149,8 +149,8 @@ def route(destination: str, source: str = "", arrives: str = "") -> dict[str, An
 def _mtu(device: str, family: int) -> int:
     """Return the MTU of a device, which may be smaller for IPv6 (RFC 4861, section 4.6.4)."""
     mtu = _device_ioctl(device, _SIOCGIFMTU, "i")
-    own = Path(f"/proc/sys/net/ipv6/conf/{device}/mtu")
-    return min(mtu, int(own.read_text())) if family == socket.AF_INET6 and own.exists() else mtu
+    ipv6_mtu = Path(f"/proc/sys/net/ipv6/conf/{device}/mtu")
+    return min(mtu, int(ipv6_mtu.read_text())) if family == socket.AF_INET6 and ipv6_mtu.exists() else mtu
 
 
 def _device_ioctl(device: str, request: int, form: str) -> int:

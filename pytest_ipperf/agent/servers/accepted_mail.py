@@ -24,7 +24,7 @@ from pytest_ipperf.servers.base import Kept, Server, Site
 
 COMPARED_BYTES = 1 << 21
 _DRAW = random.SystemRandom()
-_HANDS = 16
+_THREADS = 16
 # A queue file has an envelope and trace headers on top of the message, and file systems allocate whole blocks.
 _BESIDE_BYTES = 8192
 
@@ -115,8 +115,8 @@ def check_accepted(recipe: Server, site: Site, handed: QueuedMail) -> Acceptance
 
 def _remove(kept: Iterable[Kept]) -> None:
     """Remove the files in parallel: each removal waits for the file system's journal, as Postfix has synced them."""
-    with ThreadPoolExecutor(_HANDS) as hands:
-        for _ in hands.map(lambda each: each.path.unlink(missing_ok=True), kept):
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for _ in pool.map(lambda each: each.path.unlink(missing_ok=True), kept):
             pass
 
 

@@ -116,9 +116,9 @@ class ServerProcess:
     def wait_quiet(self, limit_s: float) -> str:
         """Wait up to `limit_s` seconds until it is idle or dead; return what still goes on then, empty when idle."""
         end = time.monotonic() + limit_s
-        while (said := self.busy()) and self.alive() and time.monotonic() < end:
+        while (activity := self.busy()) and self.alive() and time.monotonic() < end:
             time.sleep(2 * _POLL_S)
-        return f"{self._server.name}: {said}" if said else ""
+        return f"{self._server.name}: {activity}" if activity else ""
 
     def unresponsive(self) -> str:
         """Say that the server runs and does not answer its readiness probe; empty if it does, or is dead."""

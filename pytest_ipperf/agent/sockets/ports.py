@@ -60,13 +60,13 @@ def is_local(address: str) -> bool:
 def probe_ready(address: str, port: int, kind: socket.SocketKind, probe: tuple[bytes, bytes], wait_s: float) -> str:
     """Send the first half of the probe and wait for the second; return why it did not come, empty if it did."""
     family, where = _sockaddr(address, port)
-    said, expected = probe
+    request, expected = probe
     answer = b""
     with socket.socket(family, kind) as sock:
         sock.settimeout(wait_s)
         try:
             sock.connect(where)
-            sock.sendall(said)
+            sock.sendall(request)
             if kind == socket.SOCK_DGRAM:
                 answer = sock.recv(4096)
             while len(answer) < len(expected) and kind == socket.SOCK_STREAM and (data := sock.recv(4096)):

@@ -130,8 +130,8 @@ def load(code: bytes, name: str) -> int:
         try:
             return _load(code, name, log)
         except OSError:
-            said = log.value.decode(errors="replace").strip().splitlines()[-3:]
-            raise OSError(error.errno, " | ".join([error.strerror or "", *said])) from None
+            lines = log.value.decode(errors="replace").strip().splitlines()[-3:]
+            raise OSError(error.errno, " | ".join([error.strerror or "", *lines])) from None
 
 
 def _load(code: bytes, name: str, log: ctypes.Array[ctypes.c_char] | None) -> int:

@@ -59,7 +59,7 @@ class Forwarder:
     def exclude(self, peers: str) -> None:
         """Exclude packets from these addresses, which are for the configured tunnels with these peers."""
         self._others |= {socket.inet_aton(peer) for peer in peers.split()}
-        _spare(self._outside, self._others)  # raw sockets receive copies of them too
+        _drop(self._outside, self._others)  # raw sockets receive copies of them too
 
     def serve(self, control: int) -> None:
         """Forward until `control` is at its end; its input is passed to `exclude`."""
@@ -72,8 +72,8 @@ class Forwarder:
                 if descriptor != control:
                     with contextlib.suppress(BlockingIOError):
                         steps[descriptor]()
-                elif said := os.read(control, _READ_BYTES):
-                    self.exclude(said.decode())
+                elif peers := os.read(control, _READ_BYTES):
+                    self.exclude(peers.decode())
                 else:
                     return
 
@@ -112,7 +112,7 @@ class Forwarder:
         return step
 
 
-def _spare(sock: socket.socket, sources: Collection[bytes]) -> None:
+def _drop(sock: socket.socket, sources: Collection[bytes]) -> None:
     """Let the kernel drop packets from these IPv4 addresses (socket(7), SO_ATTACH_FILTER)."""
     nothing = len(sources)  # steps from the first comparison to the last return
     equal = [(JUMP_EQUAL, nothing - at, 0, int.from_bytes(each, "big")) for at, each in enumerate(sources)]

@@ -26,8 +26,8 @@ def create_tunnel(backend: str, endpoint: TunnelEndpoint, changes: Changes, stac
             f"device {endpoint.device} exists already and is not ours; remove it: ip link del {endpoint.device}"
         )
     _expect_free(endpoint.addresses)
-    with changes.transaction(), contextlib.ExitStack() as own:
-        BACKENDS[backend].up(endpoint, changes, own)
+    with changes.transaction(), contextlib.ExitStack() as endpoint_stack:
+        BACKENDS[backend].up(endpoint, changes, endpoint_stack)
         # These settings disappear with the device. A host may have IPv6 switched off for new devices, and a driver may
         # have added its link-local address itself.
         changes.write(str(_SETTINGS / endpoint.device / "disable_ipv6"), "0")
@@ -35,7 +35,7 @@ def create_tunnel(backend: str, endpoint: TunnelEndpoint, changes: Changes, stac
             changes.run(["ip", "-6", "addr", "replace", address, "dev", endpoint.device, "nodad"], None)
         for prefix, hop in endpoint.routes:
             changes.run(["ip", "-6", "route", "add", *_way(prefix, hop, endpoint.device)], None)
-        stack.push(own.pop_all())
+        stack.push(endpoint_stack.pop_all())
 
 
 def add_routes(host_routes: HostRoutes, changes: Changes) -> None:

@@ -198,8 +198,8 @@ def _text(name: bytes) -> str:
     while name[at]:
         labels.append(name[at + 1 : at + 1 + name[at]])
         at += 1 + name[at]
-    said = ".".join(repr(label)[2:-1] for label in labels) or "."
-    return said if len(said) <= _SHOWN_CHARACTERS else f"{said[:_SHOWN_CHARACTERS]}..."
+    text = ".".join(repr(label)[2:-1] for label in labels) or "."
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
 def _record(message: bytes, at: int) -> tuple[_Record, int]:

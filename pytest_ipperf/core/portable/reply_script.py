@@ -56,15 +56,15 @@ class CannedReplies:
     def from_bytes(cls, data: bytes) -> CannedReplies:
         """Return the replies that `to_bytes` has written."""
         greeting, turns, moved, asides, whole = json.loads(data)
-        made, beside = (
+        turn_pairs, aside_pairs = (
             tuple((ending.encode("latin-1"), answer.encode("latin-1")) for ending, answer in each)
             for each in (turns, asides)
         )
         return cls(
             greeting.encode("latin-1"),
-            made,
+            turn_pairs,
             None if moved is None else moved.encode("latin-1"),
-            beside,
+            aside_pairs,
             whole and CannedDatagram(whole[0].encode("latin-1"), tuple((a, b, count) for a, b, count in whole[1])),
         )
 

@@ -48,11 +48,11 @@ class ServerState:
     @property
     def digest(self) -> str:
         """Return a digest that is different for states that differ in anything."""
-        made = hashlib.sha256()
+        hasher = hashlib.sha256()
         for part in (self.content, str(self.users).encode(), self.password.encode(), *self.messages):
-            made.update(b"%d " % len(part) + part)
+            hasher.update(b"%d " % len(part) + part)
         for path, page in sorted(self.pages.items()):
-            made.update(f"{path} {len(page)} ".encode() + page)
+            hasher.update(f"{path} {len(page)} ".encode() + page)
         for address in self.addresses:
-            made.update(f"at {address} ".encode())
-        return made.hexdigest()[:16]
+            hasher.update(f"at {address} ".encode())
+        return hasher.hexdigest()[:16]

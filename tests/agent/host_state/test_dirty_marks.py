@@ -107,13 +107,13 @@ def test_agents_that_note_at_once_lose_nothing_of_each_other(monkeypatch):
 
 def test_what_is_noted_while_another_forgets_an_earlier_start_stays(monkeypatch):
     path = written(state_dir.user_dir(), note("old"), start="another")
-    forget = dirty_marks._forget
+    remove = dirty_marks._remove_outdated
 
     def later(path):
         dirty_marks.mark_leftovers([note("new")])
-        forget(path)
+        remove(path)
 
-    monkeypatch.setattr(dirty_marks, "_forget", later)
+    monkeypatch.setattr(dirty_marks, "_remove_outdated", later)
     dirty_marks.dirty_reason()
     assert dirty_marks.dirty_reason() == f"{SAID}new"
     assert path.read_text().splitlines() == [state_dir.boot_id(), json.dumps(note("new"))]

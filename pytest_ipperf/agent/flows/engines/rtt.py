@@ -192,7 +192,7 @@ def _open_probe(spec: FlowSpec, *, busy_polls: bool) -> Probe:
 def _series(probe: Probe, spec: FlowSpec, first: int, lasts_s: float, alive: Callable[[], None]) -> _Series:
     """Send probes for `lasts_s`, at least one; stop early if nothing is answered any more."""
     clock, series, deadline_ns = time.monotonic_ns, _Series(), _ns(spec.deadline_s)
-    began_ns = due_ns = heard_ns = clock()
+    began_ns = due_ns = last_reply_ns = clock()
     end_ns, number = began_ns + _ns(lasts_s), first
     while True:
         probe.pause(due_ns)
@@ -209,11 +209,11 @@ def _series(probe: Probe, spec: FlowSpec, first: int, lasts_s: float, alive: Cal
             series.waited_ns += now_ns - sent_ns
         else:
             series.took_ns[number] = took_ns
-            heard_ns = now_ns
+            last_reply_ns = now_ns
         alive()
         number += 1
         due_ns = max(due_ns + _INTERVAL_NS, now_ns)
-        series.silent = now_ns - heard_ns >= _SILENCES * deadline_ns and due_ns < end_ns
+        series.silent = now_ns - last_reply_ns >= _SILENCES * deadline_ns and due_ns < end_ns
         if series.silent or due_ns >= end_ns:
             series.lasted_ns = now_ns - began_ns
             return series

@@ -113,8 +113,8 @@ class TcpFarEnd(FarEnd):
             if self._accept():
                 self._report = self._run()
         except OSError as error:
-            said = f"the client of the TCP run on port {self.listening['port']} is gone: {failure_kind(error)}"
-            self._trouble = LabError(said)
+            message = f"the client of the TCP run on port {self.listening['port']} is gone: {failure_kind(error)}"
+            self._trouble = LabError(message)
         except BaseException as error:  # noqa: BLE001 - `finish` raises it
             self._trouble = error
         finally:
@@ -154,10 +154,10 @@ class TcpFarEnd(FarEnd):
         """Return the number of this run's stream on a connection, None for any other connection."""
         limit_blocking(sock, _HELLO_S)
         try:
-            said = sock.recv(_HELLO.size, socket.MSG_WAITALL)
+            hello = sock.recv(_HELLO.size, socket.MSG_WAITALL)
         except OSError:
             return None
-        ident, place = _HELLO.unpack(said) if len(said) == _HELLO.size else (0, 0)
+        ident, place = _HELLO.unpack(hello) if len(hello) == _HELLO.size else (0, 0)
         known = ident == self._spec.ident and place < self._spec.connections and place not in self._socks
         return place if known else None
 

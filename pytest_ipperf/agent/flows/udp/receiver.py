@@ -118,7 +118,7 @@ class DatagramReceiver:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _LOOK)
         self._box, self.how = _box(sock, size, flood=flood)
         self._naps = not flood
-        self._began_s = self._last_s = self._longest_s = self._heard_s = 0.0
+        self._began_s = self._last_s = self._longest_s = self._last_arrival_s = 0.0
         self._dropped, self._idle_s = 0, 0.0
         self.drops, self.cpu_s = 0, 0.0
         self._trouble: BaseException | None = None
@@ -135,7 +135,7 @@ class DatagramReceiver:
         """Wait up to `most_s` until `wanted` datagrams have come, or no more come, the warm-up's included."""
         now = began = time.monotonic()
         while self.sink.unique() < wanted and self._thread.is_alive() and now < began + most_s:
-            if now - max(began, self._heard_s) > max(_SILENCE_S, 3 * gap_s, 2 * self._longest_s):
+            if now - max(began, self._last_arrival_s) > max(_SILENCE_S, 3 * gap_s, 2 * self._longest_s):
                 return
             time.sleep(0.01)
             now = time.monotonic()
@@ -174,7 +174,7 @@ class DatagramReceiver:
         except BlockingIOError:
             return
         if count:
-            self._heard_s = time.monotonic()
+            self._last_arrival_s = time.monotonic()
         if self._naps and count < self._box.messages:
             time.sleep(_NAP_S)
 

@@ -312,10 +312,10 @@ class Burst:
 
     def record_endpoint(self, sock: socket.socket) -> None:
         """Record the local address and the family of a connected socket, as the kernel reports them."""
-        own = sock.getsockname()
-        self.sources.add(own[0])
+        local = sock.getsockname()
+        self.sources.add(local[0])
         # Python returns four parts for an IPv6 address of the kernel, and two for an IPv4 one.
-        self.families.add(socket.AF_INET6 if len(own) == 4 else socket.AF_INET)
+        self.families.add(socket.AF_INET6 if len(local) == 4 else socket.AF_INET)
 
     def _complete(self, connection: Connection) -> None:
         """Complete a connection, whose figure is taken."""

@@ -75,12 +75,12 @@ def _tried() -> str:
     """Return why no tunnel can be made in a separate network namespace; empty if one can."""
     identity = [] if true_root() else ["--user", "--map-root-user"]
     tried = TunnelEndpoint("tunnel", _TRIED, "192.0.2.1", "192.0.2.2", ())
-    said = _run(["unshare", *identity, "--net", "ip", "link", "add", _TRIED, *_kind(tried)])
-    if any(each in said for each in _NO_DRIVER):
+    trouble = _run(["unshare", *identity, "--net", "ip", "link", "add", _TRIED, *_kind(tried)])
+    if any(each in trouble for each in _NO_DRIVER):
         return f"this kernel, {os.uname().release}, has no sit driver (module sit)"
-    if said and os.geteuid():
-        return f"no rights to make a tunnel ({said})"
-    return f"no tunnel can be made ({said})" if said else ""
+    if trouble and os.geteuid():
+        return f"no rights to make a tunnel ({trouble})"
+    return f"no tunnel can be made ({trouble})" if trouble else ""
 
 
 def _may_unload() -> bool:
@@ -96,8 +96,8 @@ def _run(argv: Sequence[str]) -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
-    said = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()
-    return said[-1] if done.returncode else ""
+    lines = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()
+    return lines[-1] if done.returncode else ""
 
 
 backend = Kernel()

@@ -81,7 +81,7 @@ class Userspace(Backend):
         kept.append(what)  # type: ignore[arg-type]
         stack.callback(kept.remove, what)  # type: ignore[arg-type]
         for each in self._isatap:
-            _say(each, self._peers)
+            _send_peers(each, self._peers)
 
 
 def _started(end: TunnelEndpoint, far: str) -> subprocess.Popen[bytes]:
@@ -109,11 +109,11 @@ def _wait_up(popen: subprocess.Popen[bytes], end: TunnelEndpoint) -> None:
     if not select.select([popen.stdout], [], [], _READY_S)[0]:
         raise LabError(f"the forwarder of {end.device} was not ready after {_READY_S:g} s")
     if os.read(popen.stdout.fileno(), len(UP)) != UP:
-        said = popen.stderr.read().decode(errors="replace").strip().splitlines() or ["no message"]
-        raise LabError(f"the forwarder of {end.device} did not start: {said[-1]}")
+        lines = popen.stderr.read().decode(errors="replace").strip().splitlines() or ["no message"]
+        raise LabError(f"the forwarder of {end.device} did not start: {lines[-1]}")
 
 
-def _say(popen: subprocess.Popen[bytes], peers: list[str]) -> None:
+def _send_peers(popen: subprocess.Popen[bytes], peers: list[str]) -> None:
     assert popen.stdin is not None  # noqa: S101 - it is a pipe
     with contextlib.suppress(OSError):  # it has ended, and forwards no more
         os.write(popen.stdin.fileno(), " ".join(("", *peers, "")).encode())
