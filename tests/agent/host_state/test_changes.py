@@ -675,9 +675,9 @@ def test_an_agent_that_restores_says_what_is_left_and_marks_the_host(host, run_f
         for meanwhile in ("true", "ip link set added name other"):
             with contextlib.ExitStack() as stack:
                 agent = Agent(stack, None, Channel(print))
-                change(agent.handler("create_tunnel").__self__._changes)
+                change(agent._handlers["create_tunnel"].__self__._changes)
                 sh(meanwhile)
-                results.append((agent.handler("restore")(), bool(dirty_marks.dirty_reason())))
+                results.append((agent._handlers["restore"](), bool(dirty_marks.dirty_reason())))
         print(results)
     """)
     left = ["device other is still there", 'ip link del added: Cannot find device "added"']
