@@ -28,7 +28,7 @@ from pytest_ipperf.experiment.measurement import Conditions, Measurement
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost, layers
 from pytest_ipperf.lab.runs.multi_client import SKEW
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import CONTENT, PHASES
 
 CONFIDENCE = 0.95
@@ -108,7 +108,7 @@ def _record(
     design, epochs = conditions.design, measurement.plan.epochs_by(look)
     change = effect.shown if effect else None
     facts: Mapping[str, Any] = cell_facts(cell)
-    flows = flow(cell.workload.protocol) is not None
+    size = PROTOCOLS[cell.workload.protocol].kind.run_size(design, cell.workload.connections)
     return Record(
         **facts,
         server=str(measurement.service),
@@ -120,8 +120,8 @@ def _record(
         **_worst_start(measurement, (cell.arm, conditions.reference), epochs),
         metric=metric,
         design=design.name,
-        run_s=design.run_s if flows else 0.0,
-        warmup_s=design.warmup_s if flows else 0.0,
+        run_s=size.run_s,
+        warmup_s=size.warmup_s,
         judges=design.judges,
         seed=measurement.plan.seed,
         look=look,
@@ -167,13 +167,12 @@ def _worst_start(measurement: Measurement, arms: Sequence[Arm], epochs: int) -> 
 
 def _version(measurement: Measurement, conditions: Conditions) -> str:
     design, workload = conditions.design, measurement.plan.workload
-    flows = flow(workload.protocol)
-    connections = workload.connections * design.bursts(workload.connections)
+    protocol = PROTOCOLS[workload.protocol]
     return workload_version(
-        protocol=PROTOCOLS[workload.protocol].version,
-        server="" if flows else measurement.service.name,
+        protocol=protocol.version,
+        server=protocol.kind.server(measurement.service.name),
         reference=conditions.reference,
-        size=f"{design.run_s:g}s+{design.warmup_s:g}s" if flows else f"{connections}x",
+        size=protocol.kind.run_size(design, workload.connections).text,
         deadline_s=conditions.deadline_s,
         state=conditions.state.digest_without_password,
     )
@@ -188,7 +187,7 @@ def _side(measurement: Measurement, arm: Arm, metric: str, epochs: int) -> ArmSu
     trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
     rate_bit_s, around = measurement.network.links.rate_bit_s, layers(arm, workload)
     found = link_rate(rate_bit_s, around, own, trains)
-    if found is not None and flow(workload.protocol):  # whose goodput is a metric of its own
+    if found is not None:  # engines report the ideal goodput, of which others have no figure
         found = dataclasses.replace(found, ceiling_bit_s=summary.figures.get("ideal_bit_s", found.ceiling_bit_s))
     return dataclasses.replace(summary, pace=found)
 
@@ -210,7 +209,7 @@ def _too_few(runs: Iterable[Run], cell: Cell, conditions: Conditions, question: 
 
     Source: J. A. Hanley and A. Lippman-Hand, "If nothing goes wrong, is everything all right?", 1983.
     """
-    if METRICS[question.metric].metric.scale != "difference" or not flow(cell.workload.protocol):
+    if METRICS[question.metric].metric.scale != "difference":
         return {}
     sent: Counter[Arm] = Counter()
     for run in runs:

@@ -18,11 +18,13 @@ from pytest_ipperf.core.inference.interim_analysis import effects_at, is_undecid
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.path_proof import rate_shortfalls
-from pytest_ipperf.core.measurement.run import Run, leading
+from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.measurement.run_data import RunData, completed_s
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
+from pytest_ipperf.core.portable.workload_kind import WorkloadKind
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Measurement, Network, RunObserver
+from pytest_ipperf.experiment.reference_check import check_reference
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import lease_for, leased
 from pytest_ipperf.lab.agents.reboot import reboot_hosts
@@ -34,12 +36,9 @@ from pytest_ipperf.lab.runs.link_rate import arms_header_cost
 from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 from pytest_ipperf.lab.snmp.counters import InterfaceCounters
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import PROTOCOLS, flow
-from pytest_ipperf.protocols.base import CONTENT
+from pytest_ipperf.protocols import PROTOCOLS
 
 # A single lost connection is data, also where it is the whole run; this many in a row are a server that is not there.
-_HOPELESS = 3
-_KINDS = 3
 
 
 def measure(
@@ -237,7 +236,7 @@ class _Course:
                 if self._measures(arm):
                     self._run(live, service, arm, _Place(epoch.number, number, slot))
         self._count(epoch, "after")
-        if epoch.number == 0 and not flow(workload.protocol):  # which has no server to take away
+        if epoch.number == 0 and PROTOCOLS[workload.protocol].null:
             self._find_floors(live, service)
 
     def _count(self, epoch: Epoch, when: str) -> None:
@@ -281,10 +280,14 @@ class _Course:
             notes=result.notes,
         )
         self.runs.append(run)
-        if not run.warmup and not flow(self.plan.workload.protocol):
-            self.rows.setdefault((arm, run.epoch), []).extend(outcome.rows())
+        if not run.warmup:
+            self.rows.setdefault((arm, run.epoch), []).extend(self._kind.connection_rows(outcome.rows()))
         self.observer.run(run, result)
         self._check(run, result, service)
+
+    @property
+    def _kind(self) -> WorkloadKind:
+        return PROTOCOLS[self.plan.workload.protocol].kind
 
     @property
     def _bursts(self) -> int:
@@ -320,18 +323,7 @@ class _Course:
         runs, lost = self._lost_in_a_row(run.arm)
         if run.arm != self.conditions.reference:
             return
-        if flow(self.plan.workload.protocol):
-            if runs == _HOPELESS:
-                raise LabError(
-                    f"nothing arrived in {runs} runs of the reference {run.arm}, of which {lost.total()} were sent, so "
-                    "there is nothing to compare with; does a firewall on the path drop them?"
-                )
-        elif lost.total() >= _HOPELESS:
-            kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(lost, _KINDS).items())
-            raise LabError(
-                f"the reference {run.arm} completed none of {lost.total()} connections ({kinds}), "
-                f"so there is nothing to compare with; {_suspicion(lost, service)}?"
-            )
+        check_reference(self._kind, run.arm, runs, lost, service)
 
     def _lost_in_a_row(self, arm: Arm) -> tuple[int, Counter[str]]:
         """How many of the arm's last runs completed nothing, and their failures by kind."""
@@ -390,12 +382,3 @@ class _Place:
     epoch: int
     block: int
     slot: int
-
-
-def _suspicion(lost: Collection[str], service: ServerEndpoint) -> str:
-    """Whom to look at first, by the kinds of failure: a question without its mark."""
-    if all(kind.endswith(" unreachable") for kind in lost):
-        return f"is there a way from the client to the server {service}"
-    if all(kind.startswith(("dns ", f"{CONTENT}: dns: ")) for kind in lost):
-        return "is the name server well"
-    return f"is the server {service} well"

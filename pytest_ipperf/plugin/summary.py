@@ -78,7 +78,7 @@ def write_summary(reporter: pytest.TerminalReporter, config: pytest.Config) -> N
         reporter.write_line(banner, red=True, bold=True)
         reporter.write_line("")
     if verdicts.records:
-        from pytest_ipperf.report.terminal.application_tables import tables  # noqa: PLC0415 - imports scipy
+        from pytest_ipperf.report.workload_kinds import tables  # noqa: PLC0415 - imports scipy
 
         # Tables are fitted to a terminal, where wrapped lines are unreadable; a file has no width.
         width = reporter._tw.fullwidth if reporter.isatty else None  # noqa: SLF001 - pytest has no public API for it

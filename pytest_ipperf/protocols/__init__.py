@@ -2,6 +2,7 @@
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.registry import Registry
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, WorkloadKind
 from pytest_ipperf.protocols.base import Application, Flow, Protocol
 
 PROTOCOLS: Registry[Protocol] = Registry(__name__, list(__path__), "protocol")
@@ -17,10 +18,17 @@ def application(name: str) -> Application:
 
 def applications() -> list[str]:
     """Return the names of all application protocols."""
-    return [name for name in PROTOCOLS if isinstance(PROTOCOLS[name], Application)]
+    return of_kind(CONNECTIONS)
 
 
-def flow(name: str) -> Flow | None:
-    """Return the protocol of that name if it is a flow, whose traffic the agents make themselves, else None."""
+def of_kind(kind: WorkloadKind) -> list[str]:
+    """Return the names of all protocols of that kind."""
+    return [name for name in PROTOCOLS if PROTOCOLS[name].kind is kind]
+
+
+def flow(name: str) -> Flow:
+    """Return the flow of that name; raise UsageError if it is another kind of workload."""
     found = PROTOCOLS[name]
-    return found if isinstance(found, Flow) else None
+    if not isinstance(found, Flow):
+        raise UsageError(f"{name} is no flow between agents")
+    return found

@@ -12,12 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, WorkloadKind
 
 IP_BIND_ADDRESS_NO_PORT = 24
 """Socket option that delays the choice of a port until the peer is known (ip(7)); Python has no name for it."""
@@ -207,6 +209,8 @@ It raises OSError or EOFError if the connection breaks, ReplyError if the server
 class Protocol(ABC):
     """Kind of workload that can be measured; each file of this folder offers one as `protocol`."""
 
+    kind: ClassVar[WorkloadKind]
+    """Kind of workload, with all that differs by it."""
     name: str
     title: str
     summary: str = ""
@@ -235,16 +239,33 @@ class Protocol(ABC):
     """Name of the times among its samples, in titles of figures."""
     payload_title: str = "payload"
     """Name of the payload, in headings of tables."""
+    accounts: bool = False
+    """True if each connection logs in to an account of its own."""
+    hands_over: bool = False
+    """True if each connection leaves a message at the server, which keeps it to be counted and compared."""
+    null: str = ""
+    """Server against which the baseline cost is measured; empty if there is no server to replace."""
 
     @abstractmethod
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
         """Raise UsageError if this number of connections, payload or these levels of its factors cannot be measured."""
+
+    def typical_run_s(self, connections: int) -> float:
+        """Return the typical seconds of that many connections one after another; 0 where a run has its own length."""
+        del connections
+        return 0.0
+
+    def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
+        """Return the state with the protocol's own content where it has none; raise UsageError if it lacks more."""
+        del payload_bytes
+        return state
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flow(Protocol):
     """Traffic between the agents at a path's two ends, made by one of their engines."""
 
+    kind = FLOWS
     engine: str
     """Name of the engine, a file of `agent/flows/engines/`."""
     deadline_s: float = 10.0
@@ -264,6 +285,7 @@ class Flow(Protocol):
 class Application(Protocol):
     """Transactions with a server: each connection has one conversation."""
 
+    kind = CONNECTIONS
     metrics: tuple[str, ...] = ("response_time",)
     columns: tuple[str, ...] = PHASES
     ends_with: str
@@ -275,18 +297,13 @@ class Application(Protocol):
 
     path: str = ""
     """Path under which a server holds the content, beside the state's pages."""
-    accounts: bool = False
-    """True if each connection logs in to an account of its own."""
     stays: bool = False
     """True if sessions stay open until the run is over, for servers that pause when a session ends."""
     sockets: int = 1
     """Largest number of sockets that one transaction has open at once."""
-    hands_over: bool = False
-    """True if each connection leaves a message at the server, which keeps it to be counted and compared."""
     resolves: bool = False
     """True if its servers answer the look-ups of the other protocols."""
     null: str = "null"
-    """Server against which the baseline cost is measured."""
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
         del connections, factors
@@ -296,8 +313,10 @@ class Application(Protocol):
     def content(self, payload_bytes: int) -> bytes:
         """Return the page or message of exactly that size; raise UsageError if the protocol cannot have it so small."""
 
+    def typical_run_s(self, connections: int) -> float:
+        return connections * self.typical_s
+
     def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
-        """Return the state with the protocol's own content where it has none; raise UsageError if it lacks more."""
         if self.accounts:
             _check_accounts(self.name, state)
         for page in state.pages:

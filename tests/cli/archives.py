@@ -16,11 +16,12 @@ from typing import Any
 
 from pytest_ipperf.cli.night.decide import decide_night
 from pytest_ipperf.cli.night.write import write_verdict
-from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.plan import Plan, plan_for
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.runs.result import ServerEndpoint

@@ -2,12 +2,13 @@
 
 import pytest
 
-from pytest_ipperf.core.design.cell import LEAN, Arm, Cell, Workload
+from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.experiment import Conditions
 from pytest_ipperf.experiment.answer import _too_few
 

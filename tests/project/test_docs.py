@@ -33,6 +33,7 @@ from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.core.portable.registry import Registry
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.portable.units import bytes_text
+from pytest_ipperf.core.portable.workload_kind import FLOWS
 from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.lab import inventory
 from pytest_ipperf.lab.access import ACCESS_METHODS
@@ -44,7 +45,7 @@ from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.plugin.options.declarations import FACTORS, FILTERS, LEVELS, MARKERS, ONCE, SETTINGS, ini_of, long_of
-from pytest_ipperf.protocols import PROTOCOLS, application, applications, flow
+from pytest_ipperf.protocols import PROTOCOLS, application, applications, of_kind
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.servers import SERVERS
@@ -302,7 +303,7 @@ def test_markers_are_those_of_the_code():
 
 
 def test_flows_their_factors_and_metrics_are_those_of_the_code():
-    flows = [name for name in PROTOCOLS if flow(name)]
+    flows = of_kind(FLOWS)
     documented: dict[str, dict[str, str]] = {}
     name = ""
     for row in table("docs/flows.md", "protocol", "connections", "payload", "factor"):

@@ -69,8 +69,8 @@ def _session(found: Records, args: argparse.Namespace) -> SessionRef | None:
 
 
 def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> None:
-    from pytest_ipperf.report.terminal.application_tables import tables  # noqa: PLC0415 - imports scipy
     from pytest_ipperf.report.terminal.night import lines  # noqa: PLC0415 - imports scipy, which no trend needs
+    from pytest_ipperf.report.workload_kinds import tables  # noqa: PLC0415 - imports scipy
 
     damage: list[str] = []
     summary = summary_of(found, session, damage=damage)

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Level
 from pytest_ipperf.core.portable.units import bytes_text
-
-LEAN = "lean"
-"""The client that goes without saying: a workload's text names any other."""
+from pytest_ipperf.core.portable.workload_kind import LEAN
 
 _TWIN = "twin"
 

@@ -7,12 +7,12 @@ import dataclasses
 import time
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.messages import Fingerprint
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
-from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import (
     ExpectedPath,
     path_violations,
@@ -22,6 +22,7 @@ from pytest_ipperf.core.measurement.path_proof import (
 from pytest_ipperf.core.measurement.run import leading
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, LEAN
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT
 from pytest_ipperf.lab.agents.leases import lease_for
@@ -55,7 +56,7 @@ from pytest_ipperf.lab.runs.path_facts import (
 from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 from pytest_ipperf.lab.tunnels.setup import Tunnels
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
-from pytest_ipperf.protocols.base import PHASES, Flow
+from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 _NOTHING = ServerState()
@@ -64,6 +65,15 @@ _VERIFIED_S = 15.0
 # Of which a stream sends at least as many packets, each way, as of a transaction: it sends dozens of times that.
 _STREAMED_BYTES = 2**20
 _KINDS = 3
+
+
+class _RunRequest(NamedTuple):
+    """How a run is to be made; of connections `bursts` and `pattern` count, of a flow the `duration`."""
+
+    bursts: int
+    deadline_s: float
+    duration: Duration
+    pattern: str
 
 
 class LiveTestbed:
@@ -172,17 +182,17 @@ class LiveTestbed:
         A flow has a `duration` in place of bursts. So many packets of it are captured on each host. Raises LabError
         when a server died in it or answers nobody; failures of connections are data.
         """
-        kind = flow(workload.protocol)
+        request = _RunRequest(bursts, deadline_s, duration, pattern)
+        run = {CONNECTIONS: self._connect, FLOWS: self._flow}[PROTOCOLS[workload.protocol].kind]
         with self._capturing(capture) as captured, HEARTBEAT.pause(_longest_s(workload, duration, deadline_s)):
-            if kind is None:
-                result = self._run(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=pattern)
-            else:
-                result = self._flow(arm, workload, kind, duration, deadline_s)
+            result = run(arm, service, workload, request)
         return dataclasses.replace(result, captures=captured)
 
-    def _flow(self, arm: Arm, workload: Workload, kind: Flow, duration: Duration, deadline_s: float) -> RunResult:
-        ident = self._ident = self._ident + 1
-        spec = flow_spec(self._testbed, arm, workload, kind, duration, ident=ident, deadline_s=deadline_s)
+    def _flow(self, arm: Arm, service: ServerEndpoint, workload: Workload, request: _RunRequest) -> RunResult:
+        del service
+        protocol, ident = flow(workload.protocol), self._ident + 1
+        self._ident, deadline_s = ident, request.deadline_s
+        spec = flow_spec(self._testbed, arm, workload, protocol, request.duration, ident=ident, deadline_s=deadline_s)
         # The far end waits until fragments of the run before are gone, of which hosts tell each other.
         spec = start_far_end(spec, self._server)
         settled = drained(self._testbed, self._agents) and self._settled
@@ -203,7 +213,7 @@ class LiveTestbed:
         return RunResult(
             attempted=found.attempted,
             failed=found.failed,
-            columns=kind.columns,
+            columns=protocol.columns,
             samples=found.samples,
             proof=proof,
             violations=(
@@ -233,9 +243,8 @@ class LiveTestbed:
         for role, agent in capturing.items():
             captured[role] = agent.capture_end()
 
-    def _run(
-        self, arm: Arm, service: ServerEndpoint, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
-    ) -> RunResult:
+    def _connect(self, arm: Arm, service: ServerEndpoint, workload: Workload, request: _RunRequest) -> RunResult:
+        bursts, deadline_s, pattern = request.bursts, request.deadline_s, request.pattern
         counted = hands_over(workload.protocol, service)
         if counted:
             reserve_space(self._server, service, bursts * workload.connections)

@@ -9,13 +9,14 @@ from pytest_ipperf.agent.rpc.messages import Served, ServeRequest
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy.install import install_packages
 from pytest_ipperf.lab.epoch.account_check import AT_ONCE
 from pytest_ipperf.lab.epoch.provisioning import Provisioning, provision
 from pytest_ipperf.lab.epoch.server_choice import choose_resolver, choose_server, naming_protocol
 from pytest_ipperf.lab.runs.result import ServerEndpoint
-from pytest_ipperf.protocols import PROTOCOLS, application, flow
+from pytest_ipperf.protocols import PROTOCOLS, application
 from pytest_ipperf.servers import SERVERS
 
 _NOTHING = ServerState()
@@ -45,10 +46,16 @@ class EpochServers:
     def serve(self, workload: Workload, wanted: str) -> ServerEndpoint:
         """Starts the server of the workload's protocol, as `choose_server` has it, and the name server."""
         unusable = self._server.unusable()
-        if flow(workload.protocol):  # which needs no server but the agent; paths are proven by way of the name server
-            naming = dataclasses.replace(workload, protocol=naming_protocol(), payload_bytes=_LOOK_UP_BYTES)
-            resolver = self._service(choose_resolver(wanted, unusable, self._server.host), naming)
-            return dataclasses.replace(resolver, name=_AGENT, version="", embedded=False, port=0)
+        serve = {CONNECTIONS: self._serve_program, FLOWS: self._serve_agent}[PROTOCOLS[workload.protocol].kind]
+        return serve(workload, wanted, unusable)
+
+    def _serve_agent(self, workload: Workload, wanted: str, unusable: Mapping[str, str]) -> ServerEndpoint:
+        """Start the name server alone, by way of which paths are proven: a flow ends at the agent."""
+        naming = dataclasses.replace(workload, protocol=naming_protocol(), payload_bytes=_LOOK_UP_BYTES)
+        resolver = self._service(choose_resolver(wanted, unusable, self._server.host), naming)
+        return dataclasses.replace(resolver, name=_AGENT, version="", embedded=False, port=0)
+
+    def _serve_program(self, workload: Workload, wanted: str, unusable: Mapping[str, str]) -> ServerEndpoint:
         name = self._chosen(workload.protocol, wanted, unusable)
         # The name server is the server itself, if it is one.
         naming_too = SERVERS[name].protocol == naming_protocol()

@@ -10,7 +10,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.inventory.model import Host, Testbed
-from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.protocols import PROTOCOLS
 
 _REBOOT = "--ipperf-reboot=yes"
 
@@ -31,7 +31,7 @@ def beyond(testbed: Testbed, workload: Workload) -> str:
 
 def too_many(testbed: Testbed, protocol: str) -> str:
     """Return why a flow, which needs exactly two hosts, cannot run with several clients; empty if it can."""
-    if not flow(protocol) or not testbed.more_clients:
+    if len(testbed.clients) <= PROTOCOLS[protocol].kind.most_clients:
         return ""
     return (
         f"testbed {testbed.name} has {len(testbed.clients)} clients, and {protocol} runs between two hosts; give it a "
@@ -48,12 +48,10 @@ def _most(testbed: Testbed, limit: Callable[[Host], float]) -> tuple[float, str]
 
 def _asked(workload: Workload, most_bit_s: float) -> str:
     """Return by what a workload exceeds a rate, as the end of a sentence; transactions have no known rate."""
-    if not flow(workload.protocol):
-        return ""
-    kind = PROTOCOLS[workload.protocol]
-    offered = [factor.name for factor in kind.factors if factor.unit == "bit/s"]
+    protocol = PROTOCOLS[workload.protocol]
+    offered = [factor.name for factor in protocol.factors if factor.unit == "bit/s"]
     if not offered:
-        return f"{workload.protocol} takes what it gets" if "throughput" in kind.metrics else ""
+        return f"{workload.protocol} takes what it gets" if "throughput" in protocol.metrics else ""
     rates = [level.value for level in workload.levels if level.name in offered]
     too_much = [rate for rate in rates if isinstance(rate, str) or rate > most_bit_s]
     return f"{workload.protocol} is to send more" if too_much else ""

@@ -10,7 +10,7 @@ from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.runs.result import ServerEndpoint
-from pytest_ipperf.protocols import application, flow
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import CONTENT, PHASES
 from pytest_ipperf.servers import SERVERS
 
@@ -21,8 +21,7 @@ _FILE_S = 0.02
 
 def hands_over(protocol: str, service: ServerEndpoint) -> bool:
     """Whether the messages of a run are counted and compared; not where a null server answers with canned replies."""
-    # Traffic that agents make themselves has no messages.
-    return not flow(protocol) and application(protocol).hands_over and SERVERS[service.name].protocol == protocol
+    return PROTOCOLS[protocol].hands_over and SERVERS[service.name].protocol == protocol
 
 
 def check_keeps(protocol: str, service: ServerEndpoint) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.design.cell import LEAN, Arm, Cell, Workload, levels_text, load_text, talk_text
+from pytest_ipperf.core.design.cell import Arm, Cell, Workload, levels_text, load_text, talk_text
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError
 from pytest_ipperf.core.portable.factor import Level, levels_from_text
+from pytest_ipperf.core.portable.workload_kind import ClientLoad
 from pytest_ipperf.lab.inventory.limits import beyond, too_many
 from pytest_ipperf.plugin.activation import measures
 from pytest_ipperf.plugin.collect.levels import level_grid, unsupported
@@ -23,7 +24,7 @@ from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.plugin.session.invocation import from_controller
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.stash import session_of
-from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 
 # Placeholder for the names of all transports with the same reason.
@@ -55,15 +56,15 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         raise pytest.Collector.CollectError(spell_options(metafunc.config, f"{where}: {error}")) from None
     # Factors that are equal within a workload have session scope, so that pytest keeps a workload's items together:
     # the first of them measures for all.
-    load = _load(session.settings, protocol)
+    load = _client_load(session.settings, protocol)
     for name, values, ids in (
         ("testbed", _testbeds(metafunc, session), None),
-        ("protocol", [protocol], [talk_text(protocol, load["client"])]),
+        ("protocol", [protocol], [talk_text(protocol, load.client)]),
         ("connections", connections, [f"c{number}" for number in connections]),
         (
             "payload",
             payloads,
-            [load_text(size, load["rate_per_s"], load["workers"]) for size in payloads],
+            [load_text(size, load.rate_per_s, load.workers) for size in payloads],
         ),
     ):
         metafunc.parametrize(name, values, ids=ids, scope="session")
@@ -176,15 +177,13 @@ def cell_from(
         connections=connections,
         payload_bytes=payload,
         levels=factors or levels_from_text(PROTOCOLS[protocol].factors, ""),
-        **_load(session.settings, protocol),
+        **_client_load(session.settings, protocol)._asdict(),
     )
     return Cell(workload, Arm(ipver, transport, twin))
 
 
-def _load(settings: Settings, protocol: str) -> dict[str, Any]:
-    if flow(protocol):
-        return {"client": LEAN, "rate_per_s": 0.0, "workers": 1}
-    return {"client": settings.client, "rate_per_s": settings.rate_per_s, "workers": settings.workers}
+def _client_load(settings: Settings, protocol: str) -> ClientLoad:
+    return PROTOCOLS[protocol].kind.load(ClientLoad(settings.client, settings.rate_per_s, settings.workers))
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:

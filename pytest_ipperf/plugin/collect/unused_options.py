@@ -9,15 +9,19 @@ from collections.abc import Collection, Iterator
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS
 from pytest_ipperf.plugin.options.aliases import active_aliases
 from pytest_ipperf.plugin.options.declarations import FACTORS, long_of
 from pytest_ipperf.plugin.options.parsers import MEASURED
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.protocols import of_kind
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
-_OF_APPLICATIONS = ("--client", "--arrivals", "--ipperf-workers", "--ipperf-server")
+_OF_KIND = {
+    FLOWS: ("--duration",),
+    CONNECTIONS: ("--client", "--arrivals", "--ipperf-workers", "--ipperf-server"),
+}
 
 
 def check_unused_options(session: Session) -> None:
@@ -44,15 +48,14 @@ def _without_effect(
     session: Session, workloads: Collection[Workload], arms: Collection[Arm]
 ) -> Iterator[tuple[str, str]]:
     protocols = {workload.protocol for workload in workloads}
-    flows = {name for name in PROTOCOLS if flow(name)}
     for name, (owner, _) in FACTORS.items():
         if owner not in protocols:
             yield f"--{name}", _reason("protocol", protocols, {owner})
-    if not flows & protocols:
-        yield "--duration", _reason("protocol", protocols, flows)
-    if protocols <= flows:
-        for option in _OF_APPLICATIONS:
-            yield option, _reason("protocol", protocols, set(PROTOCOLS) - flows)
+    for kind, options in _OF_KIND.items():
+        having = set(of_kind(kind))
+        if not having & protocols:
+            for option in options:
+                yield option, _reason("protocol", protocols, having)
     served = {SERVERS[name].protocol for name in session.settings.server.split(",") if name in MEASURED}
     if served and not served & protocols:
         yield "--ipperf-server", _reason("protocol", protocols, served)

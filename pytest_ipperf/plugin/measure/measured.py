@@ -25,7 +25,7 @@ from pytest_ipperf.plugin.measure.stash import INVALID, RECORD, WITHIN
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.journal import log_complete, log_not_resumed
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.protocols import application, flow
+from pytest_ipperf.protocols import PROTOCOLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -123,8 +123,7 @@ def _check_state(session: Session, cell: Cell, state: ServerState) -> None:
             f"mark the test levels(payload=[{has}])"
         )
     try:
-        if not flow(workload.protocol):
-            application(workload.protocol).filled(state, workload.payload_bytes)
+        PROTOCOLS[workload.protocol].filled(state, workload.payload_bytes)
     except UsageError as error:  # checked before anything is started
         raise UsageError(f"{cell}: {error}") from None
     if session.states.setdefault(workload, state.digest) != state.digest:

@@ -18,7 +18,7 @@ from pytest_ipperf.experiment.measurement import Network
 from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import flow
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.store import StoredWorkload
 
 
@@ -38,7 +38,7 @@ def load_measurement(found: StoredWorkload, plan: Plan, state: ServerState, dead
 
 
 def _measurement(found: StoredWorkload, plan: Plan, deadline_s: float) -> Measurement:
-    complete, runs = found.complete, []
+    complete, runs, kind = found.complete, [], PROTOCOLS[plan.workload.protocol].kind
     rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = {}
     for facts, samples in zip(found.runs, found.samples(), strict=True):
         outcome = RunData(
@@ -51,8 +51,8 @@ def _measurement(found: StoredWorkload, plan: Plan, deadline_s: float) -> Measur
         )
         run = _run(facts, outcome)
         runs.append(run)
-        if not run.warmup and not flow(plan.workload.protocol):
-            rows.setdefault((run.arm, run.epoch), []).extend(outcome.rows())
+        if not run.warmup:
+            rows.setdefault((run.arm, run.epoch), []).extend(kind.connection_rows(outcome.rows()))
     return Measurement(
         plan=plan,
         service=ServerEndpoint(**complete["service"]),

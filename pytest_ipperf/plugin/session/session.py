@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ipperf.core.design.cell import LEAN, Arm, Cell, Workload
+from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design.plan import Plan, plan_for
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import new_owner
 from pytest_ipperf.lab.inventory.limits import check_rebootable
@@ -26,7 +27,7 @@ from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.plugin.session.baseline import Baseline
 from pytest_ipperf.plugin.session.invocation import Invocation, from_controller
 from pytest_ipperf.plugin.session.resume import ResumedSession
-from pytest_ipperf.protocols import application, flow
+from pytest_ipperf.protocols import PROTOCOLS, application
 from pytest_ipperf.store import run_folder
 
 if TYPE_CHECKING:
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 _EPOCH_S = 0.6
 # Reboot a host: longer for many physical machines, shorter for most virtual ones.
 _REBOOT_S = 60.0
-# A run of connections, and a run of a flow, beside their traffic.
-_RUN_S = 0.05
-_FLOW_S = 0.3
 # Check that an arm's path has the rate of its links.
 _TRAINS_S = 0.3
 # The IMAP users of paper 000.
@@ -145,7 +143,7 @@ class Session:
             return
         from pytest_ipperf.lab.deploy.install import check_library  # noqa: PLC0415 - needed only by this client
 
-        for protocol in {workload.protocol for workload in self.plans if not flow(workload.protocol)}:
+        for protocol in {workload.protocol for workload in self.plans if workload.client != LEAN}:
             check_library(application(protocol))
 
     def check_reboot(self) -> None:
@@ -171,7 +169,7 @@ class Session:
 
     def users_of(self, protocol: str) -> int:
         """Return how many accounts a server needs so that each connection of the largest burst has its own."""
-        if flow(protocol) or not application(protocol).accounts:
+        if not PROTOCOLS[protocol].accounts:
             return 0
         return max(_USERS, *(workload.connections for workload in self.plans if workload.protocol == protocol))
 
@@ -185,18 +183,19 @@ class Session:
         design, workload = self.settings.design, plan.workload
         rate_bit_s = self.settings.inventory[workload.testbed].links.rate_bit_s
         trains_s = _TRAINS_S * len(plan.arms) if rate_bit_s else 0.0
-        run_s = design.warmup_s + design.run_s + _FLOW_S
-        if not flow(workload.protocol):
-            run_s = _RUN_S + self._bursts_s(workload, rate_bit_s)
+        run_s = self._run_s(workload, rate_bit_s)
         rebooting_s = (design.epochs - 1) * _REBOOT_S if self.settings.reboot else 0.0
         return design.epochs * (_EPOCH_S + trains_s) + rebooting_s + plan.first_runs * run_s
 
-    def _bursts_s(self, workload: Workload, rate_bit_s: float) -> float:
-        """Return the estimated seconds of a run's connections, limited by protocol, arrivals or link rate."""
-        connections = workload.connections * self.settings.design.bursts(workload.connections)
+    def _run_s(self, workload: Workload, rate_bit_s: float) -> float:
+        """Return the estimated seconds of a run; its connections are limited by protocol, arrivals or link rate."""
+        protocol = PROTOCOLS[workload.protocol]
+        size = protocol.kind.run_size(self.settings.design, workload.connections)
+        connections = size.connections
         arriving_s = connections / workload.rate_per_s if workload.rate_per_s else 0.0
         sending_s = 8 * connections * workload.payload_bytes / rate_bit_s if rate_bit_s else 0.0
-        return max(connections * application(workload.protocol).typical_s, arriving_s, sending_s)
+        connecting_s = max(protocol.typical_run_s(connections), arriving_s, sending_s)
+        return protocol.kind.overhead_s + size.warmup_s + size.run_s + connecting_s
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
         """Cache the seconds of the first look for the next forecast; only the main process writes the cache."""

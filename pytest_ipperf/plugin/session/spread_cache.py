@@ -17,7 +17,7 @@ from pytest_ipperf.core.records.observed_spread import ObservedSpread, comparabl
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.protocols import PROTOCOLS
 
 if TYPE_CHECKING:  # imports scipy, which takes long and only a forecast needs
     from pytest_ipperf.core.records.power_forecast import PowerForecast
@@ -59,7 +59,7 @@ def _key(session: Session, cell: str, size: float, metric: str) -> str:
 
 def _size(design: Design, protocol: str, connections: int) -> float:
     """Return the size of a run: seconds of a flow, else the number of bursts."""
-    return design.run_s if flow(protocol) else design.bursts(connections)
+    return PROTOCOLS[protocol].kind.run_size(design, connections).amount
 
 
 @dataclass(frozen=True, slots=True)

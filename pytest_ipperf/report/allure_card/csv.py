@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Iterator
 
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.tables.csv_text import csv_text
 
 _HEAD = ("what", "arm", "run", "value", "unit")
+_Row = tuple[str | int | float | None, ...]
 
 
 def values_csv(record: Record) -> str:
     """Rows of what, arm, run (from 1, warm-ups left out), value and unit; base units, all digits."""
-    written = io.StringIO()
-    lines = csv.writer(written, lineterminator="\n")
-    lines.writerow(_HEAD)
-    unit = METRICS[record.metric].metric.unit
-    for side in (record.reference, record.test):
-        lines.writerows(_side(side, record.metric, unit))
+    rows = [row for side in (record.reference, record.test) for row in _side(side, record)]
+    rows += _answer(record)
+    return csv_text([dict(zip(_HEAD, row, strict=True)) for row in rows], end="\n")
+
+
+def _side(side: ArmSummary, record: Record) -> Iterator[_Row]:
+    metric, unit, arm = record.metric, METRICS[record.metric].metric.unit, str(side.arm)
+    yield from ((metric, arm, number, value, unit) for number, value in enumerate(side.values, start=1))
+    yield f"mean {metric}", arm, "", side.mean, unit
+    yield "attempted", arm, "", side.attempted, ""
+    yield "completed", arm, "", side.completed, ""
+    yield from ((f"failed: {kind}", arm, "", count, "") for kind, count in side.failed.items())
+
+
+def _answer(record: Record) -> Iterator[_Row]:
     answer = {
         "change": record.estimate,
         "change, lower bound": record.low,
         "change, upper bound": record.high,
         "margin": None if record.margin_fraction is None else 100 * record.margin_fraction,
     }
-    arm = record.test.arm
-    lines.writerows((what, arm, "", value, record.change_unit) for what, value in answer.items() if value is not None)
-    lines.writerow(("verdict", arm, "", record.verdict, ""))
-    return written.getvalue()
-
-
-def _side(side: ArmSummary, metric: str, unit: str) -> list[tuple[str | int | float, ...]]:
-    arm = str(side.arm)
-    runs = [(metric, arm, number, value, unit) for number, value in enumerate(side.values, start=1)]
-    return [
-        *runs,
-        (f"mean {metric}", arm, "", side.mean, unit),
-        ("attempted", arm, "", side.attempted, ""),
-        ("completed", arm, "", side.completed, ""),
-        *((f"failed: {kind}", arm, "", count, "") for kind, count in side.failed.items()),
-    ]
+    arm = str(record.test.arm)
+    yield from ((what, arm, "", value, record.change_unit) for what, value in answer.items() if value is not None)
+    yield "verdict", arm, "", record.verdict, ""

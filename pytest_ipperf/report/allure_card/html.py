@@ -10,13 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.protocols import flow
-from pytest_ipperf.report.flow.notes import notes as flow_notes
-from pytest_ipperf.report.flow.tables import tables_of
 from pytest_ipperf.report.tables.cell_results import UNJUDGED, verdict_of
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.paragraphs import capital, paragraphs
-from pytest_ipperf.report.terminal import application_tables
+from pytest_ipperf.report.workload_kinds import reports_of
 
 _LINE = "border-bottom:1px solid rgba(128,128,128,.35);"
 _NAME = f"{_LINE}padding:.3em .8em .3em 0;text-align:left;font-weight:normal"
@@ -27,7 +24,8 @@ _OF_ANSWER = ("change", "95 % interval", "margin", "verdict", "change of the mea
 
 def description(record: Record, png: bytes | None = None) -> str:
     """As a piece of HTML that loads nothing; without `png` it has no plot."""
-    table = _table(record)
+    reports = reports_of(record)
+    table = reports.table(record)
     said = f"<b>{escape(capital(verdict_of(record)))}.</b> {escape(_sentence(record))}".rstrip()
     parts = [f"<p>{said}</p>"]
     if png is not None:
@@ -37,7 +35,7 @@ def description(record: Record, png: bytes | None = None) -> str:
         parts.append(f'<p><img src="data:image/png;base64,{data}" alt="{escape(alt)}" style="max-width:100%"></p>')
     parts += _html_table(record, table)
     parts.append(f"<p>{escape(capital('; '.join(table.about)))}.</p>")
-    parts += _small(paragraphs(_notes(record)))
+    parts += _small(paragraphs(reports.notes(record)))
     return "\n".join(parts)
 
 
@@ -50,15 +48,6 @@ def _sentence(record: Record) -> str:
     """The record's own, without the word before it where its verdict is the first of it."""
     text = record.sentence.removeprefix(f"{UNJUDGED}: ")
     return f"{capital(text).rstrip('.')}." if text else ""
-
-
-def _table(record: Record) -> Table:
-    """The table that a terminal shows of this cell alone."""
-    return tables_of([record])[0] if flow(record.protocol) else application_tables.table([record])
-
-
-def _notes(record: Record) -> list[str]:
-    return flow_notes([record]) if flow(record.protocol) else application_tables.notes([record])
 
 
 def _html_table(record: Record, table: Table) -> Iterator[str]:

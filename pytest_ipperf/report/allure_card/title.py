@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from pytest_ipperf.core.design.cell import LEAN, Cell
+from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.portable.units import bytes_text
-from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.core.portable.workload_kind import LEAN
+from pytest_ipperf.protocols import PROTOCOLS
 
 
 def title(cell: Cell, metric: str, *, testbed: bool = False) -> str:
     """`SMTP, IPv6 tunnel, 10 connections, 1k`; of a flow also its metric, and the testbed on request."""
     workload = cell.workload
-    what, many = PROTOCOLS[workload.protocol].title, _many(workload.connections, "connection")
-    if flow(workload.protocol):
-        what += "" if metric == workload.protocol else f" {metric.replace('_', ' ')}"
-        many = "" if workload.connections == 1 else _many(workload.connections, "stream")
+    protocol = PROTOCOLS[workload.protocol]
+    named = len(protocol.metrics) > 1 and metric != workload.protocol
+    what = f"{protocol.title} {metric.replace('_', ' ')}" if named else protocol.title
+    many = protocol.kind.title_of(workload.connections)
     size = bytes_text(workload.payload_bytes)
     load = _load(cell)
     more = {
         "arrivals": f"{load.get('arrivals')} arrivals",
-        "workers": _many(workload.workers, "worker"),
+        "workers": f"{workload.workers} workers",
         "client": f"client {workload.client}",
     }
     own = [level.text for level in workload.levels if level.text]
@@ -26,10 +27,6 @@ def title(cell: Cell, metric: str, *, testbed: bool = False) -> str:
     size += " bytes" if size.isdecimal() else ""
     parts = (what, cell.arm.title, many, size, *(more[name] for name in load), *own, where)
     return ", ".join(filter(None, parts))
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def factor_texts(cell: Cell) -> dict[str, str]:

@@ -33,8 +33,6 @@ def engine_rows(protocol: str, metric: str, sides: Mapping[int, ArmSummary], col
 def _declared(protocol: str) -> list[FigureRow]:
     """The rows of the protocol's file; without any those of all its metrics."""
     found = flow(protocol)
-    if found is None:
-        return []
     return [_of_metric(each) if isinstance(each, str) else each for each in found.rows or found.metrics]
 
 

@@ -77,7 +77,7 @@ def _cautions(records: Sequence[Record]) -> list[str]:
 
 
 def _flows(records: Iterable[Record]) -> list[Flow]:
-    return [each for name in dict.fromkeys(record.protocol for record in records) if (each := flow(name))]
+    return [flow(name) for name in dict.fromkeys(record.protocol for record in records)]
 
 
 def _bounds(records: Iterable[Record]) -> list[str]:

@@ -1,15 +1,10 @@
-"""CSV (RFC 4180): a row for each cell, metric and arm, with its question and its answer, for those who go on computing.
+"""CSV: a row for each cell, metric and arm, with its question and its answer, for those who go on computing.
 
-All figures are in base units with all digits; what a cell does not have stays empty. A text that a spreadsheet would
-take for a formula has an apostrophe before it, as OWASP has it ("CSV Injection"); numbers, also negative ones, have
-none.
+All figures are in base units with all digits; what a cell does not have stays empty.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,12 +12,17 @@ from typing import Any
 
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.records.record import ArmSummary, Record
-from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.tables import columns
 from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, cell_results, unruled
+from pytest_ipperf.report.tables.csv_text import csv_text
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_WORKLOAD = ("fingerprint", "testbed", "protocol", "client", "server", "resolver", "connections", "payload_bytes")
+_MEASUREMENT = (
+    *("rate_per_s", "workers", "deadline_s", "run_s", "warmup_s", "backend", "link_rate_bit_s", "link_loss"),
+    *("link_delay_s", "one_machine", "design", "seed", "look", "epochs", "blocks", "taken_from"),
+)
+_RUNS = ("runs", "mean", "sd_of_runs", "mean_of_completed_s", "attempted", "completed", "failed")
 _NIGHT = ("flagged", "p_fresh", "p_adjusted", "p_history", "p_history_adjusted", "nights")
 
 
@@ -35,12 +35,7 @@ class Csv(Report):
     suffix: str = ".csv"
 
     def render(self, summary: SessionSummary) -> bytes:
-        rows = [{name: _safe(value) for name, value in row.items()} for row in _rows(summary)]
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, list(rows[0] if rows else _session(summary)))
-        writer.writeheader()
-        writer.writerows(rows)
-        return text.getvalue().encode("utf-8", "replace")
+        return csv_text(list(_rows(summary)), head=_session(summary)).encode("utf-8", "replace")
 
 
 report = Csv()
@@ -50,8 +45,7 @@ def _rows(summary: SessionSummary) -> Iterator[dict[str, Any]]:
     """All with the same columns, in the same order."""
     results = (*cell_results(summary), *map(_unruled, unruled(summary)))
     found = [result.record for result in results if result.record]
-    levels = list(dict.fromkeys(name for record in found for name in record.levels))
-    means = sorted({name for record in found for side in (record.test, record.reference) for name in side.figures})
+    levels, means = columns.names_of(found)
     empty = dict.fromkeys(name for record in found[:1] for name in _columns(record, record.test, levels, means))
     for result in results:
         first, last = {**_session(summary), **_which(result)}, _decision(result)
@@ -100,41 +94,15 @@ def _which(result: CellResult) -> dict[str, Any]:
 
 def _columns(record: Record, side: ArmSummary, levels: Iterable[str], means: Iterable[str]) -> dict[str, Any]:
     return {
-        **_question(record, levels),
-        **_side(record, side),
-        **columns.arm_columns(side),
-        **{f"mean_{name}": side.figures.get(name) for name in means},
-        "notes": " | ".join(side.notes),
+        **columns.of_record(record, _WORKLOAD),
+        **columns.levels(record, levels),
+        **columns.of_record(record, _MEASUREMENT),
+        **columns.of_side(side, ["arm"]),
+        **columns.of_record(record, ["unit"]),
+        **columns.of_side(side, (*_RUNS, *columns.ARM_COLUMNS)),
+        **columns.figures(side, means),
+        **columns.of_side(side, ["notes"]),
         **columns.answer(record),
-    }
-
-
-def _question(record: Record, levels: Iterable[str]) -> dict[str, Any]:
-    """`link_...` is what the links do, `level_...` the protocol's own factors."""
-    return {
-        "fingerprint": record.fingerprint, "testbed": record.testbed, "protocol": record.protocol,
-        "client": record.client, "server": record.server, "resolver": record.resolver,
-        "connections": record.connections, "payload_bytes": record.payload_bytes,
-        **{f"level_{name}": record.levels.get(name) for name in levels},
-        "rate_per_s": record.rate_per_s, "workers": record.workers, "deadline_s": record.deadline_s,
-        "run_s": record.run_s, "warmup_s": record.warmup_s, "backend": record.backend,
-        "link_rate_bit_s": record.rate_bit_s or None, "link_loss": record.loss, "link_delay_s": record.delay_s,
-        "one_machine": record.one_machine, "design": record.design, "seed": record.seed, "look": record.look,
-        "epochs": record.epochs, "blocks": record.blocks, "taken_from": record.taken_from,
-    }  # fmt: skip
-
-
-def _side(record: Record, side: ArmSummary) -> dict[str, Any]:
-    return {
-        "arm": str(side.arm),
-        "unit": METRICS[record.metric].metric.unit,
-        "runs": len(side.values),
-        "mean": side.mean,
-        "sd_of_runs": columns.spread(side),
-        "mean_of_completed_s": statistics.fmean(side.completed_values) if side.completed_values else None,
-        "attempted": side.attempted,
-        "completed": side.completed,
-        "failed": columns.failed_text(side),
     }
 
 
@@ -158,7 +126,3 @@ def _data(result: CellResult) -> str:
     if result.cell is None or result.record is None:
         return ""
     return "fresh" if result.cell.fresh else "screen"
-
-
-def _safe(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -13,7 +13,7 @@ from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSumma
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.tables import answered
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined
 from pytest_ipperf.report.page.words import day_text, listed, margin_text
@@ -63,7 +63,7 @@ def _of_records(records: Sequence[Record]) -> Facts:
         ("Testbed", "; ".join(dict.fromkeys(_testbed(record, records) for record in records))),
         ("Client", listed(dict.fromkeys(client_text(r.client, r.rate_per_s, r.workers) for r in records))),
         ("Servers", listed(dict.fromkeys(_server(record) for record in records))),
-        *_failures([record for record in records if not flow(record.protocol)]),
+        *_failures([record for record in records if PROTOCOLS[record.protocol].kind.counts_failures]),
     ]
 
 

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.protocols import flow
-from pytest_ipperf.report.flow.notes import notes as flow_notes
-from pytest_ipperf.report.flow.tables import in_order, latest, tables_of
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, is_verdict, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined
-from pytest_ipperf.report.studies.response_time import study_notes, study_tables
-from pytest_ipperf.report.studies.router.summary import Summary, summaries
-from pytest_ipperf.report.studies.router.text import notes as graded_notes
-from pytest_ipperf.report.studies.router.text import table as graded_table
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.paragraphs import paragraphs
-from pytest_ipperf.report.terminal.application_tables import grouped, notes, table
+from pytest_ipperf.report.workload_kinds import by_kind
 
 _INDENT = "  "
 _MOST = 60
@@ -58,25 +50,12 @@ def tables(records: Sequence[Record], files: str) -> Markup:
 
 
 def _made(records: Sequence[Record]) -> tuple[list[Table], list[str]]:
-    flows = [record for record in records if flow(record.protocol)]
-    others = latest(record for record in records if not flow(record.protocol))
-    studied = bool(others) and others[0].design == "paper"
-    if studied:
-        study = study_tables(others)
-        made = [Table(title=each.head[0], about=(*each.head[1:], *each.notes), rows=tuple(each.rows)) for each in study]
-        lines = study_notes(others)
-    else:
-        groups = grouped(others)
-        made = [table(group) for group in groups]
-        lines = list(dict.fromkeys(line for group in groups for line in notes(group)))
-    graded = summaries(flows)
-    made += tables_of(flows) + [dataclasses.replace(graded_table(each), about=_about(each)) for each in graded]
-    return made, [*lines, "", *flow_notes(in_order(flows))]
-
-
-def _about(summary: Summary) -> tuple[str, ...]:
-    """Return the lines below Table V, with the notes on its ratios and grades, which other tables do not have."""
-    return (*graded_table(summary).about, *graded_notes(summary))
+    made, lines = list[Table](), list[str]()
+    for reports, own in by_kind(records):
+        tables, notes = reports.tables(own)
+        made += tables
+        lines += ["", *notes]
+    return made, lines
 
 
 def _html(made: Table) -> Markup:

@@ -13,7 +13,7 @@ from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.dimensions import dimensions, order, point
 
 _THROUGH = {"isatap": "ISATAP", "tunnel": "a tunnel"}
@@ -36,7 +36,7 @@ def listed(words: Iterable[str]) -> str:
 def subject(record: Record) -> str:
     """Return the subject of a record's question: `SMTP`, `TCP throughput at the receiver`."""
     title = PROTOCOLS[record.protocol].title
-    if not flow(record.protocol) or record.metric == record.protocol:
+    if len(PROTOCOLS[record.protocol].metrics) == 1 or record.metric == record.protocol:
         return title
     metric = METRICS[record.metric].metric.title
     return metric if metric.startswith(title) else f"{title} {metric}"
@@ -59,10 +59,8 @@ def at_levels(chosen: Sequence[Record], among: Sequence[Record]) -> str:
         return f" at {f'all {everywhere}' if len(levels) == everywhere else f'{len(levels)} of {everywhere}'} levels"
     if len(varying) > 1:
         return f" at {'; '.join(levels)}"
-    if varying[0] == "connections" and not flow(first.protocol):
-        return f" at {listed(levels)} connection{'' if levels == ['1'] else 's'}"
     if varying[0] == "connections":
-        return f" at {listed(levels)} stream{'' if levels == ['1'] else 's'}"
+        return f" at {listed(levels)} {PROTOCOLS[first.protocol].kind.unit}{'' if levels == ['1'] else 's'}"
     return f" at {_called(first, varying[0])} {listed(levels)}"
 
 
@@ -132,8 +130,9 @@ def _level(record: Record, varying: Sequence[str]) -> str:
     texts = []
     for name in varying:
         value, dimension = where.get(name, ""), known.get(name)
-        if name == "connections" and not flow(record.protocol):
-            texts.append(str(value) if len(varying) == 1 else f"{value} connection{'' if value == 1 else 's'}")
+        if name == "connections":
+            kind = PROTOCOLS[record.protocol].kind
+            texts.append(str(value) if len(varying) == 1 else kind.counted(record.connections))
         elif dimension is None:
             texts.append(bytes_text(int(value)) if name == "payload" else str(value))
         else:

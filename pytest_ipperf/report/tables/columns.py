@@ -1,17 +1,28 @@
-"""Build the columns of an arm and its answer, in base units, that CSV files share; flows.csv has its own."""
+"""Build the columns of CSV files by their names: of a cell, of an arm, and of the answer; in base units."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.metrics import METRICS
 
 SHOWN_PHASES = ("dns", "connect", "first_byte")
 """Phases of a connection that tables and CSV files show beside the total."""
 
+_OF_RECORD: Mapping[str, Callable[[Record], Any]] = {
+    "unit": lambda record: METRICS[record.metric].metric.unit,
+    "rate_bit_s": lambda record: record.rate_bit_s or None,
+    "link_rate_bit_s": lambda record: record.rate_bit_s or None,
+    "link_loss": lambda record: record.loss,
+    "link_delay_s": lambda record: record.delay_s,
+}
+"""Columns of a cell that are no field of its record; `link_...` is what the links do."""
 
-def spread(side: ArmSummary) -> float | None:
+
+def _spread(side: ArmSummary) -> float | None:
     """Return the standard deviation of an arm's runs; None for a single run."""
     return statistics.stdev(side.values) if len(side.values) > 1 else None
 
@@ -21,16 +32,58 @@ def failed_text(side: ArmSummary) -> str:
     return "; ".join(f"{kind}: {count}" for kind, count in side.failed.items())
 
 
-def arm_columns(side: ArmSummary) -> dict[str, Any]:
-    """Return the medians of an arm's phases, the client share and the rates of its links; None if not known."""
-    client_load, rate = side.instrument, side.pace
-    return {
-        **{f"{name}_s": side.phases.get(name) for name in SHOWN_PHASES},
-        "client_share": client_load.share if client_load else None,
-        "goodput_bit_s": rate.goodput_bit_s if rate else None,
-        "ceiling_bit_s": rate.ceiling_bit_s if rate else None,
-        "path_bit_s": rate.path_bit_s if rate else None,
-    }
+def _phase(name: str) -> Callable[[ArmSummary], Any]:
+    return lambda side: side.phases.get(name)
+
+
+_OF_SIDE: Mapping[str, Callable[[ArmSummary], Any]] = {
+    "arm": lambda side: str(side.arm),
+    "runs": lambda side: len(side.values),
+    "mean_s": lambda side: side.mean,
+    "sd_of_runs": _spread,
+    "sd_of_runs_s": _spread,
+    "mean_of_completed_s": lambda side: statistics.fmean(side.completed_values) if side.completed_values else None,
+    "failed": failed_text,
+    **{f"{phase}_s": _phase(phase) for phase in SHOWN_PHASES},
+    "client_share": lambda side: side.instrument.share if side.instrument else None,
+    "goodput_bit_s": lambda side: side.pace.goodput_bit_s if side.pace else None,
+    "ceiling_bit_s": lambda side: side.pace.ceiling_bit_s if side.pace else None,
+    "path_bit_s": lambda side: side.pace.path_bit_s if side.pace else None,
+    "notes": lambda side: " | ".join(side.notes),
+}
+"""Columns of an arm that are no field of its summary."""
+ARM_COLUMNS = (
+    *(f"{phase}_s" for phase in SHOWN_PHASES),
+    *("client_share", "goodput_bit_s", "ceiling_bit_s", "path_bit_s"),
+)
+"""The medians of an arm's phases, the client share and the rates of its links; None where there is none."""
+
+
+def of_record(record: Record, names: Iterable[str]) -> dict[str, Any]:
+    """Return the columns of a cell that are called so."""
+    return {name: _OF_RECORD[name](record) if name in _OF_RECORD else getattr(record, name) for name in names}
+
+
+def of_side(side: ArmSummary, names: Iterable[str]) -> dict[str, Any]:
+    """Return the columns of an arm that are called so."""
+    return {name: _OF_SIDE[name](side) if name in _OF_SIDE else getattr(side, name) for name in names}
+
+
+def levels(record: Record, names: Iterable[str]) -> dict[str, Any]:
+    """Return the levels of the protocol's own factors of these names, each in a column `level_...`."""
+    return {f"level_{name}": record.levels.get(name) for name in names}
+
+
+def figures(side: ArmSummary, names: Iterable[str]) -> dict[str, Any]:
+    """Return the means over the arm's runs of these figures, each in a column `mean_...`."""
+    return {f"mean_{name}": side.figures.get(name) for name in names}
+
+
+def names_of(records: Iterable[Record]) -> tuple[list[str], list[str]]:
+    """Return the names of the levels, and of the figures, that any of these records has."""
+    found = list(records)
+    means = sorted({name for record in found for side in (record.test, record.reference) for name in side.figures})
+    return list(dict.fromkeys(name for record in found for name in record.levels)), means
 
 
 def answer(record: Record) -> dict[str, Any]:

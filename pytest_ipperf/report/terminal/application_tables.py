@@ -1,8 +1,7 @@
 """Lay out the terminal tables of applications in the shape of paper 000 (Tables 3-1 and 3-2), with their notes.
 
 There is one table for each testbed, protocol, client, payload and server, with a column for each number of connections
-and a group of rows for each arm. Under design `paper` they are the study's own tables. Flows have other tables, and
-Table V of paper 001 below them if the records suffice for it.
+and a group of rows for each arm. Under design `paper` they are the study's own tables.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from pytest_ipperf.core.design.cell import Arm, client_text
 from pytest_ipperf.core.portable.units import bytes_text, milliseconds_text, seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import application, flow
-from pytest_ipperf.report.flow import tables as flow_tables
+from pytest_ipperf.protocols import application
 from pytest_ipperf.report.studies.response_time import study_notes, study_tables
-from pytest_ipperf.report.studies.router import tables as router_tables
 from pytest_ipperf.report.tables import layout
 from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, reused_lines, rows_of_arm
 from pytest_ipperf.report.tables.layout import Row, Table
@@ -26,15 +23,8 @@ from pytest_ipperf.report.tables.network_notes import client_lines, link_rate_no
 from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, is_uneven, verdict_notes
 
 
-def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
+def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
     """Return all tables with their notes, as lines of at most `width` characters; empty without records."""
-    all_records = list(records)
-    flows = [record for record in all_records if flow(record.protocol)]
-    others = _tables([record for record in all_records if not flow(record.protocol)], width)
-    return others + flow_tables(flows, width) + router_tables(flows, width)
-
-
-def _tables(records: Sequence[Record], width: int | None) -> list[str]:
     if records and records[0].design == "paper":
         return [line for study in study_tables(records) for line in study.lines(width)] + [*study_notes(records), ""]
     made = grouped(records)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import flow
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import CONTENT
 
 # More cells with the same sentence are counted instead of named.
@@ -36,8 +36,7 @@ def reasons(records: Sequence[Record], undecided: Mapping[str, str], unjudged: M
             text = sentence.removeprefix(f"{word}: ")
             yield from (Reason(f"{word.upper()} {name}: {text}") for name in named)
     for record in records:
-        # The losses of a flow have a metric and rows of their own.
-        if (record.test.failed or record.reference.failed) and not flow(record.protocol):
+        if (record.test.failed or record.reference.failed) and PROTOCOLS[record.protocol].kind.counts_failures:
             yield Reason(_failures(record))
 
 

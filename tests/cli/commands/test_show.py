@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.report.terminal.application_tables import tables
+from pytest_ipperf.report.workload_kinds import tables
 from pytest_ipperf.store import read_session_summary
 from tests.store.kept import SUITE, keep, name_of, record
 

@@ -11,8 +11,9 @@ import subprocess
 import pytest
 
 from pytest_ipperf.agent.tunnels.backends import preferred
-from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import path_violations
+from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab, with_rate
 from pytest_ipperf.lab.inventory.model import AUTO, Links

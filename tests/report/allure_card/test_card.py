@@ -21,7 +21,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.allure_card import description, factor_texts, plot, title, values_csv, without_answer
 from pytest_ipperf.report.allure_card.plot import draw
-from pytest_ipperf.report.terminal.application_tables import tables
+from pytest_ipperf.report.workload_kinds import tables
 
 ARMS = [Arm(4, "native", twin=True), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap"), Arm(6, "isatap", twin=True)]
 

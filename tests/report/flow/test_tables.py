@@ -17,7 +17,7 @@ from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.sweeps import covering_sweeps, sweeps_along
 from pytest_ipperf.report.flow.tables import tables
 from pytest_ipperf.report.table_files import write_tables
-from pytest_ipperf.report.terminal.application_tables import tables as all_tables
+from pytest_ipperf.report.workload_kinds import tables as all_tables
 
 MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
 

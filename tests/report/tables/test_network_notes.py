@@ -10,7 +10,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.report.studies.response_time.table import conditions
 from pytest_ipperf.report.tables.network_notes import client_lines, run_notes
-from pytest_ipperf.report.terminal.application_tables import tables
+from pytest_ipperf.report.workload_kinds import tables
 
 SIDE = ArmSummary(arm=Arm(4, "native"), values=(0.01,), attempted=1, completed=1, failed={}, phases={})
 

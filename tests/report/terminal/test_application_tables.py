@@ -9,7 +9,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import ClientLoad
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.records.record import ArmSummary, Record
-from pytest_ipperf.report.terminal.application_tables import tables
+from pytest_ipperf.report.workload_kinds import tables
 
 
 def side(arm: str, *values: float, failed: int = 0) -> ArmSummary:

@@ -9,9 +9,10 @@ import time
 
 import pytest
 
-from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.factor import levels_from_text
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.netns.namespaces import unusable

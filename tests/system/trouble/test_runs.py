@@ -35,7 +35,7 @@ from pytest_ipperf.core.records.record import Record, summarise
 from pytest_ipperf.core.stats.failures import restricted_mean
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.protocols.base import PHASES
-from pytest_ipperf.report.terminal.application_tables import tables
+from pytest_ipperf.report.workload_kinds import tables
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Entry, Server, Site
 from tests.support.needs import needs

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
-from typing import Any
+from collections.abc import Sequence
 
-from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.portable.scaling import Unit
-from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import PROTOCOLS, flow
-from pytest_ipperf.report.flow.dimensions import Dimension
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.quantity import unit_of
-from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
-from pytest_ipperf.report.flow.tables import in_order, latest
+from pytest_ipperf.report.flow.sweeps import Sweep
 from pytest_ipperf.report.page.figures.curves import Curve, CurvePoint, Scale, curves_of, scale_of, values_of
 from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.sweep_plot import by_size, level_svg, margins_differ
@@ -24,25 +18,17 @@ from pytest_ipperf.report.page.words import short_title
 from pytest_ipperf.report.plot_style import is_spread
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
+from pytest_ipperf.report.workload_kinds import by_kind
 
-_PAYLOAD = Dimension("payload", "payload", lambda value: bytes_text(int(value)), str, "bytes")
-_CONNECTIONS = Dimension("connections", "connections at once", str, str)
 _SCALES = {
     Scale.CUT: " The axis of the means does not begin at 0.",
     Scale.LOGARITHMIC: " The axis of the means is logarithmic.",
 }
-_ARRIVING = Dimension("connections", "connections", str, str)
 
 
 def level_sweeps(records: Sequence[Record]) -> list[Sweep]:
     """Return all sweeps with two levels at least."""
-    flows = in_order(record for record in records if flow(record.protocol))
-    others = [record for record in latest(records) if not flow(record.protocol)]
-    found = [sweep for sweep in _along(others, _CONNECTIONS) if len(sweep.values) > 1]
-    covered = {record.cell for sweep in found for record in sweep.records}
-    found += _along([record for record in others if record.cell not in covered], _PAYLOAD)
-    by_metric = groupby(flows, key=lambda record: (record.testbed, record.protocol, record.metric, record.design))
-    found += [sweep for _, group in by_metric for sweep in covering_sweeps(list(group))]
+    found = [sweep for reports, own in by_kind(records) for sweep in reports.sweeps(own)]
     return [sweep for sweep in found if len(sweep.values) > 1]
 
 
@@ -61,34 +47,6 @@ def level_figure(sweep: Sweep, number: int) -> Figure:
         caption=_caption(sweep, curves),
         head=(capital(sweep.dimension.title), *(_head(curve, unit, first) for curve in curves)),
         rows=[(text, *(_numbers(curve, at, unit) for curve in curves)) for at, text in enumerate(sweep.texts)],
-    )
-
-
-def _along(records: Iterable[Record], dimension: Dimension) -> list[Sweep]:
-    """Return the sweeps of an application's records, which share all but that dimension."""
-    groups: dict[tuple[Any, ...], list[Record]] = {}
-    for record in records:
-        other = record.payload_bytes if dimension is _CONNECTIONS else record.connections
-        load = (record.client, record.rate_per_s, record.workers)
-        key = (record.testbed, record.protocol, record.metric, *load, other, record.server, record.design)
-        groups.setdefault(key, []).append(record)
-    return [_sweep(groups[key], dimension) for key in sorted(groups)]
-
-
-def _sweep(records: Sequence[Record], dimension: Dimension) -> Sweep:
-    first = records[0]
-    payload = dimension is _PAYLOAD
-    held = (
-        f"{first.connections} connection{'s' * (first.connections != 1)}"
-        if payload
-        else f"payload {bytes_text(first.payload_bytes)}"
-    )
-    client = client_text(first.client, first.rate_per_s, first.workers)
-    return Sweep(
-        dimension=_ARRIVING if first.rate_per_s and not payload else dimension,
-        values=tuple(sorted({record.payload_bytes if payload else record.connections for record in records})),
-        held=f"server {first.server}, client {client}, {held}",
-        records=tuple(records),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from pytest_ipperf.report.studies.router.page import page
 from pytest_ipperf.report.studies.router.plots import DrawnFigure, draw
 from pytest_ipperf.report.studies.router.summary import Summary, summaries
 from pytest_ipperf.report.studies.router.text import figures, lines, stamp
+from pytest_ipperf.report.tables.csv_text import write_csv
 
 TABLE = "table-V"
 
@@ -28,11 +28,7 @@ def write(records: Sequence[Record], folder: Path, made_at: datetime) -> None:
         return
     text = "\n".join(line for summary in made for line in lines(summary, made=stamped))
     (folder / f"{TABLE}.txt").write_text(text, encoding="utf-8")
-    rows = [row for summary in made for row in figures(summary)]
-    with (folder / f"{TABLE}.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(folder / f"{TABLE}.csv", [row for summary in made for row in figures(summary)])
     drawn = [(summary, draw(summary)) for summary in made]
     for name, plot in _named(drawn):
         (folder / f"{name}.svg").write_text(plot.svg, encoding="utf-8")

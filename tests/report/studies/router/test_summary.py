@@ -23,7 +23,7 @@ from pytest_ipperf.report.studies.router.ratio import LogRatio, combined, ratio_
 from pytest_ipperf.report.studies.router.summary import summaries
 from pytest_ipperf.report.studies.router.text import figures, ratio_text
 from pytest_ipperf.report.tables.arm_rows import independent_values
-from pytest_ipperf.report.terminal.application_tables import tables
+from pytest_ipperf.report.workload_kinds import tables
 
 TCP, RTT, UDP, JITTER, LOSS = EXPERIMENTS
 SIX, ISATAP, TUNNEL = Arm(6, "native"), Arm(6, "isatap"), Arm(6, "tunnel")

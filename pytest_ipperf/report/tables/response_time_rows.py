@@ -1,0 +1,28 @@
+"""Build the rows of `response-times.csv`: all digits, times in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.report.tables import columns
+
+_CELL = (
+    *("cell", "testbed", "protocol", "client", "server", "connections", "payload_bytes", "design", "seed", "epochs"),
+    *("blocks", "deadline_s", "taken_from", "rate_per_s", "workers", "rate_bit_s", "loss", "delay_s", "backend"),
+    "one_machine",
+)
+_SIDE = ("arm", "runs", "mean_s", "sd_of_runs_s", "mean_of_completed_s", "attempted", "completed", "failed")
+_ANSWER = {"change": "change_percent", "low": "low_percent", "high": "high_percent", "unit_of_change": ""}
+"""What the columns of the answer are called here, where all are in percent."""
+
+
+def response_time_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each arm of each cell; the reference comes with every arm, whose epochs it shares."""
+    for record in records:
+        cell = columns.of_record(record, _CELL)
+        answer = {_ANSWER.get(name, name): value for name, value in columns.answer(record).items()}
+        del answer[""]
+        for side, own in ((record.test, answer), (record.reference, dict.fromkeys(answer))):
+            yield {**cell, **columns.of_side(side, (*_SIDE, *columns.ARM_COLUMNS)), **own}

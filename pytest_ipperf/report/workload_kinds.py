@@ -1,0 +1,143 @@
+"""Report both kinds of workload: connections in the shape of paper 000, flows in tables of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, WorkloadKind
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report import flow
+from pytest_ipperf.report.connection_sweeps import connection_sweeps
+from pytest_ipperf.report.flow.notes import notes as flow_notes
+from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
+from pytest_ipperf.report.flow.tables import in_order, latest, tables_of
+from pytest_ipperf.report.studies import response_time, router
+from pytest_ipperf.report.studies.response_time import files
+from pytest_ipperf.report.studies.router.summary import summaries
+from pytest_ipperf.report.studies.router.text import notes as graded_notes
+from pytest_ipperf.report.studies.router.text import table as graded_table
+from pytest_ipperf.report.tables.csv_text import write_csv
+from pytest_ipperf.report.tables.layout import Table
+from pytest_ipperf.report.tables.response_time_rows import response_time_rows
+from pytest_ipperf.report.terminal import application_tables
+
+
+class KindReports(ABC):
+    """Reports of the cells of one kind; all records that a method takes are of that kind, and may be none."""
+
+    @abstractmethod
+    def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
+        """Return the terminal's tables and what their figures are, as lines of `width` characters at most."""
+
+    @abstractmethod
+    def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
+        """Return the tables of a page, and lines that say what their figures are."""
+
+    @abstractmethod
+    def table(self, record: Record) -> Table:
+        """Return the table of a cell alone."""
+
+    @abstractmethod
+    def notes(self, record: Record) -> list[str]:
+        """Return lines that say what the figures of that table are."""
+
+    @abstractmethod
+    def sweeps(self, records: Sequence[Record]) -> list[Sweep]:
+        """Return the sweeps to be drawn, those with a single level among them."""
+
+    @abstractmethod
+    def write(self, records: Sequence[Record], folder: Path, made_at: datetime) -> None:
+        """Write the files of the tables; `made_at` knows its zone. Raise OSError if they cannot be written."""
+
+
+class _ConnectionReports(KindReports):
+    def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
+        return application_tables.tables(records, width)
+
+    def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
+        found = latest(records)
+        if found and found[0].design == "paper":
+            tables = response_time.study_tables(found)
+            made = [
+                Table(title=each.head[0], about=(*each.head[1:], *each.notes), rows=tuple(each.rows)) for each in tables
+            ]
+            return made, response_time.study_notes(found)
+        groups = application_tables.grouped(found)
+        lines = dict.fromkeys(line for group in groups for line in application_tables.notes(group))
+        return [application_tables.table(group) for group in groups], list(lines)
+
+    def table(self, record: Record) -> Table:
+        return application_tables.table([record])
+
+    def notes(self, record: Record) -> list[str]:
+        return application_tables.notes([record])
+
+    def sweeps(self, records: Sequence[Record]) -> list[Sweep]:
+        return connection_sweeps(latest(records))
+
+    def write(self, records: Sequence[Record], folder: Path, made_at: datetime) -> None:
+        del made_at
+        write_csv(folder / "response-times.csv", list(response_time_rows(records)))
+        if records[0].design == "paper":
+            files.write(records, folder)
+
+
+class _FlowReports(KindReports):
+    def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
+        return flow.tables(records, width) + router.tables(records, width)
+
+    def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
+        graded = [
+            # Below Table V what its ratios and grades are, as it is another study's than the other tables.
+            dataclasses.replace(table, about=(*table.about, *graded_notes(each)))
+            for each in summaries(records)
+            for table in [graded_table(each)]
+        ]
+        return tables_of(records) + graded, flow_notes(in_order(records))
+
+    def table(self, record: Record) -> Table:
+        return tables_of([record])[0]
+
+    def notes(self, record: Record) -> list[str]:
+        return flow_notes([record])
+
+    def sweeps(self, records: Sequence[Record]) -> list[Sweep]:
+        by_metric = groupby(
+            in_order(records), key=lambda record: (record.testbed, record.protocol, record.metric, record.design)
+        )
+        return [sweep for _, group in by_metric for sweep in covering_sweeps(list(group))]
+
+    def write(self, records: Sequence[Record], folder: Path, made_at: datetime) -> None:
+        write_csv(folder / "flows.csv", flow.figures(records))
+        router.write(records, folder, made_at)
+
+
+_REPORTS: dict[WorkloadKind, KindReports] = {CONNECTIONS: _ConnectionReports(), FLOWS: _FlowReports()}
+
+
+def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
+    """Return all tables of a session for the terminal, as lines of `width` characters at most; none without records."""
+    return [line for reports, own in by_kind(records) for line in reports.lines(own, width)]
+
+
+def reports_of(record: Record) -> KindReports:
+    """Return the reports of a record's kind."""
+    return _REPORTS[_kind(record)]
+
+
+def by_kind(records: Iterable[Record]) -> list[tuple[KindReports, list[Record]]]:
+    """Return the reports of each kind with its records, perhaps none, in the order in which they are shown."""
+    found: dict[WorkloadKind, list[Record]] = {kind: [] for kind in _REPORTS}
+    for record in records:
+        found[_kind(record)].append(record)
+    return [(_REPORTS[kind], own) for kind, own in found.items()]
+
+
+def _kind(record: Record) -> WorkloadKind:
+    return PROTOCOLS[record.protocol].kind
