@@ -239,12 +239,13 @@ def spelled(message: bytes, at: int) -> tuple[tuple[bytes, ...], int]:
 
 COMPARED = {"dns", "ftp", "http", "imap"}
 """Whose replies have content that the server was given."""
-ORACLES = {"dns": right_dns, "ftp": right_ftp, "http": right_http, "imap": right_imap, "smtp": right_smtp}
-
-
-def oracle(name):
-    """Return what judges replies of a protocol: from this file, or as `right` from the protocol's own tests."""
-    return ORACLES.get(name) or import_module(f"tests.protocols.test_{name}").right
+_HERE = {"dns": right_dns, "ftp": right_ftp, "http": right_http, "imap": right_imap, "smtp": right_smtp}
+# Imported before any test runs, as hypothesis allows no `@given` to be declared while another one runs.
+ORACLES = {
+    name: _HERE[name] if name in _HERE else import_module(f"tests.protocols.test_{name}").right
+    for name in applications()
+}
+"""Judges of the replies of a protocol: of this file, or `right` of the protocol's own tests."""
 
 
 # --- the lean client --------------------------------------------------------------------------------------------------
@@ -314,7 +315,7 @@ def played(name, seed, share):
         beside = wire.brought["data"] if wire.data_ended else b"(not at its end)"
     assert wire.talk.kind in {"protocol", "content"}
     assert len(wire.talk.trouble) < 400
-    return wire.talk, oracle(name)(wire.brought["control"], beside, content)
+    return wire.talk, ORACLES[name](wire.brought["control"], beside, content)
 
 
 def hold(name, seed, share=0.4):
