@@ -143,7 +143,7 @@ class Archive:
             )
         if len(matches) > 1:
             raise UsageError(
-                f"session {name!r} may be any of {', '.join(entry.name for entry in matches[:3])}; say more"
+                f"session {name!r} could be any of {', '.join(entry.name for entry in matches[:3])}; give more of it"
             )
         return matches[0]
 
@@ -244,7 +244,7 @@ class Archive:
         last = rows[0][0] if rows else ""
         for name, why in self._unread(saved):
             if last < name and (not before or name < before):
-                raise DamageError(f"{why}; what it measured is to be measured again, and is not known")
+                raise DamageError(f"{why}; the cells that must be measured again are unknown")
         return read_night(self.root, last) if last else None
 
     def _unread(self, saved: str) -> Iterator[tuple[str, str]]:

@@ -56,7 +56,7 @@ class StoredWorkload:
                 packed = file.read(_packed_bytes(run))
                 if len(packed) != _packed_bytes(run) or run.get("samples_crc32", crc32(packed)) != crc32(packed):
                     place = f"{self.samples_file} from byte {run['offset']} on"
-                    raise DamageError(f"samples: {place} is damaged: these are not the samples that were written down")
+                    raise DamageError(f"samples: {place} is damaged: these are not the samples that were written")
                 yield array("d", packed)
 
 
@@ -147,7 +147,7 @@ def missing(folder: Path, files: Mapping[str, int]) -> list[DamageError]:
         if path.suffix == ".jsonl" and now < size:
             lost.append(
                 DamageError(
-                    f"session {folder.name}: {name} is damaged ({now} bytes are there of {size}); put back a copy of "
+                    f"session {folder.name}: {name} is damaged ({now} bytes of {size}); put back a copy of "
                     "the file, or clear the session out"
                 )
             )

@@ -152,7 +152,7 @@ def _lost_samples(measured: Iterable[tuple[str, StoredWorkload]]) -> Iterator[st
     """Iterate over sentences about complete workloads whose samples are missing."""
     for name, workload in measured:
         if workload.complete and not workload.whole:
-            yield f"samples of {name} are missing in {workload.samples_file}: what is made of them is left out"
+            yield f"samples of {name} are missing in {workload.samples_file}: figures that need them are left out"
 
 
 def _workloads(folder: Path) -> Mapping[str, StoredWorkload]:

@@ -156,7 +156,8 @@ def test_a_verdict_that_was_changed_is_seen(program, nights, change):
     status, lines, said = export(program, nights)
     assert (status, lines) == (1, "")
     assert (
-        f"{path.relative_to(nights.parent)} is no verdict (its checksum is not that of what it says); put back" in said
+        f"{path.relative_to(nights.parent)} is not a verdict (its checksum does not match its content); put back"
+        in said
     )
 
 
@@ -197,7 +198,7 @@ def test_what_a_night_was_decided_by_may_be_gone_and_its_screening_is_shown(prog
         sentence = f"session {nights}/runs/{name_of(5)} is not there"
     else:
         (nights / "accepted.jsonl").write_text("so be it\n")
-        sentence = f"{nights}/accepted.jsonl:1: 'so be it' is no acceptance ("
+        sentence = f"{nights}/accepted.jsonl:1: 'so be it' is not an acceptance ("
     status, lines, said = export(program, nights)
     assert (status, lines) == (4, "")
     assert sentence.rpartition("/")[2] in said

@@ -72,7 +72,7 @@ def test_a_session_is_found_by_what_a_person_calls_it(archive, name, number):
     ("name", "said"),
     [
         ("last~5", "session 'last~5' does not exist; there are 5"),
-        ("2026112", f"session '2026112' may be any of {name_of(0)}, {name_of(1)}, {name_of(2)}; say more"),
+        ("2026112", f"session '2026112' could be any of {name_of(0)}, {name_of(1)}, {name_of(2)}; give more of it"),
         (
             "mian",
             (

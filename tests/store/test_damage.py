@@ -137,7 +137,7 @@ def test_a_damaged_index_is_made_anew_and_said(root, there, spoil, why):
     found, notes = reported(root)
     assert found == there
     (note,) = notes
-    assert re.fullmatch(rf"index: {root}/{FILE} was damaged \(({why})\) and is made anew from the records", note)
+    assert re.fullmatch(rf"index: {root}/{FILE} was damaged \(({why})\) and is rebuilt from the records", note)
     assert reported(root) == (there, [])
     assert [path.name for path in root.glob(f"{FILE}*")] == [FILE]
 
@@ -177,7 +177,7 @@ def test_an_index_that_cannot_be_a_file_is_made_in_memory(root, there):
     found, notes = reported(root)
     assert found == there
     assert notes == [
-        f"index: {root}/{FILE} cannot be written (unable to open database file); it is made in memory for this time"
+        f"index: {root}/{FILE} cannot be written (unable to open database file); an index in memory is used instead"
     ]
 
 
@@ -414,7 +414,11 @@ def test_a_journal_that_is_no_file_keeps_nobody_waiting(root, there, what):
         os.mkfifo(path)
     else:
         path.symlink_to(path if what == "loop" else root / "gone")
-    why = {"fifo": "it is no file", "loop": "Too many levels of symbolic links", "nowhere": "No such file or directory"}
+    why = {
+        "fifo": "it is not a regular file",
+        "loop": "Too many levels of symbolic links",
+        "nowhere": "No such file or directory",
+    }
     for _ in range(2):
         found, notes = reported(root)
         assert (found, notes) == (there, [f"session {name_of(NIGHTS)}: main.jsonl cannot be read ({why[what]})"])
@@ -621,8 +625,8 @@ def test_on_a_full_disk_what_was_finished_is_kept(tmp_path):
     there = [[name_of(0), 1, 1], [name_of(1), written, written]]
     full = "database or disk is full"
     path = f"index: {root}/{FILE} cannot be written"
-    assert with_index == [there, [f"{path} ({full}); what is new is read for this time only"]]
-    assert without == [there, [f"{path} ({full}); it is made in memory for this time"]]
+    assert with_index == [there, [f"{path} ({full}); new records are read into memory for this time"]]
+    assert without == [there, [f"{path} ({full}); an index in memory is used instead"]]
     assert refused == f"acceptances: {root}/accepted.jsonl cannot be written (No space left on device)"
     assert after == [there, []]
 
@@ -645,17 +649,17 @@ def test_a_folder_that_may_only_be_read_is_read(root, state):
     nights = NIGHTS + (state == "behind")
     assert [name for name, *_ in found] == [name_of(number) for number in range(nights)]
     assert found[0][1:] == [41, 41]
-    file, memory = f"index: {path}", "it is made in memory for this time"
+    file, memory = f"index: {path}", "an index in memory is used instead"
     refused = "attempt to write a readonly database"
     assert (
         notes
         == {
             "current": [],
-            "behind": [f"{file} cannot be written ({refused}); what is new is read for this time only"],
+            "behind": [f"{file} cannot be written ({refused}); new records are read into memory for this time"],
             "absent": [f"{file} cannot be written (unable to open database file); {memory}"],
             "other": [f"{file} cannot be written ({refused}); {memory}"],
             "damaged": [
-                f"{file} was damaged (file is not a database) and is made anew from the records",
+                f"{file} was damaged (file is not a database) and is rebuilt from the records",
                 f"{file} cannot be written ([Errno 30] Read-only file system: '{path}'); {memory}",
             ],
         }[state]

@@ -206,7 +206,7 @@ def test_a_workers_journal_that_is_no_longer_whole_after_the_end_is_damage(whole
         path.unlink()
     if lost == "folder":
         path.mkdir()
-    words = rf"^session one: gw0\.jsonl is damaged \(\d+ bytes are there of {size}\); put back a copy of the file"
+    words = rf"^session one: gw0\.jsonl is damaged \(\d+ bytes of {size}\); put back a copy of the file"
     with pytest.raises(DamageError, match=words if lost != "folder" else "cannot be read"):
         read_session(folder)
 

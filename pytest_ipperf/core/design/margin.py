@@ -87,7 +87,7 @@ class Margin:
             floor = _FLOORS[self.unit]
             raise UsageError(f"margin '{self}' has a floor in {floor}, and {metric.title} is a {kind}; {right}")
         if self.headers and metric.unit != "bit/s":
-            raise UsageError(f"margin '{self}' makes up for headers, which cost no {metric.title}; {right}")
+            raise UsageError(f"margin '{self}' compensates for headers, which do not affect {metric.title}; {right}")
         if metric.scale == "ratio" and metric.direction == "higher_is_better":
             check_rate(self.relative)
 
@@ -109,7 +109,7 @@ class Margin:
 def check_rate(fraction: float) -> None:
     """Raise UsageError for a fraction of 1 or more, at which a rate would vanish."""
     if fraction >= 1:
-        raise UsageError(f"margin {100 * fraction:g} % would let a rate vanish; below 100 % is right for a rate")
+        raise UsageError(f"margin {100 * fraction:g} % would let a rate vanish; use less than 100 % for a rate")
 
 
 def _floor_text(margin: Margin, gap: str) -> str:

@@ -46,8 +46,8 @@ class Advice:
             )
         took = f" ({time})" if time else ""
         return (
-            f"about {self.epochs} epochs like these{took} would decide it in 8 of 10 sessions, which no design "
-            f"decides by; {_CALMER}"
+            f"about {self.epochs} epochs like these{took} would decide it in 8 of 10 sessions, more than any design "
+            f"has; {_CALMER}"
         )
 
 

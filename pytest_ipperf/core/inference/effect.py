@@ -166,7 +166,7 @@ def _value(run: Run, metric: Metric) -> float:
         raise InvalidError(f"{_place(run)} has no {metric.title}")
     if not math.isfinite(value) or (metric.scale == "ratio" and value <= 0):
         needed = "positive finite number, as a ratio needs" if metric.scale == "ratio" else "finite number"
-        raise InvalidError(f"{metric.title} {value!r} of {_place(run)} is no {needed}")
+        raise InvalidError(f"{metric.title} {value!r} of {_place(run)} is not a {needed}")
     return value
 
 

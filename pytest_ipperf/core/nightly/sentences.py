@@ -48,7 +48,7 @@ def headline(
     if gate_status is GateStatus.UNSTABLE and aa_check is not None:
         parts.append(
             f"in {aa_check.excludes} of {_count(aa_check.cells, 'cell')} the reference differs from its twin, where "
-            f"chance gives {aa_check.at_most} at most, so that nothing else of this night is to be believed"
+            f"chance gives {aa_check.at_most} at most, so nothing else of this night can be trusted"
         )
     for decision, words in (
         (GateDecision.EXCEEDS, "beyond the margin, confirmed in fresh epochs"),
@@ -80,14 +80,12 @@ def warnings(
     anew = sum(key not in known and (key.cell, key.metric) in names for key in cells)
     warnings = []
     if aa_check is None:
-        warnings.append(
-            "no A/A check: the reference had no twin, so that nothing tells whether the environment was stable"
-        )
+        warnings.append("no A/A check: the reference had no twin, so it is unknown whether the environment was stable")
     if changed:
-        warnings.append(f"of {_count(changed, 'cell')} the hosts or the server are not those of the last night")
+        warnings.append(f"of {_count(changed, 'cell')} the hosts or the server differ from those of the last night")
     if anew:
         warnings.append(
-            f"of {_count(anew, 'cell')} the workload is not that of earlier nights, so that history begins anew"
+            f"of {_count(anew, 'cell')} the workload differs from that of earlier nights, so its history begins anew"
         )
     return tuple(warnings)
 
@@ -105,10 +103,10 @@ def _of_screening(record: Record) -> str:
     if record.verdict == "unjudged":
         return record.sentence
     if record.estimate is None or record.margin_fraction is None:
-        return "it was measured, and nothing was asked of it"
+        return "it was measured, but no test judged it"
     beside = {
         "within": f"is within {_margin(record)}",
-        "invalid": "is no valid measurement",
+        "invalid": "is not a valid measurement",
     }.get(record.verdict, f"is shown neither within {_margin(record)} nor beyond it")
     return f"{_change(record)} {beside}"
 
@@ -186,7 +184,7 @@ def _up_to(acceptance: Acceptance, unit: str) -> str:
 
 
 def _over(lapsed: Acceptance) -> str:
-    return f"accepted until {lapsed.until}, which is over"
+    return f"accepted until {lapsed.until}, which has passed"
 
 
 # --- all cells --------------------------------------------------------------------------------------------------------

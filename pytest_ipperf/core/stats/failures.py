@@ -44,7 +44,7 @@ def wilson(failed: int, attempted: int, confidence: float = 0.95) -> Interval:
     """
     check_share("confidence", confidence)
     if not 0 <= failed <= attempted or attempted == 0:
-        raise InvalidError(f"{failed} failures of {attempted} connections cannot be; there is at least one connection")
+        raise InvalidError(f"{failed} failures of {attempted} connections are impossible; there must be at least one")
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     share, n = failed / attempted, attempted
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
@@ -84,7 +84,9 @@ def upper_bound_zero_failures(n: int, alpha: float = 0.05) -> float:
 def _check_times(times: Sequence[float], n_failed: int) -> int:
     """Return the number of connections; raise InvalidError for negative counts or times that are not finite."""
     if n_failed < 0 or len(times) + n_failed == 0:
-        raise InvalidError(f"{len(times)} completed and {n_failed} failed connections cannot be; there is at least one")
+        raise InvalidError(
+            f"{len(times)} completed and {n_failed} failed connections are impossible; there must be at least one"
+        )
     if not all(0 <= time < math.inf for time in times):
         raise InvalidError("a completed connection has a finite time of zero or more seconds")
     return len(times) + n_failed

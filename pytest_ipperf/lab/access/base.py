@@ -13,7 +13,7 @@ SUDO = ("sudo", "-n", "--")
 """Command prefix that starts a Python as root; with `-n` sudo fails instead of asking for a password."""
 
 _PATIENCE_S = 15.0
-_NO_PASSWORD = "; give the user there a rule with NOPASSWD (sudoers), or take sudo = yes away"  # noqa: S105 - none is
+_NO_PASSWORD = "; give the user there a rule with NOPASSWD (sudoers), or remove sudo = yes"  # noqa: S105 - none is
 
 
 class AccessMethod(ABC):

@@ -61,7 +61,7 @@ class Ssh(RemoteAccessMethod):
         if _PORTED.fullmatch(settings["ssh"]):
             return f"ssh = {settings['ssh']!r} has a port, which only a URI can have; write ssh://{settings['ssh']}"
         if settings.get("python", "").startswith("~"):  # the remote shell does not expand a quoted ~
-            return f"python = {settings['python']!r} begins with a home, which is not looked up; give the whole path"
+            return f"python = {settings['python']!r} begins with ~, which is not expanded; give the full path"
         for key, forms, example in (
             ("ssh", (_DESTINATION, _URI), "user@host"),
             ("python", (_PYTHON,), "/usr/bin/python3"),
@@ -73,7 +73,7 @@ class Ssh(RemoteAccessMethod):
         try:
             _config(settings)
         except RuntimeError:  # raised by expanduser for `~name/`
-            return f"ssh_config = {settings['ssh_config']!r} is in the home of a user that there is not here"
+            return f"ssh_config = {settings['ssh_config']!r} is in the home of a user who does not exist here"
         return ""
 
     def machine(self, settings: Mapping[str, str]) -> str:

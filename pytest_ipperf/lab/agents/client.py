@@ -294,6 +294,6 @@ def _run(argv: Sequence[str]) -> None:
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, EOFError | OSError):
-        return "what was started there ended before it answered; it has to be a Python"
+        return "what was started there ended before it answered; it must be a Python"
     lines = printable(str(error)).strip().splitlines() or [type(error).__name__]
     return re.sub(r"^[\w.]+: ", "", lines[-1])  # of a traceback, the last line without the exception's name

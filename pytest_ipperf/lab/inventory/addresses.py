@@ -29,11 +29,11 @@ def unfit(text: str) -> str:
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
-            return "an IPv4 address in the clothes of IPv6, and what goes there is IPv4"
+            return "an IPv4-mapped address, whose traffic is IPv4"
         if address.is_link_local:
             return "a link-local address, which means nothing without an interface"
     if address.is_multicast or address.is_unspecified:
-        return "the address of no single host"
+        return "not the address of a single host"
     return ""
 
 
@@ -48,5 +48,5 @@ def network(text: str) -> str:
     if prefix.is_link_local:
         raise UsageError("is a network of link-local addresses, which mean nothing without an interface")
     if prefix.is_multicast or prefix == _NOWHERE:
-        raise UsageError("has no address of a single host")
+        raise UsageError("contains no address of a single host")
     return str(prefix)

@@ -125,7 +125,9 @@ def testbed_of(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
         return testbed
     base, dot, _ = name.partition(".")
     if dot and base in inventory:
-        raise UsageError(f"testbed {name!r} cannot have a rate, as testbed {base} is no lab; one is lab.100mbit")
+        raise UsageError(
+            f"testbed {name!r} cannot have a rate, as testbed {base} is not a lab; an example is lab.100mbit"
+        )
     known = ", ".join(inventory)
     raise UsageError(
         f"testbed {name!r} does not exist; there are {known}, and labs with any rate, such as lab.100mbit"

@@ -51,7 +51,7 @@ def _asked(workload: Workload, most_bit_s: float) -> str:
     protocol = PROTOCOLS[workload.protocol]
     offered = [factor.name for factor in protocol.factors if factor.unit == "bit/s"]
     if not offered:
-        return f"{workload.protocol} takes what it gets" if "throughput" in protocol.metrics else ""
+        return f"{workload.protocol} uses all that it gets" if "throughput" in protocol.metrics else ""
     rates = [level.value for level in workload.levels if level.name in offered]
     too_much = [rate for rate in rates if isinstance(rate, str) or rate > most_bit_s]
     return f"{workload.protocol} is to send more" if too_much else ""
@@ -69,5 +69,5 @@ def check_rebootable(testbed: Testbed) -> None:
         return
     names = f"hosts {', '.join(lacking)} have" if len(lacking) > 1 else f"host {lacking[0]} has"
     here = sorted({host.name for host in testbed.hosts if not ACCESS_METHODS[host.way].far})
-    why = f"; on {' and '.join(here)} runs pytest, which a reboot would end" if here else ""
+    why = f"; pytest runs on {' and '.join(here)}, and a reboot would end it" if here else ""
     raise UsageError(f"{names} no key reboot in hosts.ini, and {_REBOOT} needs one for each of {testbed.name}{why}")

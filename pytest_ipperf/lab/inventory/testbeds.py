@@ -59,7 +59,7 @@ def _host(section: Section, role: str, name: str, hosts: Mapping[str, Host]) -> 
     if name not in hosts:
         known = ", ".join(sorted(hosts)) or "none"
         several = " separate several by commas;" if role == CLIENT and len(name.split()) > 1 else ""
-        raise section.wrong(f"{role} = {name!r} is no [host ...] section;{several} there are: {known}")
+        raise section.wrong(f"{role} = {name!r} is not a [host ...] section;{several} there are: {known}")
     return hosts[name]
 
 
@@ -68,7 +68,7 @@ def _check_apart(section: Section, clients: list[Host], roles: Mapping[str, Host
     names = [client.name for client in clients]
     if ROUTER in roles and (router := roles[ROUTER].name) in (*names, roles[SERVER].name):
         other = CLIENT if router in names else SERVER
-        raise section.wrong(f"router = {router!r} is the {other}; it has to be a host of its own")
+        raise section.wrong(f"router = {router!r} is the {other}; it must be a separate host")
     for at, name in enumerate(names):
         if name in names[:at]:
             raise section.wrong(f"client = {section.keys[CLIENT]!r} names host {name} twice; give it once")
@@ -97,14 +97,16 @@ def _check_several(section: Section, clients: list[Host], server: Host, networks
     """Raise UsageError unless several clients and the server differ in addresses, and have tunnel devices alike."""
     for transport, text in networks.items():
         raise section.wrong(
-            f"{transport} = {text!r} makes tunnels for one client, and this testbed has {len(clients)}; take the key "
-            "away, or give the hosts devices that stand already"
+            f"{transport} = {text!r} makes tunnels for one client, and this testbed has {len(clients)}; remove the "
+            "key, or give the hosts existing devices"
         )
     wanted = f"client = {section.keys[CLIENT]!r}:"
     owners: dict[str, str] = {}
     for host in (*clients, server):
         if host in clients and host.name == server.name:
-            raise section.wrong(f"{wanted} {host.name} is the server too; beside several clients it is a host alone")
+            raise section.wrong(
+                f"{wanted} {host.name} is the server too; with several clients it must be a separate host"
+            )
         for address in host.addresses:
             if (owner := owners.setdefault(address, host.name)) != host.name:
                 raise section.wrong(
@@ -128,7 +130,7 @@ def read_lab(section: Section) -> Testbed:
     if clients not in set(map(str, range(1, _MOST_CLIENTS + 1))):
         raise section.wrong(f"clients = {clients!r} is not a number from 1 to {_MOST_CLIENTS}")
     if clients != "1" and nodes == "2":
-        raise section.wrong(f"clients = {clients!r} need a router to meet at; take nodes = 3")
+        raise section.wrong(f"clients = {clients!r} need a router; use nodes = 3")
     with section.at("rate"):
         rate_bit_s = link_rate(keys["rate"]) if "rate" in keys else 0.0
     with section.at("loss"):
@@ -136,7 +138,7 @@ def read_lab(section: Section) -> Testbed:
     with section.at("delay"):
         delay_s = parse_seconds(keys["delay"]) if "delay" in keys else 0.0
     if loss >= 1:
-        raise section.wrong(f"loss = {keys['loss']!r} lets nothing through; it has to be below 100%")
+        raise section.wrong(f"loss = {keys['loss']!r} lets nothing through; it must be below 100%")
     if delay_s > _LONGEST_DELAY_S:
         raise section.wrong(f"delay = {keys['delay']!r} is too long; it may be up to {1000 * _LONGEST_DELAY_S:g}ms")
     links = Links(rate_bit_s=rate_bit_s, loss=loss, delay_s=delay_s)

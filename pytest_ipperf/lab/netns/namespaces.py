@@ -94,7 +94,7 @@ def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
     """Build a lab; yield, by host name, the command that enters it. The lab is removed when the context ends."""
     user, why = _way_to_root()
     if why:
-        why += "" if str(testbed.links) else "; --testbed=loopback needs nothing"  # loopback has no rate
+        why += "" if str(testbed.links) else "; --testbed=loopback needs no namespaces"  # loopback has no rate
         raise LabError(f"testbed {testbed.name}: cannot be built here: {why}")
     _sweep()
     folder, claim = _folder()
@@ -182,7 +182,7 @@ def _pid_inside(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("NSpid:"):
             return int(line.split()[-1])
-    raise LabError("this kernel does not tell process numbers of namespaces (NSpid in /proc/PID/status)")
+    raise LabError("this kernel does not report process ids in namespaces (NSpid in /proc/PID/status)")
 
 
 def _inside(entry: Sequence[str], argv: Sequence[str], text: str) -> None:

@@ -91,7 +91,7 @@ def _asked(source: Source, program: str, name: str) -> dict[str, str]:
                 env={**os.environ, **environment}, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            raise LabError(f"no end of the answers from {source} in {_PATIENCE_S:g} s") from None
+            raise LabError(f"answers from {source} did not end within {_PATIENCE_S:g} s") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
         raise LabError(f"{program} of {source}: {printable(lines[-1].replace(source.community, '...'))}")

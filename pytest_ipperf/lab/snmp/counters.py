@@ -39,5 +39,5 @@ class InterfaceCounters:
                 replies[role] = ask(source)
             except LabError as error:
                 del self._sources[role]
-                self._log(f"host {self._names[role]} tells nothing by SNMP: {error}")
+                self._log(f"host {self._names[role]} gives no SNMP counters: {error}")
         return replies

@@ -52,7 +52,7 @@ def _missing_here(name: str) -> str:
     try:
         done = subprocess.run([*words, *ask], capture_output=True, text=True, timeout=_ASK_S, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        return f"nobody can be asked whether it works ({error})"
+        return f"it cannot be tested ({error})"
     return done.stdout.strip()
 
 

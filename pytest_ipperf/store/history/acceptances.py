@@ -62,7 +62,7 @@ def acceptances(root: Path, *, by: float = math.inf) -> list[Acceptance]:
             changed = [_ended(each, plain) for each in result] if _WITHDRAWN in plain else [*result, _acceptance(plain)]
         except (ValueError, TypeError, RecursionError, OverflowError) as error:
             begins = valid.shown(line.decode(errors="replace"))
-            raise UsageError(f"{path}:{number}: {begins} is no acceptance ({error}); remove the line") from None
+            raise UsageError(f"{path}:{number}: {begins} is not an acceptance ({error}); remove the line") from None
         result = changed if plain["at"] <= by else result
     return result
 
@@ -74,25 +74,25 @@ def _lines(path: Path) -> list[bytes]:
         check_is_file(path)
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); what was accepted is not known") from None
+        raise UsageError(f"{path} cannot be read ({error.strerror}); the acceptances are unknown") from None
     return lines if lines[-1] else lines[:-1]
 
 
 def _plain(line: bytes) -> Mapping[str, Any]:
     """Parse a line; ValueError if it is neither an acceptance nor a withdrawal."""
     if checksum_of(line + b"\n") is not None and not checksum_matches(line + b"\n"):
-        raise ValueError("its checksum is not that of its bytes")
+        raise ValueError("its checksum does not match its bytes")
     plain = json.loads(line.decode())
     if not isinstance(plain, dict):
-        raise TypeError("it is no object")
+        raise TypeError("it is not an object")
     if KEY in plain and checksum_of(line + b"\n") is None:  # a byte of the checksum itself is damaged
-        raise ValueError("its checksum is none")
+        raise ValueError("its checksum is not valid")
     plain.pop(KEY, None)
     needed = _WITHDRAWAL if _WITHDRAWN in plain else _ACCEPTANCE
     if why := valid.wrong(plain, needed, {}):
         raise ValueError(why)
     if unknown := plain.keys() - needed.keys():
-        raise ValueError(f"it cannot have {min(unknown)!r}")
+        raise ValueError(f"it has an unknown key {min(unknown)!r}")
     return plain
 
 

@@ -94,7 +94,7 @@ def check_verdict_is_there(root: Path, name: str) -> None:
     if others and VERDICT not in others:
         raise DamageError(
             f"night {name}: {VERDICT} is no longer in {folder}, where {min(others)} is; put back a copy of it, or "
-            "remove that folder to take its session for one of no night"
+            "remove that folder to treat its session as one without a night"
         )
 
 
@@ -112,9 +112,9 @@ def read_verdict(root: Path, name: str) -> Mapping[str, Any]:
     except OSError as error:
         raise DamageError(f"night {name}: {path} cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
-        raise DamageError(f"night {name}: {path} is no verdict (it is no JSON){_REMEDY}") from None
+        raise DamageError(f"night {name}: {path} is not a verdict (it is not JSON){_REMEDY}") from None
     if why := _wrong(name, document):
-        raise DamageError(f"night {name}: {path} is no verdict ({why}){_REMEDY}")
+        raise DamageError(f"night {name}: {path} is not a verdict ({why}){_REMEDY}")
     found: Mapping[str, Any] = document
     return found
 
@@ -132,12 +132,12 @@ def _checksum(document: Mapping[str, Any]) -> str:
 def _wrong(name: str, document: Any) -> str:
     """Return why a document is not the verdict of that night; empty if it is. Earlier versions wrote no checksum."""
     if not isinstance(document, dict):
-        return "it is no object"
+        return "it is not an object"
     if KEY in document and document[KEY] != _checksum(document):
-        return "its checksum is not that of what it says"
+        return "its checksum does not match its content"
     why = valid.wrong(document, _NEEDED, _OPTIONAL)
     if not why and document["session"] != name:
-        why = f"it is that of session {valid.shown(document['session'])}"
+        why = f"it belongs to session {valid.shown(document['session'])}"
     cells = ("" if why else valid.wrong(each, _CELL, _OF_CELL) for each in ([] if why else document["cells"]))
     return why or next((f"of a cell {each}" for each in cells if each), "")
 

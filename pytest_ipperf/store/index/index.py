@@ -120,7 +120,7 @@ class Index:
         try:
             return self._db.execute(question, values).fetchall()
         except UnicodeDecodeError:
-            raise damage("a row is no text") from None
+            raise damage("a row is not text") from None
 
     # --- opening ------------------------------------------------------------------------------------------------------
 
@@ -137,19 +137,19 @@ class Index:
             self._refused = error
             database = open_read_only(path)
             if database is None:
-                self.notes.append(f"index: {path} cannot be written ({error}); it is made in memory for this time")
+                self.notes.append(f"index: {path} cannot be written ({error}); an index in memory is used instead")
             return database or in_memory()
 
     def _rebuilt(self, error: sqlite3.Error) -> sqlite3.Connection:
         """Return an empty database in place of the damaged one."""
         path = self.root / FILE
-        self.notes.append(f"index: {path} was damaged ({why(error)}) and is made anew from the records")
+        self.notes.append(f"index: {path} was damaged ({why(error)}) and is rebuilt from the records")
         self._words.clear()
         try:
             remove(path)
             return opened(path)
         except (OSError, sqlite3.Error) as again:
-            self.notes.append(f"index: {path} cannot be written ({again}); it is made in memory for this time")
+            self.notes.append(f"index: {path} cannot be written ({again}); an index in memory is used instead")
             return in_memory()
 
     def _recover(self, error: sqlite3.Error) -> None:
@@ -160,7 +160,9 @@ class Index:
         before = self._db
         if is_refused(error):
             why = self._refused or error
-            self.notes.append(f"index: {path} cannot be written ({why}); what is new is read for this time only")
+            self.notes.append(
+                f"index: {path} cannot be written ({why}); new records are read into memory for this time"
+            )
             self._words.clear()
             try:
                 self._db = in_memory(before)

@@ -76,7 +76,7 @@ def check_rows(base: sqlite3.Connection) -> None:
             if table != "past":
                 _check_table(base, table, columns)
     except UnicodeDecodeError:
-        raise damage("a row is no text") from None
+        raise damage("a row is not text") from None
     counted = "SELECT coalesce(sum(tally.cells), 0) FROM tally WHERE tally.session = session.id"
     if base.execute(f"SELECT 1 FROM session WHERE cells != ({counted})").fetchall():  # noqa: S608 - of our names
         raise damage("rows are missing")
@@ -99,7 +99,7 @@ def damage(why: str) -> sqlite3.DatabaseError:
 
 def why(error: sqlite3.Error) -> str:
     """Return an error's reason for a sentence."""
-    return "a row is not what was written" if "user-defined function" in str(error) else str(error)
+    return "a row has changed since it was written" if "user-defined function" in str(error) else str(error)
 
 
 def _row_seal(*values: str | float | bytes | None) -> int:
@@ -135,7 +135,7 @@ def opened(path: Path) -> sqlite3.Connection:
         base.commit()
     except UnicodeDecodeError:  # raised by a message of SQLite that contains the name of a table
         base.close()
-        raise damage("the name of a table is no text") from None
+        raise damage("the name of a table is not text") from None
     except sqlite3.Error:
         base.close()
         raise

@@ -154,7 +154,7 @@ def unreadable(path: Path, error: OSError) -> UnreadableError:
 def damaged(path: Path, line: int, why: str) -> DamageError:
     """Return the error of an invalid line of an event log."""
     return DamageError(
-        f"session {path.parent.name}: {path.name}:{line} is damaged ({why}), and only what stands before that line is "
+        f"session {path.parent.name}: {path.name}:{line} is damaged ({why}), and only what precedes that line is "
         "known; put back a copy of the file, or clear the session out"
     )
 
@@ -166,7 +166,7 @@ def _event(line: bytes, path: Path, position: ReadPosition) -> Event:
         if position.lines == 0:
             position.schema = _schema(plain, path)
         if position.schema is None:
-            raise ValueError("no event 'session' stands before it")
+            raise ValueError("no event 'session' precedes it")
         checksum = checksum_of(line)
         if checksum is None and has_checksums(position.schema):
             raise ValueError("it has no checksum")
@@ -178,13 +178,13 @@ def _event(line: bytes, path: Path, position: ReadPosition) -> Event:
 
 def _plain(line: bytes, checksum: int) -> Facts:
     if checksum_of(line) is not None and not checksum_matches(line, checksum):
-        raise ValueError("its checksum is not that of its bytes and of the lines before it")
+        raise ValueError("its checksum does not match its bytes and the lines before it")
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError("it is no JSON" if b"\0" not in line else "there are zeros in it") from None
+        raise ValueError("it is not JSON" if b"\0" not in line else "it contains zeros") from None
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-        raise TypeError("it is no event")
+        raise TypeError("it is not an event")
     return event
 
 

@@ -161,7 +161,7 @@ def test_{count}(measured, margin):
     project.network(slower=0.0, twin=0.05)
     status, said, verdict = night()
     assert (status, verdict["light"]) == (GateStatus.UNSTABLE, "unstable"), said
-    assert "nothing else of this night is to be believed" in said
+    assert "nothing else of this night can be trusted" in said
 
 
 def earlier_nights(root, count, spread):
@@ -360,7 +360,7 @@ def test_a_line_that_is_no_acceptance_is_found_before_anything_is_measured(proje
     (project.pytester.path / ".ipperf" / "accepted.jsonl").write_text("so be it\n")
     status, said, _ = night()
     assert (status, project.measured) == (4, [])
-    assert ".ipperf/accepted.jsonl:1: 'so be it' is no acceptance" in said
+    assert ".ipperf/accepted.jsonl:1: 'so be it' is not an acceptance" in said
 
 
 def test_a_verdict_that_cannot_be_read_is_found_before_anything_is_measured(project, night):
@@ -371,7 +371,7 @@ def test_a_verdict_that_cannot_be_read_is_found_before_anything_is_measured(proj
     argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly"]
     done = subprocess.run(argv, cwd=project.pytester.path, capture_output=True, text=True, check=False)
     assert (done.returncode, project.measured) == (3, []), done.stderr
-    said = "no verdict: night 20261122T013000Z-aa: .ipperf/nights/20261122T013000Z-aa/verdict.json is no verdict"
+    said = "no verdict: night 20261122T013000Z-aa: .ipperf/nights/20261122T013000Z-aa/verdict.json is not a verdict"
     assert said in done.stdout
 
 
@@ -475,7 +475,7 @@ def test_a_damaged_index_and_a_damaged_baseline_are_said_beside_a_verdict(projec
     journal.write_bytes(journal.read_bytes().replace(b'"verdict"', b'"verd\0ct"'))
     status, said, verdict = night("--baseline=old", "--connections=1")
     assert status == 0, said
-    assert "index.sqlite was damaged (file is not a database) and is made anew from the records" in said
+    assert "index.sqlite was damaged (file is not a database) and is rebuilt from the records" in said
     warnings = [each for each in verdict["warnings"] if each.startswith("left out of the history: session ")]
     assert len(warnings) == 1
     assert re.search(r": main\.jsonl:\d+ is damaged \(", warnings[0])

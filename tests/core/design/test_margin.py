@@ -188,9 +188,9 @@ def test_what_is_asked_without_a_margin_fits_the_metric(name):
         (
             "5%+headers",
             LOSS,
-            "margin '5%+headers' makes up for headers, which cost no loss; use a margin such as 0.5pp",
+            "margin '5%+headers' compensates for headers, which do not affect loss; use a margin such as 0.5pp",
         ),
-        ("100%", RATE, "margin 100 % would let a rate vanish; below 100 % is right for a rate"),
+        ("100%", RATE, "margin 100 % would let a rate vanish; use less than 100 % for a rate"),
     ],
 )
 def test_what_does_not_fit_a_metric_is_named(text, metric, words):

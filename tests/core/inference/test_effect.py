@@ -243,15 +243,15 @@ def drifting_runs(rng, truth, n_epochs=8, n_blocks=2):
         ),
         (
             lambda runs: [*runs[:-1], valued(runs[-1], 0.0)],
-            "response time 0.0 of ipv4 in epoch 1, block 1 is no positive finite number, as a ratio needs",
+            "response time 0.0 of ipv4 in epoch 1, block 1 is not a positive finite number, as a ratio needs",
         ),
         (
             lambda runs: [valued(runs[0], math.nan), *runs[1:]],
-            "response time nan of ipv6 in epoch 0, block 0 is no positive finite number, as a ratio needs",
+            "response time nan of ipv6 in epoch 0, block 0 is not a positive finite number, as a ratio needs",
         ),
         (
             lambda runs: [valued(runs[0], math.inf), *runs[1:]],
-            "response time inf of ipv6 in epoch 0, block 0 is no positive finite number, as a ratio needs",
+            "response time inf of ipv6 in epoch 0, block 0 is not a positive finite number, as a ratio needs",
         ),
         (
             lambda runs: [valued(runs[0], None), *runs[1:]],
@@ -339,7 +339,7 @@ def test_no_share_anywhere_is_an_effect_of_zero_width():
 
 def test_a_share_that_is_no_number_is_named():
     runs = runs_of([[(0.0, 0.0)], [(0.0, math.nan)]])
-    with pytest.raises(InvalidError, match=r"^loss nan of ipv4 in epoch 1, block 0 is no finite number$"):
+    with pytest.raises(InvalidError, match=r"^loss nan of ipv4 in epoch 1, block 0 is not a finite number$"):
         compare(runs, V6, V4, LOSS)
 
 

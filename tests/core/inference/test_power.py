@@ -174,7 +174,7 @@ def test_fraction_and_log_round_trip(fraction, direction):
         (lambda: detectable(0.03, 0.0, 6, 0, alpha=0.05), "0 blocks measure nothing; an epoch has at least 1"),
         (
             lambda: slowdown_size(1.5, "higher_is_better"),
-            "margin 150 % would let a rate vanish; below 100 % is right for a rate",
+            "margin 150 % would let a rate vanish; use less than 100 % for a rate",
         ),
     ],
 )

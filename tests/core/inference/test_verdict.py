@@ -140,7 +140,7 @@ def test_the_floor_of_a_margin_counts_where_it_is_larger():
 
 def test_a_margin_of_everything_is_legal_for_times_only():
     assert judge(effect_of(around(1.9)), Margin(1.0)).verdict is Verdict.WITHIN
-    with pytest.raises(UsageError, match=r"^margin 100 % would let a rate vanish; below 100 % is right for a rate$"):
+    with pytest.raises(UsageError, match=r"^margin 100 % would let a rate vanish; use less than 100 % for a rate$"):
         judge(effect_of(around(1.0), "higher_is_better"), Margin(1.0))
 
 
@@ -349,8 +349,8 @@ def test_wrong_verdicts_at_the_margin_are_as_rare_as_alpha():
             (
                 "IPv6 against IPv4: no difference shown (could be -29.2..+41.2 %, 95 % interval); not enough evidence: "
                 "the interval is too wide, at this spread 6 epochs detect differences of 58.5 % and more, "
-                "for a margin of 10 %; about 75 epochs like these would decide it in 8 of 10 sessions, which no design "
-                "decides by; a calmer machine or a wider margin would help"
+                "for a margin of 10 %; about 75 epochs like these would decide it in 8 of 10 sessions, more than any "
+                "design has; a calmer machine or a wider margin would help"
             ),
         ),
         (
@@ -388,8 +388,8 @@ def test_wrong_verdicts_at_the_margin_are_as_rare_as_alpha():
             (
                 "IPv6 against IPv4: no difference of loss shown (could be -3.4..+3.4 pp, 95 % interval); not enough "
                 "evidence: the interval is too wide, at this spread 6 epochs detect differences of 4.6 pp and more, "
-                "for a margin of 0.5 pp; about 269 epochs like these would decide it in 8 of 10 sessions, which no "
-                "design decides by; a calmer machine or a wider margin would help"
+                "for a margin of 0.5 pp; about 269 epochs like these would decide it in 8 of 10 sessions, more than "
+                "any design has; a calmer machine or a wider margin would help"
             ),
         ),
         (

@@ -248,7 +248,7 @@ def test_rates_and_shares_are_decided_as_times_are():
 def test_a_cell_of_which_nothing_was_asked_decides_nothing():
     report = night([record("a", 14, margin="")])
     assert (report.gate_status, decided(report)) == (GateStatus.NOTHING_DECIDED, {"a": GateDecision.INCONCLUSIVE})
-    assert sentence_of(report) == "it was measured, and nothing was asked of it"
+    assert sentence_of(report) == "it was measured, but no test judged it"
     assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 without enough evidence"
 
 
@@ -274,7 +274,7 @@ def test_a_large_margin_is_told_in_plain_digits():
 def test_an_invalid_cell_is_trouble():
     report = night([replace(record("a", 3), verdict="invalid", reasons=("zero_spread",))])
     assert (report.gate_status, decided(report)) == (GateStatus.RED, {"a": GateDecision.TROUBLE})
-    assert sentence_of(report).endswith("is no valid measurement")
+    assert sentence_of(report).endswith("is not a valid measurement")
 
 
 percents = st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(st.floats(-20, 40), st.floats(-20, 40)), min_size=1)
@@ -320,7 +320,7 @@ def test_an_acceptance_that_is_over_accepts_nothing_and_is_told():
     over = acceptance(until=dt.date(2026, 11, 1))
     report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[over])
     assert decided(report) == {"a": GateDecision.EXCEEDS}
-    assert sentence_of(report).endswith("; accepted until 2026-11-01, which is over")
+    assert sentence_of(report).endswith("; accepted until 2026-11-01, which has passed")
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def test_what_was_accepted_begins_a_new_level_also_when_it_is_over():
     assert (decided(since), since.cells[0].nights) == ({"a": GateDecision.WITHIN}, 20)
     worse = night([record("a", 9.9, sd=0.01)], histories={KEY: nights}, accepted=[over])
     assert decided(worse) == {"a": GateDecision.WORSE}
-    assert sentence_of(worse).endswith("; accepted until 2026-11-01, which is over")
+    assert sentence_of(worse).endswith("; accepted until 2026-11-01, which has passed")
 
 
 def test_while_something_worse_is_accepted_history_is_not_asked():
@@ -417,7 +417,7 @@ def test_what_is_confirmed_and_worse_than_before_is_told_as_beyond_the_margin():
 
 def test_the_night_before_is_told_where_its_hosts_were_others():
     report = night([record("a", 3)], histories={KEY: [past(1, 0.0), past(2, 0.0, fingerprint="g")]})
-    assert "of 1 cell the hosts or the server are not those of the last night" in report.warnings
+    assert "of 1 cell the hosts or the server differ from those of the last night" in report.warnings
     for last in ("f", ""):
         nights = [past(1, 0.0, fingerprint="g"), past(2, 0.0, fingerprint=last)]
         assert len(night([record("a", 3)], histories={KEY: nights}).warnings) == 1
@@ -426,7 +426,7 @@ def test_the_night_before_is_told_where_its_hosts_were_others():
 def test_a_new_version_of_a_workload_begins_anew_and_says_so():
     report = night([record("a", 5, version="2")], histories={KEY: history()}, expected=[KEY])
     assert (report.cells[0].nights, report.gate_status) == (0, GateStatus.GREEN)
-    assert "of 1 cell the workload is not that of earlier nights, so that history begins anew" in report.warnings
+    assert "of 1 cell the workload differs from that of earlier nights, so its history begins anew" in report.warnings
 
 
 # --- what is not there ------------------------------------------------------------------------------------------------
@@ -469,7 +469,7 @@ def test_what_was_given_up_for_a_time_that_is_over_is_missed():
     over = acceptance("b", until=dt.date(2026, 11, 1))
     report = night([record("a", 3)], expected=[HistoryKey("b", TIME)], accepted=[over])
     assert (report.gate_status, decided(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
-    assert sentence_of(report, "b").endswith("; accepted until 2026-11-01, which is over")
+    assert sentence_of(report, "b").endswith("; accepted until 2026-11-01, which has passed")
 
 
 def test_an_absent_cell_whose_item_was_in_trouble_is_not_missing():
@@ -506,7 +506,7 @@ def test_a_night_whose_twins_differ_is_unstable_whatever_else_was_found():
     assert (report.gate_status, len(report.cells)) == (GateStatus.UNSTABLE, 1)
     assert report.headline.startswith(
         "unstable: in 4 of 4 cells the reference differs from its twin, where chance gives 2 at most, "
-        "so that nothing else of this night is to be believed; 1 of 1 cell is beyond the margin"
+        "so nothing else of this night can be trusted; 1 of 1 cell is beyond the margin"
     )
 
 
@@ -514,7 +514,7 @@ def test_twins_that_agree_are_no_cells_and_a_night_without_any_says_so():
     report = night([record("a", 3), *(twin(number, 1.0) for number in range(4))])
     assert (report.gate_status, len(report.cells), report.warnings) == (GateStatus.GREEN, 1, ())
     assert night([record("a", 3)]).warnings == (
-        "no A/A check: the reference had no twin, so that nothing tells whether the environment was stable",
+        "no A/A check: the reference had no twin, so it is unknown whether the environment was stable",
     )
 
 
@@ -550,5 +550,5 @@ def test_the_page_tells_the_levels():
     assert f"{100 * gate.FAMILY_ALPHA:g} % over all flagged cells" in page
     assert f"{100 * gate.HISTORY_ALPHA:g} % over all cells with so many" in page
     assert f"K is at least {gate.MIN_NIGHTS} and at most {MOST_NIGHTS}" in page
-    assert f"How much that is worth, {gate.PRIOR_DF} at most" in page
+    assert f"The weight of the common spread, at most {gate.PRIOR_DF}" in page
     assert f"at least {LEAST_NIGHTS} nights on each side" in page

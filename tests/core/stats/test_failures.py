@@ -44,8 +44,8 @@ def test_restricted_mean_is_at_least_that_of_the_completed(completed, failed):
 @pytest.mark.parametrize(
     ("completed", "failed", "words"),
     [
-        ([], 0, "0 completed and 0 failed connections cannot be; there is at least one"),
-        ([1.0], -1, "1 completed and -1 failed connections cannot be; there is at least one"),
+        ([], 0, "0 completed and 0 failed connections are impossible; there must be at least one"),
+        ([1.0], -1, "1 completed and -1 failed connections are impossible; there must be at least one"),
         ([1.0, 11.0], 0, "a connection completed after 11 s, past the deadline of 10 s"),
         ([-1.0], 0, "a completed connection has a finite time of zero or more seconds"),
         ([math.nan], 0, "a completed connection has a finite time of zero or more seconds"),
@@ -123,7 +123,7 @@ def test_wilson_names_impossible_counts(failed, attempted):
     with pytest.raises(InvalidError) as caught:
         wilson(failed, attempted)
     assert str(caught.value) == (
-        f"{failed} failures of {attempted} connections cannot be; there is at least one connection"
+        f"{failed} failures of {attempted} connections are impossible; there must be at least one"
     )
 
 

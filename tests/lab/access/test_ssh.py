@@ -336,7 +336,7 @@ def test_a_python_that_is_too_old_is_told(sshd, folder):
 
 
 def test_something_that_is_no_python_is_told(sshd, folder):
-    sentence = "what was started there ended before it answered; it has to be a Python"
+    sentence = "what was started there ended before it answered; it must be a Python"
     assert refused(sshd.host(folder, python=shutil.which("true"))) == sentence
 
 

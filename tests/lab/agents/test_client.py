@@ -237,7 +237,7 @@ def test_a_pause_of_the_one_who_holds_the_link_is_not_held_against_the_agent(me)
         (["/nowhere/nsenter"], "[Errno 2] No such file or directory: '/nowhere/nsenter'"),
         (["sh", "-c", "echo no such node >&2; exit 3"], "no such node (exit status 3)"),
         (["sh", "-c", "exit 3"], "no message (exit status 3)"),
-        (["true"], "what was started there ended before it answered; it has to be a Python"),
+        (["true"], "what was started there ended before it answered; it must be a Python"),
         (["cat"], "Try 'cat --help' for more information. (exit status 1)"),
     ],
 )

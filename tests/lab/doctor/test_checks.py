@@ -120,11 +120,11 @@ CHANGES = [
      "wrong addresses: the route to 192.0.2.2 is device sit1 (6in4): native arms need a route by a plain link"),
     ("addresses", {"devices": {"eth0": {**DEVICE, "queueing": "netem"}}}, "doubtful devices: eth0 is shaped by net"),
     ("addresses", {"devices": {"eth0": {**DEVICE, "duplex": "half"}}}, "doubtful devices: eth0 is half duplex"),
-    ("clock", {"synchronised": False}, "doubtful clock: +0.0 ms against this machine's (+- 1.0); nobody synchroni"),
+    ("clock", {"synchronised": False}, "doubtful clock: +0.0 ms against this machine's (+- 1.0); not synchroni"),
     ("clock", {"source": "acpi_pm"}, "doubtful clock: the clock's source acpi_pm is slow to read"),
     ("load", {"idle": 0.5, "busiest": [7, "cc1", 0.99]},
      "doubtful processors: 2, 50 % idle over half a second, load 0.1; cc1 (process 7) takes 99 % of one: end"),
-    ("load", {"governors": ["powersave"]}, "doubtful processors: their frequency goes up and down (governor pow"),
+    ("load", {"governors": ["powersave"]}, "doubtful processors: their frequency varies (governor pow"),
     ("memory", {"available": 1 << 20}, "doubtful resources: 1 MiB of memory are available: end something there"),
     ("memory", {"free": {"/tmp": 1 << 20}}, "wrong resources: 1 MiB are free in /tmp: free some space, or set TMPDIR"),
     ("memory", {"free": {"/tmp": 100 << 20}}, "doubtful resources: 100 MiB are free in /tmp"),
@@ -133,10 +133,10 @@ CHANGES = [
     ("leftovers", {"undo_logs": ["/run/pytest-ipperf/journal"]}, "doubtful left: the undo log /run/pytest-ipperf/jo"),
     ("leftovers", {"holder": "process 5 of user 0"}, "doubtful lease: held by process 5 of user 0: it is measured"),
     ("leftovers", {"marks": [{"user": 7, "notes": [{"said": "a is left", "holds": None}]}]},
-     ("wrong left: a is left (a person has to look; marked by user 7, so nothing is measured there): put it in order, "
+     ("wrong left: a is left (check by hand; marked by user 7, so nothing is measured there): put it in order, "
       "then clear the mark: pytest-ipperf doctor --testbed=office --clear")),
-    ("cache", {"note": "it is another user's"}, "doubtful cache: none is used: it is another user's: see to it"),
-    ("cache", {"folder": ""}, "doubtful cache: there can be none: give the user a home that he may write to"),
+    ("cache", {"note": "it is another user's"}, "doubtful cache: none is used: it is another user's: correct that"),
+    ("cache", {"folder": ""}, "doubtful cache: there can be none: give the user a writable home directory"),
     ("tunnels", {"existing": {"sit1": "there is no device sit1"}}, "wrong tunnels: there is no device sit1: make"),
 ]  # fmt: skip
 
@@ -161,7 +161,7 @@ def test_who_answers_by_snmp_is_told_and_why_nobody_does(made):
 def test_facts_that_could_not_be_had_are_told_and_nothing_is_made_of_them(made):
     made.hosts["alpha"].facts = {name: {"trouble": "OSError: no"} for name in FACTS}
     assert reported(made) == [
-        f"doubtful alpha access: its {name} could not be looked at: OSError: no: see to that, and ask again"
+        f"doubtful alpha access: its {name} could not be examined: OSError: no: correct that, and run the doctor again"
         for name in FACTS
     ]
     assert {each.topic for each in found(made) if each.subject == "alpha"} == {"access"}
@@ -171,7 +171,7 @@ def test_of_a_node_they_are_told_too(made):
     made.hosts["alpha"].node = True
     made.hosts["alpha"].facts["ports"] = {"trouble": "PermissionError: /proc/net/tcp"}
     (said,) = reported(made)
-    assert said.startswith("doubtful alpha access: its ports could not be looked at: PermissionError: /proc/net/tcp: ")
+    assert said.startswith("doubtful alpha access: its ports could not be examined: PermissionError: /proc/net/tcp: ")
 
 
 def test_who_measures_is_told_where_the_lease_alone_knows_it(made):
@@ -212,7 +212,7 @@ SUDO = "sudo = yes, or another user in key ssh"
                   "dovecot": "dovecot is not installed (Debian: apt-get install dovecot-imapd)"},
          "install one of them"),
         ("imap", {"courier": "courier needs root", "dovecot": "dovecot is not installed"}, SUDO),
-        ("smtp", {"postfix": "postfix needs user postfix and group postdrop"}, "see to what it needs"),
+        ("smtp", {"postfix": "postfix needs user postfix and group postdrop"}, "provide what it needs"),
     ],
 )  # fmt: skip
 def test_the_remedy_for_a_server_fits_what_it_lacks(made, protocol, whys, remedy):
@@ -291,8 +291,8 @@ def test_what_root_alone_may_see_is_not_told_as_wrong(made):
     seen.facts["rights"]["root"] = False
     (said,) = [each for each in reported(made) if " reboot: " in each]
     assert said == (
-        "doubtful alpha reboot: key reboot: there is no program /srv/off that this user may see, and sudo may know "
-        "better: try it there: sudo -n -l /srv/off"
+        "doubtful alpha reboot: key reboot: this user can see no program /srv/off, but sudo may find one: "
+        "try it there: sudo -n -l /srv/off"
     )
 
 
@@ -307,7 +307,7 @@ PLAIN = "ssh -F /etc/lab/config -p 22 me@alpha true"
         ("me@alpha: Permission denied (publickey). (exit status 255)",
          "put your public key into authorized_keys there, or name the right user in key ssh"),
         ("bash: line 1: sudo: command not found (exit status 127)",
-         "install sudo there, or take sudo = yes away"),
+         "install sudo there, or remove sudo = yes"),
         ("sudo: /x/python: command not found (exit status 1)",
          "install Python 3.10 or later there, or correct key python"),
         ("bash: line 1: python4: command not found (exit status 127)",
@@ -322,8 +322,8 @@ PLAIN = "ssh -F /etc/lab/config -p 22 me@alpha true"
          f"try it by hand: {PLAIN}"),
         ("/bin/ls: cannot access '...': No such file or directory (exit status 2)",
          f"correct key python, if that is no Python: {PLAIN.replace('true', '/x/python --version')}"),
-        ("what was started there ended before it answered; it has to be a Python",
-         f"correct key python; {PLAIN.replace('true', '/x/python --version')} tells what it is"),
+        ("what was started there ended before it answered; it must be a Python",
+         f"correct key python; see what it is: {PLAIN.replace('true', '/x/python --version')}"),
     ],
 )  # fmt: skip
 def test_why_there_is_no_agent_is_told_with_what_fits_it(made, trouble, remedy):
@@ -361,7 +361,7 @@ def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
     made.hosts["alpha"].facts["tunnels"]["cannot"] = {"kernel": "no sit driver"}
     made.hosts["beta"].facts["rights"]["admin"] = False
     said = reported(made)
-    remedy = "give it the module sit, or take keys tunnel and isatap away"
+    remedy = "load the module sit there, or remove keys tunnel and isatap"
     assert f"wrong alpha tunnels: backend kernel cannot: no sit driver: {remedy}" in said
     assert f"wrong beta tunnels: its agent may not make tunnels: {SUDO}" in said
     made.hosts["beta"].host = dataclasses.replace(made.hosts["beta"].host, way="local", settings={})
@@ -409,10 +409,10 @@ def test_two_of_three_that_share_processors_are_enough(made, third):
             {"udp": "no answer", "fits": {}},
             "IPv4: no answer by UDP from a port of 20000-29999: open 20000-29999 of",
         ),
-        ({"fits": {1500: "no answer", 1501: "too big"}}, "IPv4: packets of 1500 bytes are lost on the way"),
+        ({"fits": {1500: "no answer", 1501: "too big"}}, "IPv4: packets of 1500 bytes are lost on the path"),
         ({"fits": {1500: "too big", 1501: "too big"}}, "IPv4: packets of 1500 bytes are refused here"),
         ({"fits": {1500: "yes", 1501: "yes"}}, "IPv4: 1501 bytes arrive unfragmented, more than the MTU"),
-        ({"trouble": "no route to 192.0.2.2 (no)"}, "IPv4: no route to 192.0.2.2 (no): see to it before anything"),
+        ({"trouble": "no route to 192.0.2.2 (no)"}, "IPv4: no route to 192.0.2.2 (no): correct that before anything"),
     ],
 )
 def test_what_is_wrong_on_a_way_is_told_of_that_way(made, change, sentence):
@@ -493,7 +493,9 @@ def test_of_who_begins_before_that_it_is_told_and_no_packet_is_sent(crossing, mo
     (held,) = {each.said for each in findings if each.topic == "lease" and each.grade is Grade.DOUBTFUL}
     assert held.startswith("held by process ")
     assert held.endswith(" (me@desk: pytest)")
-    assert [each.said for each in findings if each.said.startswith("the ways were not tried, as somebody measures on")]
+    assert [
+        each.said for each in findings if each.said.startswith("the paths were not probed, as somebody is measuring on")
+    ]
 
 
 @pytest.fixture

@@ -195,11 +195,11 @@ def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, te
         ("ipv4 = 192.0.2.1# office\n", "ipv4 = '192.0.2.1# office' is not a literal IPv4 address"),
         ("ipv4 = 192.0.2.010\n", "ipv4 = '192.0.2.010' is not a literal IPv4 address"),
         ("ipv6 = ::ffff:192.0.2.1\n",
-         f"ipv6 = '::ffff:192.0.2.1' is an IPv4 address in the clothes of IPv6, and what goes there is IPv4; {ONE}"),
+         f"ipv6 = '::ffff:192.0.2.1' is an IPv4-mapped address, whose traffic is IPv4; {ONE}"),
         ("ipv6 = fe80::1%eth0\n",
          f"ipv6 = 'fe80::1' is a link-local address, which means nothing without an interface; {ONE}"),
-        ("ipv4 = 0.0.0.0\n", f"ipv4 = '0.0.0.0' is the address of no single host; {ONE}"),
-        ("ipv6 = ff02::1\n", f"ipv6 = 'ff02::1' is the address of no single host; {ONE}"),
+        ("ipv4 = 0.0.0.0\n", f"ipv4 = '0.0.0.0' is not the address of a single host; {ONE}"),
+        ("ipv6 = ff02::1\n", f"ipv6 = 'ff02::1' is not the address of a single host; {ONE}"),
         ("ports = 80-\n", "ports = '80-' is not a range of ports such as 20000-29999"),
         ("ports = 29999-20000\n", "ports = '29999-20000' is not a range of ports such as 20000-29999"),
         ("ports = 0-100\n", "ports = '0-100' is not a range of ports such as 20000-29999"),
@@ -234,7 +234,7 @@ def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, te
         ("snmp = secret@192.0.2.1:0\n", f"snmp = '...@192.0.2.1:0' {SNMP}"),
         ("snmp = secret@192.0.2.1:65536\n", f"snmp = '...@192.0.2.1:65536' {SNMP}"),
         ("snmp = secret@192.0.2.1 -v\n", f"snmp (its value is not shown, as it may be a community) {SNMP}"),
-        ("snmp = secret@[ff02::1]\n", f"snmp = '...@[ff02::1]' is the address of no single host; {ONE}"),
+        ("snmp = secret@[ff02::1]\n", f"snmp = '...@[ff02::1]' is not the address of a single host; {ONE}"),
         *((f"snmp = {community}@192.0.2.1\n",
            "snmp = '...@192.0.2.1' has a community with a space, a quote, a backslash or # in it, or none")
           for community in ("", "two words", 'a"b', "a'b", "a\\b", "a#b", "caf\xe9")),
@@ -260,7 +260,7 @@ def test_a_key_of_a_host_that_makes_no_sense_is_told_with_its_value(refused, key
         *((f"ssh = {written}\n", f"ssh = '{written}' has a port, which only a URI can have; write ssh://{written}")
           for written in ("root@client1:2222", "client1:22", "192.0.2.1:22", "root@[2001:db8::1]:2222")),
         *((f"ssh = beta\npython = {written}\n",
-           f"python = '{written}' begins with a home, which is not looked up; give the whole path")
+           f"python = '{written}' begins with ~, which is not expanded; give the full path")
           for written in ("~/venv/bin/python", "~me/python", "~")),
         ("ssh = beta\npython = python3 -x\n",
          "python = 'python3 -x' is not of a form such as /usr/bin/python3"),
@@ -277,7 +277,7 @@ def test_a_key_of_a_host_that_makes_no_sense_is_told_with_its_value(refused, key
          "ssh_config = '-oProxyCommand=id' is not of a form such as /etc/lab/ssh_config"),
         ("ssh = beta\nssh_config = -Gv\n", "ssh_config = '-Gv' is not of a form such as /etc/lab/ssh_config"),
         ("ssh = beta\nssh_config = ~no-such-user/config\n",
-         "ssh_config = '~no-such-user/config' is in the home of a user that there is not here"),
+         "ssh_config = '~no-such-user/config' is in the home of a user who does not exist here"),
         ("ssh = beta\nnode = client\n", f"key 'node' is unknown; there are {SSH_KEYS}"),
     ],
 )  # fmt: skip
@@ -298,13 +298,13 @@ def test_what_ssh_takes_as_a_destination_may_stand_there(read, destination):
     [
         ("server = alpha\n", "key 'client' is missing; it names a [host ...] section"),
         ("client = alpha\n", "key 'server' is missing; it names a [host ...] section"),
-        ("client = alpha\nserver = beta\n", "server = 'beta' is no [host ...] section; there are: alpha"),
+        ("client = alpha\nserver = beta\n", "server = 'beta' is not a [host ...] section; there are: alpha"),
         ("client = alpha\nserver = alpha\nswitch = alpha\n",
          "key 'switch' is unknown; there are backend, client, domain, isatap, router, server, tunnel"),
         ("client = alpha\nserver = alpha\nrouter = gamma\n",
-         "router = 'gamma' is no [host ...] section; there are: alpha"),
+         "router = 'gamma' is not a [host ...] section; there are: alpha"),
         ("client = alpha\nserver = alpha\nrouter = alpha\n",
-         "router = 'alpha' is the client; it has to be a host of its own"),
+         "router = 'alpha' is the client; it must be a separate host"),
         ("client = alpha\nserver = alpha\nbackend = tun\n", f"backend = 'tun' does not exist; there are {BACKED}"),
     ],
 )  # fmt: skip
@@ -314,7 +314,7 @@ def test_a_testbed_without_its_hosts_is_told(refused, keys, sentence):
 
 
 def test_a_testbed_in_a_file_without_hosts_is_told(refused):
-    sentence = ", line 2: [testbed office]: client = 'alpha' is no [host ...] section; there are: none"
+    sentence = ", line 2: [testbed office]: client = 'alpha' is not a [host ...] section; there are: none"
     assert refused("[testbed office]\nclient = alpha\nserver = alpha\n") == sentence
 
 
@@ -421,18 +421,18 @@ def test_each_of_several_clients_has_a_tunnel_that_stands(read):
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ("client = alpha, delta\n", "client = 'delta' is no [host ...] section; there are: alpha, beta, gamma"),
-        ("client = alpha,\n", "client = '' is no [host ...] section; there are: alpha, beta, gamma"),
+        ("client = alpha, delta\n", "client = 'delta' is not a [host ...] section; there are: alpha, beta, gamma"),
+        ("client = alpha,\n", "client = '' is not a [host ...] section; there are: alpha, beta, gamma"),
         ("client = alpha gamma\n",
-         ("client = 'alpha gamma' is no [host ...] section; separate several by commas; there are: alpha, beta, "
+         ("client = 'alpha gamma' is not a [host ...] section; separate several by commas; there are: alpha, beta, "
           "gamma")),
         ("client = alpha, gamma, alpha\n", "client = 'alpha, gamma, alpha' names host alpha twice; give it once"),
         ("client = alpha, beta\n",
-         "client = 'alpha, beta': beta is the server too; beside several clients it is a host alone"),
-        ("client = alpha, gamma\nrouter = gamma\n", "router = 'gamma' is the client; it has to be a host of its own"),
+         "client = 'alpha, beta': beta is the server too; with several clients it must be a separate host"),
+        ("client = alpha, gamma\nrouter = gamma\n", "router = 'gamma' is the client; it must be a separate host"),
         ("client = alpha, gamma\ntunnel = 2001:db8:41::/64\n",
-         ("tunnel = '2001:db8:41::/64' makes tunnels for one client, and this testbed has 2; take the key away, or "
-          "give the hosts devices that stand already")),
+         ("tunnel = '2001:db8:41::/64' makes tunnels for one client, and this testbed has 2; remove the key, or "
+          "give the hosts existing devices")),
     ],
 )  # fmt: skip
 def test_several_clients_that_cannot_be_are_told(refused, keys, sentence):
@@ -517,15 +517,15 @@ def test_a_lab_may_have_the_name_of_another_as_its_beginning(read):
         ("clients = 0\n", "clients = '0' is not a number from 1 to 8"),
         ("clients = 9\n", "clients = '9' is not a number from 1 to 8"),
         ("clients = two\n", "clients = 'two' is not a number from 1 to 8"),
-        ("clients = 2\nnodes = 2\n", "clients = '2' need a router to meet at; take nodes = 3"),
+        ("clients = 2\nnodes = 2\n", "clients = '2' need a router; use nodes = 3"),
         ("nodes = 4\n", "nodes = '4' is neither 2 nor 3; the third one is a router"),
         ("rate = 100\n", "rate '100' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
         ("rate = 0mbit\n", "rate '0mbit' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
         ("rate = 255kbit\n", "rate '255kbit' is not between 256kbit and 100gbit"),
         ("rate = 101gbit\n", "rate '101gbit' is not between 256kbit and 100gbit"),
         ("loss = 0.01\n", "loss: share '0.01' is not a percentage such as 10%"),
-        ("loss = 100%\n", "loss = '100%' lets nothing through; it has to be below 100%"),
-        ("loss = 250%\n", "loss = '250%' lets nothing through; it has to be below 100%"),
+        ("loss = 100%\n", "loss = '100%' lets nothing through; it must be below 100%"),
+        ("loss = 250%\n", "loss = '250%' lets nothing through; it must be below 100%"),
         ("delay = 5\n", "delay: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
         ("delay = -5ms\n", "delay: time '-5ms' is not a number with a unit, such as 0.5ms, 10s or 5min"),
         ("delay = 251ms\n", "delay = '251ms' is too long; it may be up to 250ms"),
@@ -600,8 +600,8 @@ def test_a_router_takes_part_in_isatap_alone(read):
         ("tunnel = 10.0.0.0/8\n", "tunnel = '10.0.0.0/8' is not an IPv6 network of 64 bits such as 2001:db8:41::/64"),
         ("isatap = fe80::/64\n",
          "isatap = 'fe80::/64' is a network of link-local addresses, which mean nothing without an interface"),
-        ("tunnel = ff02::/64\n", "tunnel = 'ff02::/64' has no address of a single host"),
-        ("tunnel = ::/64\n", "tunnel = '::/64' has no address of a single host"),
+        ("tunnel = ff02::/64\n", "tunnel = 'ff02::/64' contains no address of a single host"),
+        ("tunnel = ::/64\n", "tunnel = '::/64' contains no address of a single host"),
         ("tunnel = 2001:db8:41::/64 2001:db8:42::/64\n",
          "tunnel = '2001:db8:41::/64 2001:db8:42::/64' names 2 networks; it takes one"),
         ("isatap = 2001:db8:41::/64 2001:db8:42::/64\n",

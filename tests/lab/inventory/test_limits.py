@@ -58,7 +58,7 @@ def test_connections_are_limited_by_the_host_that_takes_the_fewest(clients, limi
         ("udp", "100mbit", ""),
         ("udp", "101mbit", "udp is to send more"),
         ("udp", "", "udp is to send more"),  # a flood
-        ("tcp", "window64k", "tcp takes what it gets"),
+        ("tcp", "window64k", "tcp uses all that it gets"),
         ("rtt", "udp", ""),  # one probe at a time
         ("http", "", ""),
     ],
@@ -83,7 +83,7 @@ def test_only_hosts_with_a_command_for_it_are_started_anew():
                            "hosts.ini with a key reboot")),
         (Testbed(client=far("alpha"), **office), f"host alpha has {needed}"),
         (two, f"hosts alpha, beta have {needed}"),
-        (Testbed(client=here, **office), f"host here has {needed}; on here runs pytest, which a reboot would end"),
+        (Testbed(client=here, **office), f"host here has {needed}; pytest runs on here, and a reboot would end it"),
     ):  # fmt: skip
         with pytest.raises(UsageError) as caught:
             check_rebootable(testbed)

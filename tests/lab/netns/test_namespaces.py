@@ -258,7 +258,7 @@ def test_missing_rights_are_told_and_what_needs_none(monkeypatch, tmp_path):
     assert found == (False, "no rights for namespaces (unshare: Operation not permitted)")
     monkeypatch.setattr(lab, "_way_to_root", lambda: found)
     assert lab.unusable() == found[1]
-    assert refused() == f"testbed pair: cannot be built here: {found[1]}; --testbed=loopback needs nothing"
+    assert refused() == f"testbed pair: cannot be built here: {found[1]}; --testbed=loopback needs no namespaces"
 
 
 @pytest.mark.usefixtures("usable")

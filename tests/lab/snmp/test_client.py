@@ -239,7 +239,7 @@ def test_a_session_keeps_what_hosts_tell_and_no_community(project, snmpd):
     (place / "hosts.ini").write_text(HOSTS.format(closed=closed, community=COMMUNITY, place=snmpd[6]))
     asked = ("--design=smoke", "--connections=1", "--ipver=6", "--transport=native", "--ipperf-server=embedded")
     result = project.run(*asked, testbed="office")
-    result.stdout.fnmatch_lines([f"ipperf: host here tells nothing by SNMP: snmpget of ...@127.0.0.1:{closed}: *"])
+    result.stdout.fnmatch_lines([f"ipperf: host here gives no SNMP counters: snmpget of ...@127.0.0.1:{closed}: *"])
     result.stdout.no_fnmatch_line("*host there tells nothing*")
     (journal,) = place.glob(".ipperf/runs/*/main.jsonl")
     events = [json.loads(line) for line in journal.read_text().splitlines()]

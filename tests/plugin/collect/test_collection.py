@@ -304,7 +304,7 @@ def test_what_is_too_much_for_a_host_is_left_out_with_the_reason(project):
     lines = [line for line in project.ask(*asked, testbed="small").outlines if line.startswith("ipperf: left out")]
     rate = "testbed small takes 10 Mbit/s at most, by max_rate of host here, and"
     assert lines == [
-        f"ipperf: left out: {rate} tcp takes what it gets",
+        f"ipperf: left out: {rate} tcp uses all that it gets",
         f"ipperf: left out: {rate} udp is to send more",
         "ipperf: left out: testbed small takes 5 connections at most, by max_connections of host here",
     ]

@@ -25,7 +25,10 @@ from pytest_ipperf.protocols import application, applications
         (["--testbed=lab.99999999gbit"], "--testbed: rate '99999999gbit' is not between 256kbit and 100gbit"),
         (
             ["--testbed=loopback.1mbit"],
-            "--testbed: testbed 'loopback.1mbit' cannot have a rate, as testbed loopback is no lab; one is lab.100mbit",
+            (
+                "--testbed: testbed 'loopback.1mbit' cannot have a rate, as testbed loopback is not a lab; an "
+                "example is lab.100mbit"
+            ),
         ),
         (
             ["--testbed=office.1mbit"],
@@ -170,8 +173,11 @@ def test_a_file_where_the_records_should_lie_is_a_sentence(project, blocked):
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("accepted.jsonl", "ERROR: */kept/accepted.jsonl:1: 'so be it' is no acceptance (*"),
-        ("nights/20261122T013000Z-aa/verdict.json", "ERROR: night 20261122T013000Z-aa: *verdict.json is no verdict (*"),
+        ("accepted.jsonl", "ERROR: */kept/accepted.jsonl:1: 'so be it' is not an acceptance (*"),
+        (
+            "nights/20261122T013000Z-aa/verdict.json",
+            "ERROR: night 20261122T013000Z-aa: *verdict.json is not a verdict (*",
+        ),
     ],
 )
 def test_what_a_night_is_decided_by_is_checked_where_its_records_are(project, name, sentence):

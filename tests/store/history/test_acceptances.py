@@ -83,13 +83,13 @@ def test_a_line_that_is_none_is_told_and_not_skipped(tmp_path, line):
         file.write(f"{line}\n")
     with pytest.raises(UsageError) as raised:
         acceptances(tmp_path)
-    assert str(raised.value).startswith(f"{tmp_path}/{FILE}:2: {line!r} is no acceptance (")
+    assert str(raised.value).startswith(f"{tmp_path}/{FILE}:2: {line!r} is not an acceptance (")
     assert str(raised.value).endswith("); remove the line")
 
 
 def test_where_it_cannot_be_written_that_is_said(tmp_path):
     (tmp_path / FILE).mkdir()
-    words = rf"^{tmp_path}/{FILE} cannot be read \(Is a directory\); what was accepted is not known$"
+    words = rf"^{tmp_path}/{FILE} cannot be read \(Is a directory\); the acceptances are unknown$"
     with pytest.raises(UsageError, match=words):
         accept(tmp_path, ONE)
 
@@ -113,7 +113,7 @@ def test_each_value_is_one_that_an_acceptance_can_have(tmp_path, name, value, wi
     assert len(acceptances(tmp_path)) == (not withdrawn)
     key = "withdrawn" if withdrawn and name == "cell" else name
     (tmp_path / FILE).write_text(json.dumps({**plain, key: value}) + "\n")
-    with pytest.raises(UsageError, match=rf"/{FILE}:1: .* is no acceptance \(.*\); remove the line$"):
+    with pytest.raises(UsageError, match=rf"/{FILE}:1: .* is not an acceptance \(.*\); remove the line$"):
         acceptances(tmp_path)
 
 
@@ -147,7 +147,7 @@ def test_what_is_not_utf_8_is_named_with_its_line(tmp_path):
     accept(tmp_path, ONE)
     with (tmp_path / FILE).open("ab") as file:
         file.write(b'{"cell": "\xff\n')
-    with pytest.raises(UsageError, match=rf"/{FILE}:2: .* is no acceptance \('utf-8' codec .*\); remove the line$"):
+    with pytest.raises(UsageError, match=rf"/{FILE}:2: .* is not an acceptance \('utf-8' codec .*\); remove the line$"):
         acceptances(tmp_path)
 
 

@@ -74,8 +74,8 @@ def test_the_last_night_is_the_last_to_begin_whatever_its_name_says(root):
 @pytest.mark.parametrize(
     ("verdict", "why"),
     [
-        ("nonsense", "it is no JSON"),
-        ("[]", "it is no object"),
+        ("nonsense", "it is not JSON"),
+        ("[]", "it is not an object"),
         (
             '{"session": "NAME", "saved": "main", "status": 0, "cells": [{"cell": "a"}]}',
             "of a cell it has no 'metric'",
@@ -92,13 +92,13 @@ def test_a_verdict_that_cannot_be_read_is_said_and_stops_the_next_night(root, ve
     path = root / "nights" / name_of(3) / "verdict.json"
     path.write_text(verdict.replace("NAME", name_of(3)))
     remedy = "put back a copy of it, or remove the night's folder"
-    said = f"night {name_of(3)}: {path} is no verdict ({why}); {remedy}"
+    said = f"night {name_of(3)}: {path} is not a verdict ({why}); {remedy}"
     for _ in range(2):
         with contextlib.closing(Archive(root)) as archive:
             assert archive.notes == [said]
             with pytest.raises(LabError) as refused:
                 archive.last_night("main", before=name_of(4))
-            assert str(refused.value).startswith(f"{said}; what it measured is to be measured again, and")
+            assert str(refused.value).startswith(f"{said}; the cells that must be measured again")
             with pytest.raises(LabError):
                 archive.last_night("main")
             assert before(archive, 4, "other") is None

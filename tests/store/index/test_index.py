@@ -183,7 +183,10 @@ def test_while_another_process_writes_the_index_all_is_told_the_same(tmp_path, m
     other.execute("BEGIN IMMEDIATE")
     archive = Archive(tmp_path)
     assert archive.notes == [
-        f"index: {tmp_path}/{FILE} cannot be written (database is locked); what is new is read for this time only"
+        (
+            f"index: {tmp_path}/{FILE} cannot be written (database is locked); new records are read into memory for "
+            "this time"
+        )
     ]
     assert len(archive.history(HistoryKey(record(1).cell, "response_time", "1-apache-ipv4"))) == 2
     archive.close()

@@ -70,7 +70,7 @@ def test_what_is_wrong_between_hosts_is_told_for_each_way(farm):
     client.run("tc", "qdisc", "add", "dev", client.device, *shaped)
     found, status = findings(hosts)
     assert status == 1
-    remedy = "open 20000-29999 of server1 to client1, for TCP and UDP, in firewalls on the way"
+    remedy = "open 20000-29999 of server1 to client1, for TCP and UDP, in firewalls on the path"
     assert found["client1 -> server1", "reach"][1] == (
         "wrong",
         f"IPv6: no answer by UDP from a port of 20000-29999: {remedy}",
@@ -157,4 +157,6 @@ def test_a_host_that_is_measured_on_is_left_in_peace(farm):
     assert reported.startswith("held by process ")
     ((grade, reported),) = found["", "reach"]
     assert grade == "doubtful"
-    assert reported.startswith("the ways were not tried, as somebody measures on server1: ask again when it is over")
+    assert reported.startswith(
+        "the paths were not probed, as somebody is measuring on server1: ask again when it is over"
+    )

@@ -171,7 +171,7 @@ def test_a_sudo_that_wants_a_password_is_told(farm):
     stands.change("server1", ssh="clerk@server1", sudo="yes")
     assert reached(stands)["server1"] == (
         "host server1: no agent could be started by access method ssh: sudo: a password is required (exit status 1); "
-        "give the user there a rule with NOPASSWD (sudoers), or take sudo = yes away"
+        "give the user there a rule with NOPASSWD (sudoers), or remove sudo = yes"
     )
 
 

@@ -165,7 +165,7 @@ CHAINS = {
         ),
         Trouble(
             "its Python is another program",
-            UNSTARTED.format("what was started there ended before it answered; it has to be a Python"),
+            UNSTARTED.format("what was started there ended before it answered; it must be a Python"),
             before=python("/bin/true"),
         ),
     ],

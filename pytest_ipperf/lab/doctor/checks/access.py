@@ -15,12 +15,12 @@ _SLOW_S = 0.25
 _OF_SSH = "255"
 _REMEDIES = {
     r"\(exit status 126\)": "{user} may not run it: correct key python, or its rights there",
-    r"\bsudo: (command )?not found": "install sudo there, or take sudo = yes away",
+    r"\bsudo: (command )?not found": "install sudo there, or remove sudo = yes",
     r"^sudo: .*: command not found": "install Python 3.10 or later there, or correct key python",
     r"\(exit status 127\)": "install Python 3.10 or later there, or name it in key python",
     r"is too old": "install Python 3.10 or later there and name it in key python",
-    r"has to be a Python": "correct key python; {python} tells what it is",
-    r"^sudo: ": "see to it that `sudo -n true` works there, or take sudo = yes away",
+    r"must be a Python": "correct key python; see what it is: {python}",
+    r"^sudo: ": "make `sudo -n true` work there, or remove sudo = yes",
     r"Permission denied \(": "put your public key into authorized_keys there, or name the right user in key ssh",
     r"Host key for \S+ has changed": "find out why; if it was set up anew, forget the old key (ssh-keygen -R), and "
     "accept the new one by plain ssh: {plain}",
@@ -29,10 +29,10 @@ _REMEDIES = {
     r"Connection refused": "start sshd there, or correct the port",
     r"Can't open user config file": "correct key ssh_config",
     r"(?i)bad (configuration option|owner or permissions)": "correct your ssh configuration, or key ssh_config",
-    r"timed out": "see whether it is up, and whether a firewall drops what comes for ssh: {plain}",
+    r"timed out": "see whether it is up, and whether a firewall drops ssh: {plain}",
     r"No route to host": "see whether it is up, and whether there is a route to it: {plain}",
     r"Network is unreachable": "give this machine a route to it, or correct key ssh or ssh_config: {plain}",
-    r"no answer in": "see whether it is up; plain ssh tells more: {plain}",
+    r"no answer in": "see whether it is up, and try plain ssh: {plain}",
 }
 """Remedies by a pattern of the error; `plain` and `python` are commands for the user to type."""
 
@@ -52,8 +52,8 @@ class WayIn(Check):
             if not observed.node:
                 yield from self._answering(observed)
             for name, why in observed.missing_facts():
-                said = f"its {name} could not be looked at: {why}"
-                yield self.doubtful(observed.host.name, said, "see to that, and ask again")
+                said = f"its {name} could not be examined: {why}"
+                yield self.doubtful(observed.host.name, said, "correct that, and run the doctor again")
 
     def _answering(self, observed: HostObservation) -> Iterator[Finding]:
         about = observed.fact("control")
@@ -63,7 +63,7 @@ class WayIn(Check):
         said = f"{observed.host.way}, an agent in {observed.start_s:.1f} s, a call in {1000 * observed.call_s:.1f} ms"
         if observed.call_s > _SLOW_S:
             yield self.doubtful(
-                observed.host.name, f"{said}; {system}", "each run takes many of them: look for a nearer way"
+                observed.host.name, f"{said}; {system}", "each run takes many of them: use a faster connection"
             )
         else:
             yield self.well(observed.host.name, f"{said}; {system}")

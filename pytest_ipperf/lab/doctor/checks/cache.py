@@ -21,10 +21,10 @@ class Cached(Check):
             return
         if kept["note"]:
             yield self.doubtful(
-                observed.host.name, f"none is used: {kept['note']}", "see to it, or all is sent each time"
+                observed.host.name, f"none is used: {kept['note']}", "correct that, or everything is sent each time"
             )
         elif not kept["folder"]:
-            yield self.doubtful(observed.host.name, "there can be none", "give the user a home that he may write to")
+            yield self.doubtful(observed.host.name, "there can be none", "give the user a writable home directory")
         else:
             count = f"{kept['entries']} {'entry' if kept['entries'] == 1 else 'entries'}"
             yield self.well(observed.host.name, f"{count} ({kept['bytes'] / 1e6:.1f} MB), in {kept['folder']}")

@@ -34,7 +34,7 @@ class Clocks(Check):
             yield self.doubtful(name, offset, remedy)
         elif kept["synchronised"] is False:
             remedy = "have NTP keep it (chronyd, systemd-timesyncd), slewing and not stepping"
-            yield self.doubtful(name, f"{offset}; nobody synchronises it", remedy)
+            yield self.doubtful(name, f"{offset}; not synchronised", remedy)
         else:
             yield self.well(
                 name, f"{offset}{', synchronised' if kept['synchronised'] else ''}, source {kept['source']}"

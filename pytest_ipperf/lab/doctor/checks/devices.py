@@ -30,7 +30,7 @@ class Devices(Check):
                 continue
             if facts["duplex"] == "half":
                 yield self.doubtful(
-                    observed.host.name, f"{device} is half duplex", "see to its cable and its switch port"
+                    observed.host.name, f"{device} is half duplex", "check its cable and its switch port"
                 )
             speed = f" {facts['speed']} Mbit/s" if facts["speed"].isdecimal() else ""
             driver = f" ({facts['driver']})" if facts["driver"] else ""

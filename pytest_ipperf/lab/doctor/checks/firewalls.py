@@ -20,15 +20,15 @@ class Firewalls(Check):
             subject = f"{path.here} -> {path.there}"
             low_high = "-".join(map(str, observations.hosts[path.there].host.ports))
             if path.trouble:
-                yield self.wrong(subject, f"IPv{path.ipver}: {path.trouble}", "see to it before anything else")
+                yield self.wrong(subject, f"IPv{path.ipver}: {path.trouble}", "correct that before anything else")
             elif said := _said(path):
-                remedy = f"open {low_high} of {path.there} to {path.here}, for TCP and UDP, in firewalls on the way"
+                remedy = f"open {low_high} of {path.there} to {path.here}, for TCP and UDP, in firewalls on the path"
                 yield self.wrong(subject, f"IPv{path.ipver}: {said} from a port of {low_high}", remedy)
             else:
                 yield self.well(subject, f"IPv{path.ipver}: a port of {low_high} answers by TCP and UDP")
         if busy := next((each for each in observations.hosts.values() if each.busy_with), None):
-            remedy = "ask again when it is over: doctors send packets, too"
-            yield self.doubtful("", f"the ways were not tried, as somebody measures on {busy.host.name}", remedy)
+            remedy = "run the doctor again later: its probes would disturb it"
+            yield self.doubtful("", f"the paths were not probed, as somebody is measuring on {busy.host.name}", remedy)
 
 
 def _said(path: Reachability) -> str:

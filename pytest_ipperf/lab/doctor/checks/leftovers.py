@@ -8,7 +8,7 @@ from pytest_ipperf.lab.agents.shutdown import remedy
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed
 
-_HOLDS = {True: "still so", False: "no longer so", None: "a person has to look"}
+_HOLDS = {True: "still so", False: "no longer so", None: "check by hand"}
 
 
 class Leftovers(Check):
@@ -37,7 +37,9 @@ class Leftovers(Check):
                 yield self.wrong(name, f"{note['said']} ({_HOLDS[note['holds']]}; {by})", clear)
         for folder in facts.get("folders", ()):
             bad = True
-            yield self.doubtful(name, f"{folder} is left and cannot be removed", "look who has it busy, then remove it")
+            yield self.doubtful(
+                name, f"{folder} is left and cannot be removed", "find out what uses it, then remove it"
+            )
         for path in facts.get("undo_logs", ()):
             bad = True
             said = f"the undo log {path} tells of changes that a rollback helper has not undone yet"

@@ -22,16 +22,14 @@ class Mtu(Check):
             subject, fits = f"{path.here} -> {path.there}", min(path.fits)
             more = path.fits[max(path.fits)]
             if path.fits[fits] == "no answer":
-                said = (
-                    f"IPv{path.ipver}: packets of {fits} bytes are lost on the way, and nobody says so (a black hole)"
-                )
-                yield self.wrong(subject, said, "give all agents of the way one MTU, or let ICMP through")
+                said = f"IPv{path.ipver}: packets of {fits} bytes are lost on the path without an error (a black hole)"
+                yield self.wrong(subject, said, "give all hosts on the path the same MTU, or let ICMP through")
             elif path.fits[fits] == "too big":
                 said = f"IPv{path.ipver}: packets of {fits} bytes are refused here"
-                yield self.wrong(subject, said, "see what MTU the way has: ip route get, tracepath")
+                yield self.wrong(subject, said, "find the MTU of the path: ip route get, tracepath")
             elif more == "yes":
                 said = f"IPv{path.ipver}: {fits + 1} bytes arrive unfragmented, more than the MTU"
-                yield self.wrong(subject, said, "somebody on the way puts fragments together; take it out of the way")
+                yield self.wrong(subject, said, "a device on the path reassembles fragments; remove it from the path")
             else:
                 yield self.well(subject, f"IPv{path.ipver}: {fits} bytes arrive unfragmented, {fits + 1} are refused")
         yield from self._differing(observations)

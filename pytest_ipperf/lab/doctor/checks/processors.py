@@ -28,14 +28,14 @@ class Processors(Check):
         slow = [each for each in facts["governors"] if each != "performance"]
         if slow:
             remedy = "cpupower frequency-set -g performance"
-            yield self.doubtful(name, f"their frequency goes up and down (governor {', '.join(slow)})", remedy)
+            yield self.doubtful(name, f"their frequency varies (governor {', '.join(slow)})", remedy)
         said = f"{len(facts['cpus'])}, {100 * facts['idle']:.0f} % idle over half a second, load {facts['load']:.1f}"
         if facts["idle"] < _IDLE:
             by = ""
             if facts["busiest"] and facts["busiest"][2] > _BUSY:
                 pid, what, share = facts["busiest"]
                 by = f"; {what} (process {pid}) takes {100 * share:.0f} % of one"
-            yield self.doubtful(name, f"{said}{by}", "end what runs there, or wait; figures of busy hosts are theirs")
+            yield self.doubtful(name, f"{said}{by}", "end what runs there, or wait; other load distorts the figures")
         else:
             yield self.well(name, said)
 

@@ -32,7 +32,7 @@ class Reboot(Check):
             if installed.get(program):
                 continue
             if place and "/" in program and not observed.fact("rights").get("root"):
-                said = f"key reboot: there is no program {program} that this user may see, and sudo may know better"
+                said = f"key reboot: this user can see no program {program}, but sudo may find one"
                 yield self.doubtful(name, said, f"try it there: sudo -n -l {shlex.quote(program)}")
             else:
                 yield self.wrong(name, f"key reboot: there is no program {program}", "correct the key")

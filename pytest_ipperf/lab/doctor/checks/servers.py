@@ -62,7 +62,7 @@ def _remedy(whys: list[str], host: Host, *, key: bool = False) -> str:
     if any(why.endswith(" needs root") for why in whys):
         remedies.append(as_root(host))
     elif len(lacking) < len(whys):
-        remedies.append("see to what it needs")
+        remedies.append("provide what it needs")
     elif lacking:
         remedies.append("install one of them" if len(whys) > 1 else "install it")
     return ", or ".join([*remedies, *(["correct the key"] if key else [])])

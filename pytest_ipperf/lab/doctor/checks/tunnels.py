@@ -28,7 +28,7 @@ class Tunnels(Check):
                 if not set(ends) & set(observed.roles):
                     continue
                 if why:
-                    other = "give it the module sit, or take keys tunnel and isatap away"
+                    other = "load the module sit there, or remove keys tunnel and isatap"
                     remedy = other if observed.fact("rights").get("admin") else as_root(observed.host)
                     yield self.wrong(host, f"backend {backend} cannot: {why}", remedy)
                 elif not observed.fact("rights").get("admin"):
