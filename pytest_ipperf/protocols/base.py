@@ -210,11 +210,11 @@ class Protocol(ABC):
     """Kind of workload that can be measured; each file of this folder offers one as `protocol`."""
 
     kind: ClassVar[WorkloadKind]
-    """Kind of workload, with all that differs by it."""
+    """Kind of workload, with all that depends on the kind."""
     name: str
     title: str
     summary: str = ""
-    """What it measures, for the documentation; Markdown, a verb first."""
+    """Description for the documentation; Markdown, a verb first."""
     source: str
     """RFC of the protocol, and the study whose measurement it repeats."""
     version: int = 1

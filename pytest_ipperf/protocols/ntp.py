@@ -1,7 +1,7 @@
 """NTP (RFC 5905): one client request over UDP, measured until the server's response is there and valid.
 
-The transmit timestamp of a request is random, as all that it is for is to identify the request (section 8). A response
-that does not echo it as its origin timestamp is ignored: whoever cannot read the request cannot forge the response.
+The transmit timestamp of a request is random, as it only identifies the request (section 8). A response that does not
+echo it as its origin timestamp is ignored: nobody who cannot read the request can forge the response.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REQUEST = bytes([VERSION << 3 | _CLIENT]) + bytes(PACKET_BYTES - 1)
 
 
 class Exchange(Conversation):
-    """One request and its response (RFC 5905, section 8); what answers another request is ignored."""
+    """One request and its response (RFC 5905, section 8); responses to other requests are ignored."""
 
     __slots__ = ("_request",)
 
@@ -66,7 +66,7 @@ def trouble(response: bytes) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Ntp(Application):
-    """Requests and responses have 48 bytes: no extension field and no digest."""
+    """NTP; requests and responses have 48 bytes, without extension field and digest."""
 
     name: str = "ntp"
     title: str = "NTP"
@@ -94,7 +94,7 @@ class Ntp(Application):
     def canned_replies(self, state: ServerState) -> CannedReplies:
         del state
         head = bytes([VERSION << 3 | _SERVER, 1])
-        response = head + bytes(30) + b"\xee" * 16  # any time but none
+        response = head + bytes(30) + b"\xee" * 16  # any time but 0
         return CannedReplies(b"", (), datagram=CannedDatagram(response, ((40, 24, 8),)))
 
     @asynccontextmanager
@@ -109,7 +109,7 @@ class Ntp(Application):
 
 
 async def _exchange(call: Call, talk: Conversation) -> None:
-    """Have a conversation by asyncio's own socket calls."""
+    """Carry out a conversation by asyncio's own socket calls."""
     import asyncio  # noqa: PLC0415 - the lean client has no use for it
 
     loop, request = asyncio.get_running_loop(), talk.first_bytes()

@@ -20,7 +20,7 @@ _MOST_STREAMS = 256
 _MOST_WRITE_BYTES = 2**26
 _MOST_WINDOW_BYTES = 2**30
 _RFC6349_S = 30.0
-"""Over which RFC 6349, section 4.1.1, wants its figures measured."""
+"""Seconds over which RFC 6349, section 4.1.1, wants its figures measured."""
 _ROWS: tuple[str | FigureRow, ...] = (
     figure_row(
         "goodput, of at most",

@@ -92,7 +92,7 @@ class Server(ABC):
     packages: tuple[str, ...] = ()
     """Distributions of an embedded server, which are sent to hosts that lack them; `missing` asks for nothing else."""
     needs: str = ""
-    """What it needs beside its packages, for the documentation, in Markdown; empty: nothing, and any user."""
+    """Requirements beside its packages, for the documentation, in Markdown; empty: none, and any user."""
     reserve: bool = False
     """True if it is a fallback: unless named, it serves only where no other program for its protocol can run."""
     provisioned: bool = False
@@ -191,9 +191,9 @@ def maildirs(folder: str, state: ServerState, owner: str | None) -> Iterator[Ent
 
 
 def answer_datagrams(port: int, answers: Mapping[str, Callable[[bytes], bytes]], read_bytes: int) -> NoReturn:
-    """Answer datagrams for ever, each by the function of the address at which it arrives; b"" is not sent.
+    """Answer datagrams for ever, by the function of the address at which each arrives; b"" is not sent.
 
-    Of each datagram the first `read_bytes` are read.
+    The first `read_bytes` of each datagram are read.
     """
     waiting, by_number = select.epoll(), {}
     for address, answer in answers.items():

@@ -1,6 +1,6 @@
-"""A time server: responses of NTP's server mode over UDP (RFC 5905, section 9.2; RFC 4330, section 6).
+"""Time server: responses of NTP's server mode over UDP (RFC 5905, section 9.2; RFC 4330, section 6).
 
-It tells the time of its host's clock and has no memory of its clients, so it is never what is measured.
+It serves its host's clock and keeps no state of its clients, so it is never what is measured.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pytest_ipperf.servers.base import Entry, Server, Site, answer_datagrams
 
 _PACKET = struct.Struct("!BBBb3I4Q")
-"""RFC 5905, figure 8: the flags, stratum, poll, precision; root delay and dispersion, reference; four timestamps."""
+"""Packet of RFC 5905, figure 8: flags, stratum, poll, precision; root delay and dispersion, reference; timestamps."""
 _CLIENT, _SERVER = 3, 4
 _VERSIONS = range(1, 5)
 _STRATUM = 1
@@ -28,7 +28,7 @@ _UNIX_EPOCH_S = 2_208_988_800
 
 
 class Sntp(Server):
-    """One process and one thread; it needs no configuration but its addresses."""
+    """Embedded time server of one process and one thread; it needs no configuration but its addresses."""
 
     name = "sntp"
     protocol = "ntp"
@@ -57,7 +57,7 @@ def timestamp() -> int:
 
 
 def response(request: bytes) -> bytes:
-    """Return the response to a request; empty for what is no client's request, which must not be answered."""
+    """Return the response to a request; empty for anything but a client's request, which must not be answered."""
     received = timestamp()
     if len(request) < _PACKET.size or request[0] & 7 != _CLIENT or request[0] >> 3 & 7 not in _VERSIONS:
         return b""

@@ -1,4 +1,4 @@
-"""Define what facts are collected about; each file of this folder offers `facts`, a function of a request."""
+"""Request for facts; each file of this folder offers `facts`, a function of a request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactsRequest:
-    """What the facts of a host are collected about.
+    """Subjects of the facts of a host.
 
     `addresses` and `peers` (own address, the other's) are those of the measured link, `ports` the range of servers,
     `existing` tunnels a device and its address.

@@ -17,10 +17,10 @@ _KIBI = 1024
 
 @dataclass(frozen=True)
 class FigureRow:
-    """`text` writes the row's figures, each of which `needs` names; empty: nothing is to be said of them.
+    """Row of figures: `text` writes them from the figures named by `needs`; empty: the row is left out.
 
-    `of_itself` is a metric and the row that stands in the table of that metric instead, where this one would repeat the
-    table's own figure.
+    `of_itself` is a metric and the row that replaces this one in the table of that metric, where this one would repeat
+    the table's own figure.
     """
 
     title: str
@@ -39,17 +39,17 @@ def figure_row(title: str, needs: str, text: Text, of_itself: tuple[str, FigureR
 
 
 def count(title: str, fact: str) -> FigureRow:
-    """Return the row of a count."""
+    """Return a row with a count."""
     return figure_row(title, fact, lambda figures: number(figures[fact]))
 
 
 def trouble(title: str, fact: str) -> FigureRow:
-    """Return the row of a count that is shown where it is not zero."""
+    """Return a row with a count that is shown if it is not zero."""
     return figure_row(title, fact, lambda figures: number(figures[fact]) if figures[fact] else "")
 
 
 def kibibytes(title: str, *facts: str) -> FigureRow:
-    """Return the row of sizes in bytes."""
+    """Return a row with sizes in bytes."""
 
     def text(figures: Figures) -> str:
         return f"{' / '.join(number(figures[fact] / _KIBI) for fact in facts)} KiB"
@@ -60,9 +60,9 @@ def kibibytes(title: str, *facts: str) -> FigureRow:
 def processor_time(
     needs: str, sent_bytes: Callable[[Figures], float], received_bytes: Callable[[Figures], float]
 ) -> FigureRow:
-    """Return the row of processor seconds for each gigabyte (1e9) of payload, of the sender and of the receiver.
+    """Return a row with the processor seconds per gigabyte (1e9) of payload, of the sender and of the receiver.
 
-    `needs` are the figures that the two functions read; the processor times are needed anyway.
+    `needs` are the figures that the two functions read; the processor times are always needed.
     """
 
     def text(figures: Figures) -> str:

@@ -11,7 +11,7 @@ DATA_PORT = b"<data port>"
 
 @dataclass(frozen=True)
 class CannedDatagram:
-    """The answer to every datagram: `reply`, with bytes of the question in it.
+    """Answer to every datagram: `reply`, with bytes of the question copied into it.
 
     Each of `copied` is an offset in the question, an offset in the reply, and a number of bytes.
     """
@@ -20,7 +20,7 @@ class CannedDatagram:
     copied: tuple[tuple[int, int, int], ...] = ()
 
     def answer(self, question: bytes) -> bytes:
-        """Return the answer; what a short question lacks is zero in it."""
+        """Return the answer; bytes that a short question lacks are zero in it."""
         made = bytearray(self.reply)
         for start, to, count in self.copied:
             made[to : to + count] = question[start : start + count].ljust(count, b"\0")

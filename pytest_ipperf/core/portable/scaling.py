@@ -13,14 +13,14 @@ _FAR = 20
 
 @dataclass(frozen=True)
 class Unit:
-    """`size` of the base unit make one; `name` is empty for a plain number. `digits` are the significant ones."""
+    """Unit of values: `size` in base units, `name`, empty for a plain number, and significant `digits`."""
 
     size: float
     name: str
     digits: int = 3
 
     def text(self, value: float) -> str:
-        """A value in base units as a table has it: 9.4153e7 -> `94.15` in Mbit/s."""
+        """Return a value in base units as a table shows it: 9.4153e7 -> `94.15` in Mbit/s."""
         return number(value / self.size, self.digits)
 
 
@@ -35,21 +35,21 @@ def time_unit(largest: float) -> Unit:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """So many significant digits, and never fewer than those before the point: 94.153 -> `94.2`, 1234.5 -> `1234`."""
+    """Return a number with `digits` significant ones, but all before the point: 94.153 -> `94.2`, 1234.5 -> `1234`."""
     if not value or not math.isfinite(value):
         return "0" if not value else str(value)
-    # Of the rounded value, which may have a digit more before the point.
+    # The rounded value may have one digit more before the point.
     after = digits - 1 - math.floor(math.log10(abs(float(f"{value:.{digits}g}"))))
     return f"{value:.{max(0, after)}f}"
 
 
 def four_digits(value: float) -> str:
-    """Write a number as rates are written in tables: 94.153 -> `94.15`."""
+    """Return a number as rates are written in tables: 94.153 -> `94.15`."""
     return number(value, digits=4)
 
 
 def time_pair(first_s: float, second_s: float) -> str:
-    """Two times in one unit, or each in its own where they are far apart: `1.20 / 0.310 ms`, `40.0 ns / 1.56 ms`."""
+    """Return two times in one unit, or in units of their own if far apart: `1.20 / 0.310 ms`, `40.0 ns / 1.56 ms`."""
     small, large = sorted((first_s, second_s))
     if small and large / small > _FAR:
         return f"{time_text(first_s)} / {time_text(second_s)}"
@@ -58,18 +58,18 @@ def time_pair(first_s: float, second_s: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """A time with its unit: `12.3 us`."""
+    """Return a time with its unit: `12.3 us`."""
     unit = time_unit(seconds)
     return f"{unit.text(seconds)} {unit.name}"
 
 
 def rate_of(part_bit_s: float, whole_bit_s: float, text: Callable[[float], str] = "{:.3g}".format) -> str:
-    """Both in the unit of the whole, where `text` writes them: `33.1 of 91.5 Mbit/s`."""
+    """Return both rates in the unit of the whole, written by `text`: `33.1 of 91.5 Mbit/s`."""
     size, unit = _fitting(_RATES, whole_bit_s)
     return f"{text(part_bit_s / size)} of {text(whole_bit_s / size)} {unit}"
 
 
 def _fitting(units: Iterable[tuple[float, str]], largest: float) -> tuple[float, str]:
-    """The largest unit of which there is one at least, else the smallest."""
+    """Return the largest unit that is not larger than the value, else the smallest."""
     known = list(units)
     return next((each for each in known if largest >= each[0]), known[-1])

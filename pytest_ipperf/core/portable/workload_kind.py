@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 LEAN = "lean"
-"""The client that goes without saying: a workload's text names any other."""
+"""Client that is left out of a workload's text, which names any other."""
 
 Row = tuple[float, ...]
 
 
 class ClientLoad(NamedTuple):
-    """The client program, at which rate connections arrive (0: all at once), and how many processes share them."""
+    """Client program, arrival rate of connections (0: all at once), and number of processes that share them."""
 
     client: str
     rate_per_s: float
@@ -26,24 +26,24 @@ class ClientLoad(NamedTuple):
 
 
 class RunDesign(Protocol):
-    """What a design knows of one run, see `Design`."""
+    """Properties of one run that a design determines, see `Design`."""
 
     @property
     def warmup_s(self) -> float:
-        """Seconds of a flow that count for nothing."""
+        """Seconds at the beginning of a flow that are not measured."""
 
     @property
     def run_s(self) -> float:
-        """Seconds of a flow after them."""
+        """Measured seconds of a flow."""
 
     def bursts(self, connections: int) -> int:
         """Return the number of bursts in a run with `connections` at once."""
 
 
 class RunSize(NamedTuple):
-    """How much one run is: `text` for a workload's version, `amount` to compare runs by.
+    """Size of a run: `text` for a workload's version, `amount` to compare runs by.
 
-    `connections` is 0 where time is its size; `warmup_s` and `run_s` are 0 where connections are.
+    `connections` is 0 if the size is a time; `warmup_s` and `run_s` are 0 if it is a number of connections.
     """
 
     text: str
@@ -55,12 +55,12 @@ class RunSize(NamedTuple):
 
 @dataclass(frozen=True)
 class WorkloadKind(ABC):
-    """What differs between the two kinds of workload."""
+    """Differences between the two kinds of workload."""
 
     unit: str
-    """What the number of connections counts, in the singular."""
+    """Thing counted by the number of connections, in the singular."""
     counts_failures: bool
-    """True if reports count the failures; where there is no such count, losses are a metric."""
+    """True if reports count the failures; otherwise losses are a metric."""
     most_clients: float
     """Largest number of client hosts that can share a run."""
     overhead_s: float
@@ -72,11 +72,11 @@ class WorkloadKind(ABC):
 
     @abstractmethod
     def title_of(self, count: int) -> str:
-        """Return that number as titles of cells have it; empty where it goes without saying."""
+        """Return that number as titles of cells have it; empty if it is left out."""
 
     @abstractmethod
     def load(self, asked: ClientLoad) -> ClientLoad:
-        """Return how a workload of this kind is loaded where a session asks for `asked`."""
+        """Return how a workload of this kind is loaded if a session asks for `asked`."""
 
     @abstractmethod
     def run_size(self, design: RunDesign, connections: int) -> RunSize:
@@ -84,7 +84,7 @@ class WorkloadKind(ABC):
 
     @abstractmethod
     def server(self, name: str) -> str:
-        """Return the server as a workload's version names it; empty where none is measured."""
+        """Return the server as a workload's version names it; empty if none is measured."""
 
     @abstractmethod
     def connection_rows(self, rows: Iterable[Row]) -> Iterable[Row]:
