@@ -25,11 +25,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from pytest_ipperf.agent.load.spec import LoadSpec
+from pytest_ipperf.agent.rpc.codec import encoded
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import UsageError
@@ -52,11 +53,12 @@ OWN_CLIENT = """
 import ast, sys
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
-spec = LoadSpec(**ast.literal_eval(sys.argv[1]))
+from pytest_ipperf.agent.rpc.codec import Decoder
+spec = Decoder().decode(LoadSpec, ast.literal_eval(sys.argv[1]), "spec")
 load(spec)  # as in an epoch: a warm-up first
 result = load(spec)
-assert not result["failed"], result["failed"]
-print(result["cpu_s"] / result["attempted"])
+assert not result.failed, result.failed
+print(result.cpu_s / result.attempted)
 """
 INSIDE = "IPPERF_CLIENT_COST_INSIDE"
 PREPARE = """
@@ -109,9 +111,9 @@ def own(client: str, task: Task) -> float:
     spec = LoadSpec(
         protocol=task.protocol, client=client, payload_bytes=PAYLOAD_BYTES[task.protocol],
         connections=task.connections, bursts=task.transactions // task.connections, ipver=4, resolver="",
-        resolver_port=0, name=HOST, port=task.port, source="", deadline_s=60, ident=0, hold=False, state=asdict(STATE),
+        resolver_port=0, name=HOST, port=task.port, source="", deadline_s=60, ident=0, hold=False, state=STATE,
     )  # fmt: skip
-    return float(busy_s([sys.executable, "-c", OWN_CLIENT, repr(asdict(spec))], task)[1])
+    return float(busy_s([sys.executable, "-c", OWN_CLIENT, repr(encoded(LoadSpec, spec))], task)[1])
 
 
 def ab(task: Task) -> float:

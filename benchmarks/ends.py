@@ -15,15 +15,16 @@ import subprocess
 import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import ModuleType
 from typing import Any, NoReturn
 
 from benchmarks.arena import Host
 from pytest_ipperf.agent.flows.engines import ENGINES
 from pytest_ipperf.agent.flows.engines.base import FarEnd
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.udp import receiver, unpaced_sender
+from pytest_ipperf.agent.rpc.codec import Decoder, encoded
 from pytest_ipperf.agent.sockets import batch_io
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import IpperfError
@@ -33,6 +34,7 @@ from pytest_ipperf.protocols.base import Flow
 
 PORTS = (20000, 24999)
 DEADLINE_S = 1.0
+_DECODER = Decoder()
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ class Ends:
             factors={factor.name: factor.levels[0] for factor in kind.factors} | factors,
             warmup_s=warmup_s, run_s=run_s, deadline_s=DEADLINE_S, ident=0, backlog_bytes=backlog_bytes,
         )  # fmt: skip
-        listening = _asked(self.far, asdict(spec))
-        near = _asked(self.near, {**asdict(spec), "far": listening})
+        listening = FarListening(**_asked(self.far, encoded(FlowSpec, spec)))
+        near = _asked(self.near, encoded(FlowSpec, replace(spec, far=listening)))
         far = _asked(self.far, near["report"])
         one, other = _report(near["report"]), _report(far["report"])
         outcome = RunData(
@@ -117,11 +119,11 @@ def _asked(process: subprocess.Popen[str], spec: Mapping[str, Any]) -> Any:
 
 
 def _report(plain: Mapping[str, Any]) -> FlowReport:
-    return FlowReport(**{**plain, "samples": base64.b64decode(plain["samples"])})
+    return _DECODER.decode(FlowReport, {**plain, "samples": base64.b64decode(plain["samples"])}, "report")
 
 
 def _plain(report: FlowReport) -> dict[str, Any]:
-    return {**asdict(report), "samples": base64.b64encode(report.samples).decode()}
+    return {**encoded(FlowReport, report), "samples": base64.b64encode(report.samples).decode()}
 
 
 # --- inside one of them -----------------------------------------------------------------------------------------------
@@ -129,7 +131,7 @@ def _plain(report: FlowReport) -> dict[str, Any]:
 
 def near_end(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Make one run."""
-    flow, before_s = FlowSpec(**spec), _cpu_s()
+    flow, before_s = _DECODER.decode(FlowSpec, spec, "spec"), _cpu_s()
     report = ENGINES[flow.engine].near(flow, lambda: None)
     return {"report": _plain(report), "cpu_s": _cpu_s() - before_s}
 
@@ -146,9 +148,9 @@ class FarHost:
         if "engine" in spec:
             if self._far:
                 self._far.close()
-            flow, self._before_s = FlowSpec(**spec), _cpu_s()
+            flow, self._before_s = _DECODER.decode(FlowSpec, spec, "spec"), _cpu_s()
             self._far = ENGINES[flow.engine].far(flow)
-            return dict(self._far.listening)
+            return asdict(self._far.listening)
         assert self._far, "it does not listen"
         try:
             report = self._far.finish(_report(spec))

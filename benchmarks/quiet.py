@@ -180,7 +180,7 @@ def one_run(up: LiveTestbed, service: ServerEndpoint, workload: Workload, arm: A
     bursts = QUICK.bursts(workload.connections)
     result = up.run(arm, service, workload, bursts=bursts, deadline_s=DEADLINE_S)
     assert not result.violations, result.violations
-    value = METRIC.value(result.outcome(DEADLINE_S))
+    value = METRIC.value(result.data)
     assert value is not None
     return math.log(value)
 

@@ -263,7 +263,7 @@ class _Course:
             capture=at.capture,
         )
         self.run_s[arm] = self.run_s.get(arm, 0.0) + time.monotonic() - started
-        outcome = result.outcome(at.deadline_s)
+        data = result.data
         run = Run(
             arm=arm,
             epoch=place.epoch,
@@ -271,17 +271,17 @@ class _Course:
             slot=place.slot,
             warmup=place.block == WARMUP,
             started_at=started,
-            attempted=result.attempted,
-            failed=result.failed,
-            values=self._values(outcome),
+            attempted=data.attempted,
+            failed=data.failed,
+            values=self._values(data),
             client=result.client,
-            completed_s=completed_s(outcome),
-            facts=result.facts,
+            completed_s=completed_s(data),
+            facts=data.facts,
             notes=result.notes,
         )
         self.runs.append(run)
         if not run.warmup:
-            self.rows.setdefault((arm, run.epoch), []).extend(self._kind.connection_rows(outcome.rows()))
+            self.rows.setdefault((arm, run.epoch), []).extend(self._kind.connection_rows(data.rows()))
         self.observer.run(run, result)
         self._check(run, result, service)
 
@@ -293,8 +293,8 @@ class _Course:
     def _bursts(self) -> int:
         return self.conditions.design.bursts(self.plan.workload.connections)
 
-    def _values(self, outcome: RunData) -> dict[str, float | None]:
-        return {name: METRICS[name].value(outcome) for name in PROTOCOLS[self.plan.workload.protocol].metrics}
+    def _values(self, data: RunData) -> dict[str, float | None]:
+        return {name: METRICS[name].value(data) for name in PROTOCOLS[self.plan.workload.protocol].metrics}
 
     def _find_floors(self, live: LiveTestbed, service: ServerEndpoint) -> None:
         """What each arm takes against the null server, once: it tells of the hosts, which stay as they are."""
@@ -312,8 +312,8 @@ class _Course:
                     self.observer.note(f"the client's baseline cost was not found: {error}")
                     return
                 self.baseline_cost_time_s += time.monotonic() - began
-                if not result.failed and not result.violations:
-                    self.baseline_costs[arm] = statistics.fmean(result.outcome(deadline_s).column("total"))
+                if not result.data.failed and not result.violations:
+                    self.baseline_costs[arm] = statistics.fmean(result.data.column("total"))
                 self.observer.baseline_cost(arm, self.baseline_costs.get(arm), result)
 
     def _check(self, run: Run, result: RunResult, service: ServerEndpoint) -> None:

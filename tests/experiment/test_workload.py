@@ -17,6 +17,7 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.plan import plan_for
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Verdict, judge_looks
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, LabError, RestoreError, UsageError
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
@@ -101,7 +102,10 @@ class Script:
         self.now += RUN_S
         total = 0.02 * self._slow(arm, self.epochs) if self._slow else 0.02 + 0.001 * (len(self.ran) % 3)
         return RunResult(
-            attempted=completed + sum(failed.values()), failed=failed, columns=PHASES, samples=rows(total, completed),
+            data=RunData(
+                attempted=completed + sum(failed.values()), failed=failed, columns=PHASES,
+                samples=rows(total, completed), deadline_s=deadline_s,
+            ),
             proof={}, violations=tuple(contradictions), unsettled=(),
         )  # fmt: skip
 
@@ -110,8 +114,10 @@ class Script:
             raise self.floor_fails
         failed = {"talk reset": 1} if self.floor_fails else {}
         return RunResult(
-            attempted=3 + len(failed), failed=failed, columns=PHASES, samples=rows(0.004, 3), proof={},
-            violations=(), unsettled=(),
+            data=RunData(
+                attempted=3 + len(failed), failed=failed, columns=PHASES, samples=rows(0.004, 3), deadline_s=deadline_s
+            ),
+            proof={}, violations=(), unsettled=(),
         )  # fmt: skip
 
 

@@ -152,11 +152,11 @@ def test_every_look_up_of_a_burst_completes(name, client, address, ports):
     port = port_of(name, ports)
     for n, payload in ((1, 34), (1000, 128)):
         told = looked_up(client, address, port, n, payload)
-        assert (told["attempted"], told["failed"]) == (n, {})
-        assert told["peers"] == {address: n}
-        assert told["sources"] == [address]
-        assert told["families"] == [family_of(address).name]
-        values = array("d", told["rows"])
+        assert (told.attempted, told.failed) == (n, {})
+        assert told.peers == {address: n}
+        assert told.sources == [address]
+        assert told.families == [family_of(address).name]
+        values = array("d", told.rows)
         for at in range(0, len(values), len(PHASES)):
             row = dict(zip(PHASES, values[at : at + len(PHASES)], strict=True))
             assert row["dns"] == row["connect"] == 0
@@ -174,7 +174,7 @@ def test_a_name_that_is_not_there_is_a_failure_by_its_kind(client, address):
 @both_families
 def test_where_nobody_listens_look_ups_are_refused(client, address):
     told = looked_up(client, address, free_port([address], 20000, 29999, random.Random()), 5)
-    assert told["failed"] == {"talk refused": 5}
+    assert told.failed == {"talk refused": 5}
 
 
 @both_families
@@ -200,7 +200,7 @@ def test_the_library_client_repeats_a_query_that_was_lost(address, monkeypatch):
         thread.start()
         told = looked_up("library", address, sock.getsockname()[1], 1, first_index=9)
         thread.join()
-    assert (told["failed"], told["dns_retries"]) == ({}, 2)
+    assert (told.failed, told.dns_retries) == ({}, 2)
     assert heard == [heard[0]] * 3
     assert heard[0][:2] == b"\0\x09"
 

@@ -82,7 +82,7 @@ def made(site, address, connections, bursts=1, client="lean", **changed):
         source=address,
         deadline_s=30.0,
         ident=0,
-        state=dataclasses.asdict(dataclasses.replace(site.state, pages={})),
+        state=dataclasses.replace(site.state, pages={}),
     )
     return load(dataclasses.replace(spec, **changed))
 
@@ -108,9 +108,9 @@ def test_all_of_ten_and_of_a_hundred_have_the_file(name, client):
     with running(name) as (site, instance):
         for address, connections, bursts in [(each, *size) for each in ADDRESSES for size in ((10, 3), (100, 1))]:
             told = made(site, address, connections, bursts, client)
-            assert (told["attempted"], told["failed"]) == (connections * bursts, {})
-            assert told["sources"] == [address]
-            assert told["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
+            assert (told.attempted, told.failed) == (connections * bursts, {})
+            assert told.sources == [address]
+            assert told.families == ["AF_INET6" if ":" in address else "AF_INET"]
             assert instance.wait_quiet(20) == ""
         assert instance.exit_sentence() == ""
 
@@ -119,14 +119,14 @@ def test_all_of_ten_and_of_a_hundred_have_the_file(name, client):
 def test_every_account_is_there(name):
     with running(name) as (site, _):
         told = made(site, "::1", 50, 10)
-    assert (told["attempted"], told["failed"]) == (500, {})
+    assert (told.attempted, told.failed) == (500, {})
 
 
 def test_a_thousand_at_once_have_the_file_from_pyftpdlib():
     with running("pyftpdlib", connections=1000, users=1000) as (site, _):
         for address in ADDRESSES:
             told = made(site, address, 1000)
-            assert (told["attempted"], told["failed"]) == (1000, {})
+            assert (told.attempted, told.failed) == (1000, {})
 
 
 @both_clients
@@ -138,7 +138,7 @@ def test_no_session_ends_before_the_run_does(client):
             log = Path(site.folder, "log")
             before = len(log.read_text())
             told = made(site, address, 2, 10, client)
-            assert not told["failed"]
+            assert not told.failed
             assert instance.wait_quiet(20) == ""
             said = log.read_text()[before:]
             assert said.count("session opened") == said.count("session closed") == 20
@@ -193,10 +193,10 @@ def test_a_wrong_password_and_a_missing_account_are_told(name):
         for client, change in itertools.product(("lean", "library"), changes):
             state = {**dataclasses.asdict(dataclasses.replace(site.state, pages={})), **change}
             told = made(site, "::1", 10, client=client, state=state)
-            (failure,) = told["failed"]
+            (failure,) = told.failed
             assert failure.startswith("protocol: reply '530 ")
             assert failure.endswith("' to PASS")
-            assert told["failed"] == {failure: 10 if "password" in change else 5}
+            assert told.failed == {failure: 10 if "password" in change else 5}
 
 
 @every_server
@@ -206,8 +206,8 @@ def test_a_missing_file_is_told(name):
         Path(site.folder, "files/file.bin").unlink(missing_ok=True)
         told = made(site, "127.0.0.1", 2)
     # ProFTPD resets the data connection before it says why.
-    assert sum(told["failed"].values()) == 2
-    for failure in told["failed"]:
+    assert sum(told.failed.values()) == 2
+    for failure in told.failed:
         assert failure == "data reset" or (failure.startswith("protocol: reply '550 ") and failure.endswith(" to RETR"))
 
 
@@ -229,7 +229,7 @@ def test_secrets_are_nobodys_to_read(name):
 def test_serves_the_given_address_only_and_leaves_nothing(name, address):
     with running(name, addresses=(address,)) as (site, instance):
         told = made(site, address, 2)
-        assert not told["failed"]
+        assert not told.failed
         other = ADDRESSES[1 - ADDRESSES.index(address)]
         with pytest.raises(OSError, match="refused"):
             socket.create_connection((other, site.port), timeout=5)
@@ -237,7 +237,7 @@ def test_serves_the_given_address_only_and_leaves_nothing(name, address):
         instance.stop()
         instance.start()
         told = made(site, address, 2)
-        assert not told["failed"]
+        assert not told.failed
         pids += instance.pids()
     assert not instance.alive()
     assert not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)
@@ -291,9 +291,8 @@ with private_folder() as folder:
         for ipver, address in zip((4, 6), both):
             for number in (10, 100):
                 target = (ipver, "", 0, address, port, address)
-                held = dataclasses.asdict(state)
-                told = load(LoadSpec("ftp", "lean", 10000, number, 1, *target, 30.0, 0, state=held))
-                found.append([told["attempted"], told["failed"]])
+                told = load(LoadSpec("ftp", "lean", 10000, number, 1, *target, 30.0, 0, state=state))
+                found.append([told.attempted, told.failed])
                 found.append(instance.wait_quiet(20))
     finally:
         instance.stop()

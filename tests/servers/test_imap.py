@@ -71,10 +71,10 @@ def burst(site, n, ipver, *, client="lean", asked=ASKED, payload=3000, bursts=1,
     spec = LoadSpec(
         protocol="imap", client=client, payload_bytes=payload, connections=n, bursts=bursts, ipver=ipver, resolver="",
         resolver_port=0, name=ADDRESSES[ipver == 6], port=site.port, source="", deadline_s=deadline_s, ident=0,
-        state=dataclasses.asdict(asked),
+        state=asked,
     )  # fmt: skip
     told = load(spec)
-    return dict(told["failed"]), told["attempted"] - sum(told["failed"].values())
+    return dict(told.failed), told.attempted - sum(told.failed.values())
 
 
 def held(folder):

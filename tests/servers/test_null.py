@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import socket
 
@@ -52,10 +51,10 @@ def test_both_clients_complete_their_transactions_with_it(name, client):
                 spec = LoadSpec(
                     protocol=name, client=client, payload_bytes=payload_bytes, connections=20, bursts=2, ipver=ipver,
                     resolver="", resolver_port=0, name=address, port=port, source="", deadline_s=10.0, ident=0,
-                    state=dataclasses.asdict(STATE),
+                    state=STATE,
                 )  # fmt: skip
                 told = load(spec)
-                assert (told["attempted"], told["failed"]) == (40, {})
+                assert (told.attempted, told.failed) == (40, {})
             assert instance.wait_quiet(20) == ""
         finally:
             instance.stop()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from pytest_ipperf.agent.flows.engines import ENGINES
 from pytest_ipperf.agent.flows.engines.base import FarEnd
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 
 
 class Flows:
@@ -18,18 +16,18 @@ class Flows:
     def __init__(self) -> None:
         self._far: FarEnd | None = None
 
-    def listen(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+    def listen(self, spec: FlowSpec) -> FarListening:
         """Start the far end, in the place of one that was abandoned; return what the near end has to know."""
         self.close()
-        self._far = ENGINES[spec["engine"]].far(flow_spec(spec))
-        return dict(self._far.listening)
+        self._far = ENGINES[spec.engine].far(spec)
+        return self._far.listening
 
-    def finish(self, near: Mapping[str, Any]) -> dict[str, Any]:
+    def finish(self, near: FlowReport) -> FlowReport:
         """End the run that the near end has reported; return the far end's report."""
         if self._far is None:
             raise ValueError("no far end listens")
         with contextlib.closing(self._far) as far:
-            return dataclasses.asdict(far.finish(FlowReport(**near)))
+            return far.finish(near)
 
     def close(self) -> None:
         """Ends a far end whose run has no end."""
@@ -38,12 +36,6 @@ class Flows:
             self._far = None
 
 
-def run(spec: Mapping[str, Any], alive: Callable[[], None]) -> dict[str, Any]:
+def run(spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
     """Run the near end, from beginning to end; return its report."""
-    return dataclasses.asdict(ENGINES[spec["engine"]].near(flow_spec(spec), alive))
-
-
-def flow_spec(spec: Mapping[str, Any]) -> FlowSpec:
-    """As it was before it travelled, which makes lists of tuples."""
-    low, high = spec["ports"]
-    return FlowSpec(**{**spec, "ports": (low, high)})
+    return ENGINES[spec.engine].near(spec, alive)

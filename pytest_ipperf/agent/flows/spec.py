@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from pytest_ipperf.agent.paths.packet_counters import RunPackets
+from pytest_ipperf.core.portable.factor import Value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FarListening:
+    """What the near end of a flow has to know of the far end once that listens; each engine fills what it needs.
+
+    `clock_port` answers exchanges of clocks, of the host whose clock is called `clock`. `boot`, `processors` and those
+    to which it is `pinned` tell whether both ends share processors.
+    """
+
+    port: int = 0
+    byteorder: str = ""
+    clock_port: int = 0
+    clock: dict[str, str] = field(default_factory=dict)
+    boot: str = ""
+    processors: int = 0
+    pinned: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class FlowSpec:
     """Specification of one run; plain values, as it travels. The same goes to both ends.
 
@@ -28,35 +47,38 @@ class FlowSpec:
     ports: tuple[int, int]
     connections: int
     payload_bytes: int
-    factors: Mapping[str, Any]
+    factors: Mapping[str, Value]
     warmup_s: float
     run_s: float
     deadline_s: float
     ident: int
     backlog_bytes: int = 0
     segments: bool = True
-    far: Mapping[str, Any] = field(default_factory=dict)
+    far: FarListening = FarListening()
 
 
-@dataclass
+@dataclass(slots=True)
 class FlowReport:
     """Report of one end about a run. The two reports are merged; most fields are filled by one end only.
 
     `samples` are rows of the protocol's `columns`, native float64. `facts` are numbers in base units that metrics are
-    made of, under the names that the engine's file explains, `detail` everything else that is worth keeping and travels
-    as JSON. `notes` are sentences about what limits the figures, for people. `peers` (address -> connections),
+    made of, under the names that the engine's file explains, `detail` everything else that is worth keeping and kept as
+    JSON. `notes` are sentences about what limits the figures, for people. `peers` (address -> connections),
     `sources` and `families` (as `socket` names them) are those of the near end's sockets. `cpu_s` is this end's
-    processor time, user and kernel, in the `wall_s` of the run.
+    processor time, user and kernel, in the `wall_s` of the run. The near end's host has the packets of `traffic`, and
+    `control` (see `ProgressReporter`). It is not frozen, as an engine fills it while the run goes on.
     """
 
     samples: bytes = b""
     attempted: int = 0
     failed: dict[str, int] = field(default_factory=dict)
     facts: dict[str, float] = field(default_factory=dict)
-    detail: dict[str, Any] = field(default_factory=dict)
+    detail: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     families: list[str] = field(default_factory=list)
     peers: dict[str, int] = field(default_factory=dict)
     sources: list[str] = field(default_factory=list)
     cpu_s: float = 0.0
     wall_s: float = 0.0
+    control: int | None = None
+    traffic: RunPackets = field(default_factory=RunPackets)

@@ -7,10 +7,10 @@ import statistics
 import struct
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any
 
+from pytest_ipperf.agent.paths.packet_counters import RunPackets
 from pytest_ipperf.protocols.base import PHASES
 
 _ROW = struct.Struct(f"{len(PHASES)}d")
@@ -18,7 +18,7 @@ _INDEX = struct.Struct("Q")
 _START, _CONNECT, _TOTAL = (PHASES.index(name) for name in ("start", "connect", "total"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BurstResult:
     """Result of one burst: its rows, what its sockets were, and the client's own part in it.
 
@@ -44,29 +44,13 @@ class BurstResult:
     workers_cpu_s: float = 0.0
     content_bytes: int = 0
 
-    def to_message(self) -> dict[str, Any]:
-        """Return plain data, as it is sent."""
-        counted = {"failed": dict(self.failed), "peers": dict(self.peers)}
-        return {**vars(self), **counted, "sources": sorted(self.sources), "families": sorted(map(int, self.families))}
-
-    @classmethod
-    def from_message(cls, message: dict[str, Any], later_s: float) -> BurstResult:
-        """Return the result that a message holds, with all instants `later_s` later."""
-        rows = message["rows"]
-        if later_s:
-            moved = ((row[_START] + later_s, *row[_START + 1 :]) for row in _ROW.iter_unpack(rows))
-            rows = b"".join(_ROW.pack(*row) for row in moved)
-        return cls(
-            **{
-                **message,
-                "rows": rows,
-                "failed": Counter(message["failed"]),
-                "peers": Counter(message["peers"]),
-                "sources": frozenset(message["sources"]),
-                "families": frozenset(message["families"]),
-                "wall_s": message["wall_s"] + later_s,
-            }
-        )
+    def later(self, seconds: float) -> BurstResult:
+        """Return the same result with all instants so much later."""
+        if not seconds:
+            return self
+        moved = ((row[_START] + seconds, *row[_START + 1 :]) for row in _ROW.iter_unpack(self.rows))
+        rows = b"".join(_ROW.pack(*row) for row in moved)
+        return replace(self, rows=rows, wall_s=self.wall_s + seconds)
 
 
 def merged(results: Sequence[BurstResult]) -> BurstResult:
@@ -105,52 +89,70 @@ def peak_concurrency(rows: Sequence[tuple[float, ...]]) -> int:
     return max(accumulate(step for _, step in sorted(begins + ends)), default=0)
 
 
-class RunTotals:
-    """Sum of the results of a run's bursts, each of so many connections."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """Result of a load run on one host, or of several hosts as if it were one.
 
-    def __init__(self, connections: int) -> None:
-        self._connections = connections
-        self._rows: list[bytes] = []
-        self._indices: list[bytes] = []
-        self._failed, self._peers = Counter[str](), Counter[str]()
-        self._sources, self._families = set[str](), set[int]()
-        self._retries = 0
-        self._lags: list[float] = []
-        self._peaks: list[int] = []
-        self._cpu_s = self._wall_s = 0.0
-        self.workers_cpu_s = 0.0
-        self._content_bytes = 0
+    The samples: `rows` (packed, see `protocols.base.PHASES`), the `indices` of their connections, `attempted`,
+    `failed` by kind, and the `content_bytes` that the completed ones have moved. The sockets: `families`, `peers`,
+    `sources`, `dns_retries`. The client: `cpu_s` (user and kernel), and `burst_cpu_s` of it in the `wall_s` that the
+    bursts took, each to its last figure, on so many `processors`; `lag_s` (the longest that its loop took to come
+    round), `peak` (connections in their transactions at once, median of the bursts). Its host: `tcp` (error counters
+    that moved), `host_cpu_s`, `control` (see `ProgressReporter`), and the packets in its `traffic`. Of a run by several
+    clients each host's result has its `bursts` in place of `rows` and `indices`.
+    """
 
-    def add(self, result: BurstResult) -> None:
-        """Add the result of one burst."""
-        self._rows.append(result.rows)
-        self._indices.append(result.indices)
-        self._failed += result.failed
-        self._peers += result.peers
-        self._sources |= result.sources
-        self._families |= result.families
-        self._retries += result.dns_retries
-        self._lags.append(result.lag_s)
-        self._peaks.append(result.peak)
-        self._cpu_s += result.cpu_s
-        self._wall_s += result.wall_s
-        self.workers_cpu_s += result.workers_cpu_s
-        self._content_bytes += result.content_bytes
+    rows: bytes
+    indices: bytes
+    attempted: int
+    failed: dict[str, int]
+    families: list[str]
+    peers: dict[str, int]
+    sources: list[str]
+    dns_retries: int
+    burst_cpu_s: float
+    wall_s: float
+    content_bytes: int
+    lag_s: float
+    peak: int
+    cpu_s: float
+    processors: int
+    tcp: dict[str, int]
+    host_cpu_s: dict[str, float]
+    control: int | None = None
+    traffic: RunPackets = field(default_factory=RunPackets)
+    bursts: tuple[BurstResult, ...] = ()
 
-    def result(self) -> dict[str, Any]:
-        """Return the result of the run, as `load` returns it."""
-        return {
-            "rows": b"".join(self._rows),
-            "indices": b"".join(self._indices),
-            "attempted": len(self._rows) * self._connections,
-            "failed": dict(self._failed),
-            "families": sorted(socket.AddressFamily(each).name for each in self._families),
-            "peers": dict(self._peers),
-            "sources": sorted(self._sources),
-            "dns_retries": self._retries,
-            "burst_cpu_s": self._cpu_s,
-            "wall_s": self._wall_s,
-            "content_bytes": self._content_bytes,
-            "lag_s": max(self._lags),
-            "peak": round(statistics.median(self._peaks)),
-        }
+    @property
+    def completed(self) -> int:
+        """Return how many connections completed."""
+        return self.attempted - sum(self.failed.values())
+
+    @classmethod
+    def of_bursts(
+        cls, bursts: Sequence[BurstResult], *, attempted: int, cpu_s: float, processors: int,
+        tcp: dict[str, int], host_cpu_s: dict[str, float], control: int | None = None,
+        traffic: RunPackets = RunPackets(),  # noqa: B008 - it is frozen
+    ) -> LoadResult:  # fmt: skip
+        """Sum up the bursts of a run; what they do not tell of the client and its host is given."""
+        return cls(
+            rows=b"".join(each.rows for each in bursts),
+            indices=b"".join(each.indices for each in bursts),
+            attempted=attempted,
+            failed=dict(sum((each.failed for each in bursts), Counter[str]())),
+            families=sorted(socket.AddressFamily(each).name for each in set().union(*(b.families for b in bursts))),
+            peers=dict(sum((each.peers for each in bursts), Counter[str]())),
+            sources=sorted(set().union(*(each.sources for each in bursts))),
+            dns_retries=sum(each.dns_retries for each in bursts),
+            burst_cpu_s=sum(each.cpu_s for each in bursts),
+            wall_s=sum(each.wall_s for each in bursts),
+            content_bytes=sum(each.content_bytes for each in bursts),
+            lag_s=max(each.lag_s for each in bursts),
+            peak=round(statistics.median(each.peak for each in bursts)),
+            cpu_s=cpu_s,
+            processors=processors,
+            tcp=tcp,
+            host_cpu_s=host_cpu_s,
+            control=control,
+            traffic=traffic,
+        )

@@ -6,12 +6,12 @@ import contextlib
 import dataclasses
 import os
 import time
-from typing import Any, Protocol
+from typing import Protocol
 
 from pytest_ipperf.agent.kernel.counters import cpu_times_s, deltas, tcp_error_counters
 from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 from pytest_ipperf.agent.load.limits import enough_descriptors, enough_ports
-from pytest_ipperf.agent.load.results import BurstResult, RunTotals
+from pytest_ipperf.agent.load.results import BurstResult, LoadResult
 from pytest_ipperf.agent.load.silence import ProgressReporter
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.load.worker import LoadWorker
@@ -40,7 +40,7 @@ class LoadRun:
         self._spec = dataclasses.replace(spec, workers=min(spec.workers, spec.connection_count))
         enough_descriptors(self._spec)
         enough_ports(self._spec)
-        self._totals = RunTotals(spec.connection_count)
+        self.bursts: list[BurstResult] = []
         with contextlib.ExitStack() as stack:
             stack.enter_context(low_jitter())
             self._runner = stack.enter_context(contextlib.closing(_burst_runner(self._spec)))
@@ -54,22 +54,23 @@ class LoadRun:
     def run(self, at: float = 0.0) -> BurstResult:
         """Run the prepared burst when the clock says `at`; at once without."""
         result = self._runner.run(at)
-        self._totals.add(result)
+        self.bursts.append(result)
         return result
 
-    def result(self) -> dict[str, Any]:
-        """End the run and return its result, see `load`."""
+    def result(self) -> LoadResult:
+        """End the run and return its result."""
         self._runner.close()
         cpu_s = time.process_time() - self._cpu_s
         self._stack.close()
         now = cpu_times_s()
-        return {
-            **self._totals.result(),
-            "cpu_s": cpu_s + self._totals.workers_cpu_s,
-            "processors": min(self._spec.workers, len(os.sched_getaffinity(0))),
-            "tcp": deltas(self._tcp, tcp_error_counters()),
-            "host_cpu_s": {name: now[name] - before for name, before in self._host_cpu.items()},
-        }
+        return LoadResult.of_bursts(
+            self.bursts,
+            attempted=len(self.bursts) * self._spec.connection_count,
+            cpu_s=cpu_s + sum(each.workers_cpu_s for each in self.bursts),
+            processors=min(self._spec.workers, len(os.sched_getaffinity(0))),
+            tcp=deltas(self._tcp, tcp_error_counters()),
+            host_cpu_s={name: now[name] - before for name, before in self._host_cpu.items()},
+        )
 
     def close(self) -> None:
         """End the run, also without a result; may be called twice."""
@@ -88,15 +89,8 @@ class ConsecutiveFailures:
         return self._bursts == _MOST_FAILED_BURSTS
 
 
-def load(spec: LoadSpec, reporter: ProgressReporter | None = None) -> dict[str, Any]:
+def load(spec: LoadSpec, reporter: ProgressReporter | None = None) -> LoadResult:
     """Run the spec and return its result; `reporter` is notified when each burst begins and ends.
-
-    The samples: `rows` (packed, see `protocols.base.PHASES`), the `indices` of their connections, `attempted`,
-    `failed` by kind, and the `content_bytes` that the completed ones have moved. The sockets: `families`,
-    `peers`, `sources`, `dns_retries`. The client: `cpu_s` (user and kernel), and `burst_cpu_s` of it in the
-    `wall_s` that the bursts took, each to its last figure, on so many `processors`; `lag_s` (the longest that its loop
-    took to come round), `peak` (connections in their transactions at once, median of the bursts). Its host:
-    `tcp` (counters of trouble that moved), `host_cpu_s`, `control` (see `ProgressReporter`).
 
     The run ends early after a few bursts in a row of which no connection completed; `attempted` counts what was begun.
     LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
@@ -110,7 +104,7 @@ def load(spec: LoadSpec, reporter: ProgressReporter | None = None) -> dict[str, 
             reporter.measurement_ended()
             if failures.reached(completed=bool(burst.rows)):
                 break
-        return {**run.result(), "control": reporter.control}
+        return dataclasses.replace(run.result(), control=reporter.control)
 
 
 def _burst_runner(spec: LoadSpec) -> _BurstRunner:

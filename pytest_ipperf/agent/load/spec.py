@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from pytest_ipperf.core.portable.server_state import ServerState
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LoadSpec:
     """Plain values, as it travels.
 
@@ -38,7 +38,7 @@ class LoadSpec:
     ident: int
     hold: bool = True
     first_index: int = 0
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: ServerState = field(default_factory=ServerState)
     rate_per_s: float = 0.0
     pattern: str = ""
     workers: int = 1

@@ -18,7 +18,6 @@ from pytest_ipperf.agent.load.samples import moved_bytes, packed
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.errors import bounded
-from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class LoadWorker:
         self._protocol = application(spec.protocol)
         # A name server leads who asks it at an address to the server at that one alone.
         addresses = (spec.resolver or spec.name,)
-        state = dataclasses.replace(ServerState(**spec.state), addresses=addresses)
+        state = dataclasses.replace(spec.state, addresses=addresses)
         self._state = self._protocol.filled(state, spec.payload_bytes)
         self._target = Target(
             family=socket.AF_INET6 if spec.ipver == 6 else socket.AF_INET,
@@ -66,7 +65,7 @@ class LoadWorker:
             failed=_counted(each.failure for each in burst.connections),
             peers=_counted(each.peer for each in burst.connections),
             sources=frozenset(burst.sources),
-            families=frozenset(burst.families),
+            families=frozenset(map(int, burst.families)),
             dns_retries=burst.dns_retries,
             lag_s=burst.lag_s,
             peak=burst.peak,

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.agent.kernel.counters import deltas, tcp_error_counters
 from pytest_ipperf.agent.paths import routes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPackets:
+    """Packets of a host in a run: those it sent by IP version, those of protocol 41, and bare IPv6 ones of its port.
+
+    `protocol41` and `bare_ipv6` are by direction, `in` and `out`; None where they are not counted.
+    """
+
+    packets: dict[str, int] = field(default_factory=dict)
+    protocol41: dict[str, int] | None = None
+    bare_ipv6: dict[str, int] | None = None
+
+    @property
+    def tunnelled(self) -> int:
+        """Return how many packets were in a tunnel, or should have been in one."""
+        return sum(sum(counts.values()) for counts in (self.protocol41, self.bare_ipv6) if counts)
 
 
 class RunCounters:
@@ -16,26 +34,44 @@ class RunCounters:
         self._bare: routes.BareIpv6 | None = None
         self._tcp = tcp_error_counters()
         self._sent = routes.ip_packets()
+        self._still_since = time.monotonic()
 
     def watch(self, device: str) -> None:
         """Count the bare IPv6 packets of this device too, from now on."""
         self._bare = routes.BareIpv6(device)
 
-    def packets(self) -> dict[str, Any]:
-        """Return the packets of protocol 41 and bare IPv6 packets since the last reading; None if not counted."""
+    def read(self) -> RunPackets:
+        """Return the packets since the last reading, without `packets`, which are of a run."""
         bare = self._bare.count() if self._bare else None
-        return {"protocol41": self._protocol41.count(), "bare_ipv6": bare}
+        found = RunPackets(protocol41=self._protocol41.count(), bare_ipv6=bare)
+        if found.tunnelled:
+            self._still_since = time.monotonic()
+        return found
+
+    def wait_drained(self, still_s: float, limit_s: float) -> bool:
+        """Reset the counters once no packet in a tunnel was seen for `still_s`; False where that does not come.
+
+        Readings before this call count, so there is nothing to wait for where the last packet was long ago.
+        """
+        end = time.monotonic() + limit_s
+        self.read()
+        while (left_s := self._still_since + still_s - time.monotonic()) > 0:
+            if left_s > end - time.monotonic():
+                return False
+            time.sleep(left_s)
+            self.read()
+        return True
 
     def begin(self) -> None:
         """Reset the counters, as a run begins."""
-        self.packets()
+        self.read()
         self._sent = routes.ip_packets()
 
-    def run(self) -> dict[str, Any]:
-        """Return `packets` since the run began, with those that this host has sent in it, by IP version."""
+    def run(self) -> RunPackets:
+        """Return the packets since the run began."""
         after = routes.ip_packets()
         sent = {version: after[version] - before for version, before in self._sent.items()}
-        return {"packets": sent, **self.packets()}
+        return replace(self.read(), packets=sent)
 
     def tcp(self) -> dict[str, int]:
         """Return the TCP error counters that have moved since the last reading."""

@@ -136,13 +136,11 @@ class Decoder:
         raise TypeError(f"type {of} cannot be part of a message")
 
     def _scalars(self, of: set[type]) -> _Convert:
-        text, to_float = self._text, float in of and int not in of
+        text, allowed = self._text, of | ({int} if float in of else set())  # as PEP 484 has it; a count stays one
 
         def convert(value: object) -> object:
             kind = type(value)
-            if kind not in of:
-                if to_float and kind is int:
-                    return float(cast("int", value))
+            if kind not in allowed:
                 raise _mismatch(" or ".join(sorted(_name(each) for each in of)), value)
             return text(cast("str", value)) if kind is str else value
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.paths.packet_counters import RunPackets
+from pytest_ipperf.agent.servers.accepted_mail import Acceptance, ExpectedMail, QueuedMail
 from pytest_ipperf.core.portable.server_state import ServerState
 
 
@@ -120,3 +123,78 @@ class Served:
 
     port: int
     version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRequest:
+    """Capture of the first `packets` of a device."""
+
+    device: str
+    packets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainRequest:
+    """Wait until nothing of the run before is on its way; then reset the packet counters.
+
+    First no TCP connection of the host may be open any more, for at most `closed_s` seconds; 0: they may be. Each end
+    of a connection that is over has the other's last packet. Then for `still_s` no packet may have been seen in a
+    tunnel, or that should be in one; `limit_s` is the longest that this is waited for.
+    """
+
+    closed_s: float = 0.0
+    still_s: float = 0.0
+    limit_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStart:
+    """What a host does before its load; without `drain` its counters go on, and of the others None is nothing."""
+
+    drain: DrainRequest | None = None
+    mail: ExpectedMail | None = None
+    flow: FlowSpec | None = None
+    capture: CaptureRequest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReady:
+    """A host before its load: whether the run before has `drained`, and is being `captured`; the far end of a flow."""
+
+    drained: bool
+    captured: bool
+    far: FarListening | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """What a host is asked after its load: to finish a flow whose near end has sent this report, first of all.
+
+    It waits up to `limit_s` until its servers have nothing left to do. Where a run is `doubtful`, servers that live
+    are asked whether they answer. Mail is compared where all of them are well.
+    """
+
+    limit_s: float = 0.0
+    doubtful: bool = False
+    mail: QueuedMail | None = None
+    flow: FlowReport | None = None
+    captured: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostReport:
+    """Report of a host after its load, of all that was counted there since it began.
+
+    `busy` says what servers still do, `broken` which of them have died, or do not answer. `tcp` holds the error
+    counters that moved, `cpu_s` the servers' processor time. `far` is the report of a flow's far end, `capture` a pcap
+    file.
+    """
+
+    busy: list[str]
+    broken: list[str]
+    traffic: RunPackets
+    tcp: dict[str, int]
+    cpu_s: float
+    accepted: Acceptance | None
+    far: FlowReport | None
+    capture: bytes

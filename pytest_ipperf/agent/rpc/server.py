@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 import typing
+from collections.abc import Callable
 from typing import Any
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder, remove_stale
@@ -22,7 +23,7 @@ from pytest_ipperf.agent.host_state.teardown import teardown
 from pytest_ipperf.agent.packages.installed import Packages
 from pytest_ipperf.agent.paths.packet_counters import RunCounters
 from pytest_ipperf.agent.rpc.channel import HEARTBEAT, Channel
-from pytest_ipperf.agent.rpc.codec import Decoder, encoder
+from pytest_ipperf.agent.rpc.codec import Decoder, MismatchError, encoder
 from pytest_ipperf.agent.rpc.handlers import HANDLERS
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext
 from pytest_ipperf.core.portable.errors import AgentError, IpperfError
@@ -40,25 +41,39 @@ class Agent:
         self._handlers = {
             name: getattr(group, name) for group in groups for name in vars(type(group)) if name[0] != "_"
         }
-        self._decoder = Decoder()
-        self._hints: dict[str, dict[str, Any]] = {}
+        self._methods: dict[str, _Method] = {}
 
     def call(self, name: str, arguments: tuple[Any, ...]) -> Any:
         """Decode the arguments of a call, call the handler, and return its result as plain data."""
-        if name not in self._hints:
+        if name not in self._methods:
             if name not in self._handlers:
                 raise AttributeError(f"no method {name!r}")
-            self._hints[name] = typing.get_type_hints(self._handlers[name])
-        *parameters, result = self._hints[name].items()
-        if len(arguments) > len(parameters):
-            raise AgentError(f"call {name!r} has {len(arguments)} arguments, expected at most {len(parameters)}")
-        decode, message = self._decoder.decode, f"call {name!r}"
-        given = [
-            decode(of, plain, f"{message}: {parameter}")
-            for (parameter, of), plain in zip(parameters, arguments, strict=False)
-        ]
-        found, encode = self._handlers[name](*given), encoder(result[1])
-        return encode(found) if encode else found
+            self._methods[name] = _Method(name, self._handlers[name])
+        return self._methods[name].call(arguments)
+
+
+class _Method:
+    """RPC method with the codec of its parameters and its result, made at its first call."""
+
+    def __init__(self, name: str, handler: Callable[..., Any]) -> None:
+        hints = typing.get_type_hints(handler)
+        self._name, self._handler = name, handler
+        self._encode = encoder(hints.pop("return"))
+        decoder = Decoder()
+        self._parameters = [(parameter, decoder.decoder(of)) for parameter, of in hints.items()]
+
+    def call(self, arguments: tuple[Any, ...]) -> Any:
+        if len(arguments) > len(self._parameters):
+            expected = f"expected at most {len(self._parameters)}"
+            raise AgentError(f"call {self._name!r} has {len(arguments)} arguments, {expected}")
+        given, parameter = [], ""
+        try:
+            for (parameter, decode), plain in zip(self._parameters, arguments, strict=False):  # noqa: B007 - for errors
+                given.append(decode(plain))
+        except MismatchError as error:
+            raise AgentError(error.sentence(f"call {self._name!r}: {parameter}")) from None
+        result = self._handler(*given)
+        return self._encode(result) if self._encode else result
 
 
 def serve(gateway_channel: Any, code_fd: int) -> None:

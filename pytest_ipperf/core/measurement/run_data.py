@@ -24,6 +24,11 @@ class RunData:
     deadline_s: float
     facts: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def row_count(self) -> int:
+        """Return the number of samples."""
+        return len(self.samples) // len(self.columns)
+
     def column(self, name: str) -> array[float]:
         """Return one column of all samples, in order of arrival."""
         return self.samples[self.columns.index(name) :: len(self.columns)]

@@ -8,22 +8,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pytest_ipperf.agent.facts.base import FactsRequest
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.load.results import LoadResult
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.paths.clock_sync import ClockState
 from pytest_ipperf.agent.rpc.messages import (
     CacheState,
     Cleaned,
     Fingerprint,
     Hello,
+    HostReport,
     InstalledPackages,
     PacketTrain,
     Route,
+    RunEnd,
+    RunReady,
+    RunStart,
     Served,
     ServeRequest,
 )
-from pytest_ipperf.agent.servers.accepted_mail import Acceptance, ExpectedMail, QueuedMail
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.agents.rpc_method import PATIENCE_S, Connection, RpcMethod, Terms, raw_texts
 from pytest_ipperf.transports.base import HostRoutes, TunnelEndpoint
@@ -241,42 +246,22 @@ class AgentMethods:
     def serve(self, name: str, request: ServeRequest) -> Served:
         """Start a server."""
 
-    @RpcMethod
-    def unresponsive(self) -> list[str]:
-        """Return what is wrong with each server that runs and does not answer."""
-
-    @RpcMethod
-    def quiet(self, limit_s: float) -> dict[str, Any]:
-        """Wait until the servers have nothing left to do; return what has been counted since the last such call."""
-
-    @RpcMethod
-    def reserve_space(self, handing: ExpectedMail) -> None:
-        """Prepare a server for the messages of a run."""
-
-    @RpcMethod
-    def check_accepted(self, handed: QueuedMail) -> Acceptance:
-        """Compare the messages of a run with those that the server keeps."""
-
     # --- runs
 
     @RpcMethod
-    def capture_begin(self, device: str, packets: int) -> bool:
-        """Capture the first packets of a device from now on; return False where the user may not."""
+    def start_run(self, request: RunStart) -> RunReady:
+        """Get ready for a run, and wait until nothing of the run before is on its way."""
 
     @RpcMethod
-    def capture_end(self) -> bytes:
-        """End the capture; return it as a pcap file."""
+    def finish_run(self, request: RunEnd) -> HostReport:
+        """Finish a run; return what was counted on the host since it began."""
 
     @RpcMethod
-    def connections_over(self, limit_s: float) -> bool:
-        """Wait until no TCP connection of the host is open; return whether none is."""
-
-    @RpcMethod
-    def load(self, spec: dict[str, Any]) -> dict[str, Any]:
+    def load(self, spec: LoadSpec) -> LoadResult:
         """Run a load."""
 
     @RpcMethod
-    def load_open(self, spec: dict[str, Any]) -> None:
+    def load_open(self, spec: LoadSpec) -> None:
         """Open this host's share of a load run by several clients."""
 
     @RpcMethod
@@ -288,7 +273,7 @@ class AgentMethods:
         """Run bursts at these instants; return of each whether any of it completed, and the seconds that it took."""
 
     @RpcMethod
-    def load_close(self) -> dict[str, Any]:
+    def load_close(self) -> LoadResult:
         """End the run; return its result."""
 
     @RpcMethod
@@ -296,16 +281,8 @@ class AgentMethods:
         """Abandon a run, if one is open."""
 
     @RpcMethod
-    def flow_listen(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """Start the far end of a flow."""
-
-    @RpcMethod
-    def flow_run(self, spec: dict[str, Any]) -> dict[str, Any]:
+    def flow_run(self, spec: FlowSpec) -> FlowReport:
         """Run the near end of a flow."""
-
-    @RpcMethod
-    def flow_finish(self, near: dict[str, Any]) -> dict[str, Any]:
-        """Finish the far end of a flow whose near end has ended."""
 
 
 class _OnTerms(AgentMethods):

@@ -7,12 +7,13 @@ and returns at once, so that several hosts can be called side by side.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 
-from pytest_ipperf.agent.rpc.codec import Decoder, encoder
+from pytest_ipperf.agent.rpc.codec import Decoder, MismatchError, encoder
+from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.inventory.model import Host
 
@@ -60,19 +61,21 @@ class PendingReply(Generic[R]):
     """Reply to a request that was sent; it must be read before the next request to the same agent."""
 
     _method: RpcMethod[..., R]
-    _connection: Connection
+    connection: Connection
 
     def result(self, patience_s: float = PATIENCE_S, beside: Sequence[Connection] = ()) -> R:
         """Wait for the reply, as a call does."""
-        return self._method.decode_reply(self._connection.result(patience_s, beside))
+        return self._method.decode_reply(self.connection.result(patience_s, beside))
 
 
-@dataclass(frozen=True, slots=True)
 class BoundRpcMethod(Generic[P, R]):
     """RPC method of one agent."""
 
-    _method: RpcMethod[P, R]
-    _terms: Terms
+    __slots__ = ("_method", "_terms")
+
+    def __init__(self, method: RpcMethod[P, R], terms: Terms) -> None:
+        self._method = method
+        self._terms = terms
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the method and return its result; give up when an agent beside is gone.
@@ -80,13 +83,37 @@ class BoundRpcMethod(Generic[P, R]):
         Raises the LabError that the agent reports, or an AgentError when one died or stayed silent; after that there
         are no further calls, as their results would be mistaken for each other.
         """
-        return self.request(*args, **kwargs).result(self._terms.patience_s, self._terms.beside)
+        method, terms = self._method, self._terms
+        terms.connection.request(method.name, method.encode_arguments(args, kwargs), terms.patience_s)
+        return method.decode_reply(terms.connection.result(terms.patience_s, terms.beside))
 
     def request(self, *args: P.args, **kwargs: P.kwargs) -> PendingReply[R]:
         """Send the request and return at once; AgentError where the agent is gone."""
         method, terms = self._method, self._terms
         terms.connection.request(method.name, method.encode_arguments(args, kwargs), terms.patience_s)
         return PendingReply(method, terms.connection)
+
+
+def all_replies(
+    pending: Mapping[str, PendingReply[R]], patience_s: float = PATIENCE_S, beside: Sequence[Connection] = ()
+) -> dict[str, R]:
+    """Wait for the replies of several hosts to requests sent side by side; raise the first LabError of any.
+
+    Each host's reply is given up when another agent of `beside` is gone.
+    """
+    answers: dict[str, R] = {}
+    trouble: LabError | None = None
+    for role, reply in pending.items():
+        others = [each for each in beside if each is not reply.connection]
+        try:
+            answers[role] = reply.result(patience_s, others)
+        except AgentError:
+            raise
+        except LabError as error:  # the others' replies are read all the same, or would be taken for later ones
+            trouble = trouble or error
+    if trouble:
+        raise trouble
+    return answers
 
 
 class RpcMethod(Generic[P, R]):
@@ -118,15 +145,24 @@ class RpcMethod(Generic[P, R]):
 
     def encode_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Encode arguments by position; those that are not given have the handler's defaults."""
+        if not args and not kwargs:
+            return ()
         if kwargs:
             bound = self.signature.bind(*args, **kwargs)
             bound.apply_defaults()  # those before a given one have to be sent
             args = bound.args
         return tuple([each(value) if each else value for each, value in zip(self._encoders, args, strict=False)])
 
+    @cached_property
+    def _decode(self) -> Callable[[object], Any]:
+        return self._decoder.decoder(self._hints["return"])
+
     def decode_reply(self, plain: object) -> R:
         """Decode a reply; AgentError where it is not of the declared type."""
-        return cast("R", self._decoder.decode(self._hints["return"], plain, f"reply to call {self.name!r}"))
+        try:
+            return cast("R", self._decode(plain))
+        except MismatchError as error:
+            raise AgentError(error.sentence(f"reply to call {self.name!r}")) from None
 
 
 def raw_texts(declared: Callable[Concatenate[Any, P], R]) -> RpcMethod[P, R]:

@@ -9,8 +9,10 @@ from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pytest_ipperf.agent.flows.spec import FlowReport
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.rpc.messages import Fingerprint
+from pytest_ipperf.agent.rpc.messages import CaptureRequest, Fingerprint, RunEnd
+from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import (
@@ -20,6 +22,7 @@ from pytest_ipperf.core.measurement.path_proof import (
     rate_violations,
 )
 from pytest_ipperf.core.measurement.run import leading
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, LEAN
@@ -33,19 +36,20 @@ from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.epoch.servers import EpochServers
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.lab.runs.accepted_mail import accepted, check_keeps, hands_over, reserve_space
-from pytest_ipperf.lab.runs.drain import drained, weaker_proof
+from pytest_ipperf.lab.runs.accepted_mail import check_keeps, corrected, hands_over
 from pytest_ipperf.lab.runs.flows import (
+    BESIDE_S,
     Duration,
+    flow_data,
     flow_exceeds_link_rate,
     flow_spec,
     run_flow,
-    start_far_end,
     with_ideal,
 )
+from pytest_ipperf.lab.runs.hosts import start_hosts, weaker_proof
 from pytest_ipperf.lab.runs.link_rate import exceeds_link_rate, train_rates
 from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances, load_spec
-from pytest_ipperf.lab.runs.multi_client import SKEW, run_load, split_spec
+from pytest_ipperf.lab.runs.multi_client import run_load, split_spec
 from pytest_ipperf.lab.runs.path_facts import (
     agents_of_client,
     clients_violations,
@@ -53,11 +57,12 @@ from pytest_ipperf.lab.runs.path_facts import (
     native_devices,
     path_facts,
 )
-from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
+from pytest_ipperf.lab.runs.proof import flow_proof, load_proof
+from pytest_ipperf.lab.runs.result import ClientResults, RunResult, ServerEndpoint
 from pytest_ipperf.lab.tunnels.setup import Tunnels
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
 from pytest_ipperf.protocols.base import PHASES
-from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
+from pytest_ipperf.transports.base import CLIENT, SERVER
 
 _NOTHING = ServerState()
 _SETTLE_S = 2.0
@@ -74,6 +79,7 @@ class _RunRequest(NamedTuple):
     deadline_s: float
     duration: Duration
     pattern: str
+    captures: Mapping[str, CaptureRequest]
 
 
 class LiveTestbed:
@@ -87,6 +93,7 @@ class LiveTestbed:
         self.tunnels = tunnels or Tunnels()
         self._ident = 0
         self._settled = True
+        self._devices: dict[str, str] = {}
         self._client_text = LEAN
         self._servers = EpochServers(self._server, [])
 
@@ -182,11 +189,10 @@ class LiveTestbed:
         A flow has a `duration` in place of bursts. So many packets of it are captured on each host. Raises LabError
         when a server died in it or answers nobody; failures of connections are data.
         """
-        request = _RunRequest(bursts, deadline_s, duration, pattern)
+        request = _RunRequest(bursts, deadline_s, duration, pattern, self._captures(capture))
         run = {CONNECTIONS: self._connect, FLOWS: self._flow}[PROTOCOLS[workload.protocol].kind]
-        with self._capturing(capture) as captured, HEARTBEAT.pause(_longest_s(workload, duration, deadline_s)):
-            result = run(arm, service, workload, request)
-        return dataclasses.replace(result, captures=captured)
+        with HEARTBEAT.pause(_longest_s(workload, duration, deadline_s)):
+            return run(arm, service, workload, request)
 
     def _flow(self, arm: Arm, service: ServerEndpoint, workload: Workload, request: _RunRequest) -> RunResult:
         del service
@@ -194,87 +200,66 @@ class LiveTestbed:
         self._ident, deadline_s = ident, request.deadline_s
         spec = flow_spec(self._testbed, arm, workload, protocol, request.duration, ident=ident, deadline_s=deadline_s)
         # The far end waits until fragments of the run before are gone, of which hosts tell each other.
-        spec = start_far_end(spec, self._server)
-        settled = drained(self._testbed, self._agents) and self._settled
-        found = run_flow(spec, self._client, self._server)
-        after = self._server.quiet(0.0)
-        facts = with_ideal(self._testbed, arm, workload, found.facts)
-        near = {name: value for name, value in found.near.items() if name != "samples"}
-        proof = {
-            **near,
-            "completed": found.completed,
-            "far": {name: value for name, value in found.far.items() if name != "samples"},
-            "protocol41": {CLIENT: near["protocol41"], SERVER: after["protocol41"], **self._forwarded()},
-        }
+        hosts = start_hosts(self._testbed, self._agents, flow=spec, capture=request.captures)
+        settled = hosts.drained and self._settled
+        near = run_flow(dataclasses.replace(spec, far=hosts.far), self._client, self._server)
+        # The samples of the near end need not travel on.
+        reports = hosts.finish(flow=dataclasses.replace(near, samples=b""), flow_s=spec.deadline_s + BESIDE_S)
+        far = reports[SERVER].far or FlowReport()
+        data = flow_data(protocol, near, far, deadline_s)
+        data = dataclasses.replace(data, facts=with_ideal(self._testbed, arm, workload, data.facts))
+        completed = data.attempted - sum(data.failed.values())
+        proof = flow_proof(near, far, completed, reports)
         # Segments that the port cuts up are counted as one packet, and a stream moves more than its least packets.
-        streamed = int(facts.get("payload_bytes", 0)) // _STREAMED_BYTES
-        least = {**proof, "completed": max(found.completed // max(1, int(facts.get("segments", 1))), streamed)}
+        streamed = int(data.facts.get("payload_bytes", 0)) // _STREAMED_BYTES
+        least = {**proof, "completed": max(completed // max(1, int(data.facts.get("segments", 1))), streamed)}
         demanded = dataclasses.replace(self._expected(arm, workload), exclusive=self._testbed.exclusive and settled)
         return RunResult(
-            attempted=found.attempted,
-            failed=found.failed,
-            columns=protocol.columns,
-            samples=found.samples,
+            data=data,
             proof=proof,
             violations=(
                 *proof_violations(demanded, least),
-                *flow_exceeds_link_rate(self._testbed, arm, workload, facts),
+                *flow_exceeds_link_rate(self._testbed, arm, workload, data.facts),
             ),
             unsettled=(),
-            facts=facts,
             notes=(
-                *found.notes,
+                *dict.fromkeys((*near.notes, *far.notes)),
                 *weaker_proof(self._testbed, settled=settled),
-                *disturbances({CLIENT: near}, self._names),
+                *disturbances({CLIENT: near.control}, self._names),
             ),
+            captures=hosts.captures(reports),
         )
 
-    @contextlib.contextmanager
-    def _capturing(self, packets: int) -> Iterator[dict[str, bytes]]:
-        """Captures the first packets of each host's port; as pcap by role when the context has ended."""
-        captured: dict[str, bytes] = {}
-        capturing = {}
-        if packets:
-            devices = native_devices(self._testbed, self._agents)
-            capturing = {
-                role: agent for role, agent in self._agents.items() if agent.capture_begin(devices[role], packets)
-            }
-        yield captured
-        for role, agent in capturing.items():
-            captured[role] = agent.capture_end()
+    def _captures(self, packets: int) -> dict[str, CaptureRequest]:
+        """Return what is captured of a run on each host, by role: the first packets of its port."""
+        if packets and not self._devices:
+            self._devices = native_devices(self._testbed, self._agents)
+        return {role: CaptureRequest(device=each, packets=packets) for role, each in self._devices.items() if packets}
 
     def _connect(self, arm: Arm, service: ServerEndpoint, workload: Workload, request: _RunRequest) -> RunResult:
-        bursts, deadline_s, pattern = request.bursts, request.deadline_s, request.pattern
-        counted = hands_over(workload.protocol, service)
-        if counted:
-            reserve_space(self._server, service, bursts * workload.connections)
-        settled = drained(self._testbed, self._agents) and self._settled
-        spec = self._spec(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
+        bursts, deadline_s = request.bursts, request.deadline_s
+        spec = self._spec(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=request.pattern)
+        expected, counted = bursts * workload.connections, hands_over(workload.protocol, service)
+        mail = ExpectedMail(service.name, expected) if counted else None
+        hosts = start_hosts(self._testbed, self._agents, mail=mail, capture=request.captures)
+        settled = hosts.drained and self._settled
         # By its index a connection's message is known at the server, where those of an earlier run may arrive late.
-        first = spec.ident if counted else spec.first_index
-        report = self._load(dataclasses.replace(spec, pattern=pattern, first_index=first), arm)
-        after = self._server.quiet(_SETTLE_S)
-        doubtful = not report["rows"] or report["attempted"] < bursts * workload.connections  # it ended early
-        for sentence in after["dead"] or (self._server.unresponsive() if doubtful else ()):
+        load = self._run_load(dataclasses.replace(spec, first_index=spec.ident) if counted else spec, arm)
+        reports = hosts.finish(
+            limit_s=_SETTLE_S,
+            doubtful=not load.total.rows or load.total.attempted < expected,  # it ended early
+            mail=QueuedMail(service.name, workload.protocol, load.total.indices) if counted else None,
+            messages=expected,
+        )
+        after = reports[SERVER]
+        for sentence in after.broken:
             raise LabError(f"host {self._server.host.name}: {sentence}")
-        differences: list[str] = []
-        if counted:
-            report, differences = accepted(self._server, service, workload.protocol, report)
-        del report["indices"]
-        samples, notes = array("d", report.pop("rows")), report.pop("notes", ())
-        skew = {name: report.pop(name) for name in SKEW if name in report}
-        completed = len(samples) // len(PHASES)
-        self._settled = not after["busy"]
-        clients = report.get("clients", {CLIENT: report})
-        carried = {role: each["protocol41"] for role, each in clients.items()}
-        proof = {
-            **report,
-            "client": self._client_text,
-            "completed": completed,
-            "protocol41": {**carried, SERVER: after["protocol41"], **self._forwarded()},
-            "tcp": {**{role: each["tcp"] for role, each in clients.items()}, "server": after["tcp"]},
-            "server_cpu_s": after["cpu_s"],
-        }
+        if after.accepted:
+            load = dataclasses.replace(load, total=corrected(load.total, after.accepted))
+        total = load.total
+        differences = after.accepted.sentences if after.accepted else ()
+        self._settled = not after.busy
+        proof = load_proof(load, reports, client=self._client_text, hosts=self._names)
         # What the run before has left open may still send packets of its own IP version.
         exclusive = self._testbed.exclusive and settled
         demanded = {
@@ -282,33 +267,33 @@ class LiveTestbed:
             for role in self._testbed.clients
         }
         return RunResult(
-            attempted=report["attempted"],
-            failed=report["failed"],
-            columns=PHASES,
-            samples=samples,
+            data=RunData(
+                attempted=total.attempted,
+                failed=total.failed,
+                columns=PHASES,
+                samples=array("d", total.rows),
+                deadline_s=spec.deadline_s,
+                facts=load.skew,
+            ),
             proof=proof,
             violations=(
                 *clients_violations(demanded, proof),
-                *exceeds_link_rate(self._testbed, arm, workload, report),
+                *exceeds_link_rate(self._testbed, arm, workload, total),
             ),
-            unsettled=tuple(after["busy"]),
-            client=client_facts(report, after, workload),
-            facts=skew,
+            unsettled=tuple(after.busy),
+            client=client_facts(load, after.tcp, workload),
             notes=(
-                *differences,
-                *notes,
+                *(f"host {self._server.host.name}: {service}: {each}" for each in differences),
+                *load.notes,
                 *weaker_proof(self._testbed, settled=settled),
-                *disturbances(clients, self._names),
+                *disturbances({role: each.control for role, each in load.by_role.items()}, self._names),
             ),
+            captures=hosts.captures(reports),
         )
 
     @property
     def _names(self) -> dict[str, str]:
         return {role: host.name for role, host in self._testbed.roles.items()}
-
-    def _forwarded(self) -> dict[str, Any]:
-        """The packets of protocol 41 at the router, if there is one."""
-        return {ROUTER: self._agents[ROUTER].quiet(0.0)["protocol41"]} if ROUTER in self._agents else {}
 
     def verify(self, arm: Arm, service: ServerEndpoint, workload: Workload, deadline_s: float) -> str:
         """Logs in to the server's accounts and fetches what they hold, once a session; how that went.
@@ -331,27 +316,34 @@ class LiveTestbed:
         work = dataclasses.replace(workload, client=LEAN, connections=made.connections, rate_per_s=0.0, workers=1)
         deadline_s = within_s(made, workload.payload_bytes, deadline_s)
         spec = self._spec(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
-        report = self._load(dataclasses.replace(spec, first_index=made.first), arm)
-        if report["failed"]:
-            for sentence in self._server.quiet(0.0)["dead"] or self._server.unresponsive():
+        total = self._run_load(dataclasses.replace(spec, first_index=made.first), arm).total
+        if total.failed:
+            for sentence in self._server.finish_run(RunEnd(doubtful=True)).broken:
                 raise LabError(f"host {self._server.host.name}: {sentence}")
-            kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(report["failed"], _KINDS).items())
+            kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(total.failed, _KINDS).items())
             told_of = f"host {self._server.host.name}: {service}"
             raise LabError(f"{told_of} does not hold all of its {self._servers.state.users} accounts ({kinds})")
         # The sessions go by the reference's IP version, would still send in another arm's run, and take room.
-        self._settled = not self._server.within(2 * _VERIFIED_S).quiet(_VERIFIED_S)["busy"]
+        self._settled = not self._server.within(2 * _VERIFIED_S).finish_run(RunEnd(limit_s=_VERIFIED_S)).busy
 
     def _spec(
-        self, arm: Arm, service: ServerEndpoint, workload: Workload, *, bursts: int, deadline_s: float
+        self,
+        arm: Arm,
+        service: ServerEndpoint,
+        workload: Workload,
+        *,
+        bursts: int,
+        deadline_s: float,
+        pattern: str = "",
     ) -> LoadSpec:
         spec = load_spec(
             self._testbed.path(arm), arm.ipver, service, workload, self._servers.state,
             bursts=bursts, deadline_s=deadline_s, ident=self._ident,
         )  # fmt: skip
         self._ident += bursts * workload.connections
-        return spec
+        return dataclasses.replace(spec, pattern=pattern)
 
-    def _load(self, spec: LoadSpec, arm: Arm) -> dict[str, Any]:
+    def _run_load(self, spec: LoadSpec, arm: Arm) -> ClientResults:
         sources = {role: self._testbed.seen_by(role).path(arm).client for role in self._testbed.clients}
         return run_load(split_spec(spec, sources), self._agents, self._server)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from array import array
-from collections.abc import Mapping
-from typing import Any
 
-from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail
+from pytest_ipperf.agent.load.results import LoadResult
+from pytest_ipperf.agent.servers.accepted_mail import Acceptance
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import CONTENT, PHASES
@@ -33,36 +32,32 @@ def check_keeps(protocol: str, service: ServerEndpoint) -> None:
         )
 
 
-def reserve_space(server: AgentClient, service: ServerEndpoint, messages: int) -> None:
-    """Prepare the server for a run of so many messages; LabError where its host has no room for them."""
-    patience_s = _CHECK_S + _FILE_S * messages
-    server.within(patience_s).reserve_space(ExpectedMail(service.name, messages))
+def mail_patience_s(messages: int) -> float:
+    """Return how long a host may take to prepare for so many messages, or to compare them."""
+    return _CHECK_S + _FILE_S * messages
 
 
-def accepted(
-    server: AgentClient, service: ServerEndpoint, protocol: str, report: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return what the clients of a run tell, corrected by what the server has, and sentences about a difference.
+def corrected(result: LoadResult, found: Acceptance) -> LoadResult:
+    """Return the result of a run without the connections whose messages the server does not have as they were sent.
 
     A connection whose message is not there, is there twice or is another one has failed by its `content`, and has no
-    row. What was counted is `accepted` then.
+    row.
     """
-    handed = QueuedMail(service.name, protocol, report["indices"])
-    patience_s = _CHECK_S + _FILE_S * report["attempted"]
-    found = server.within(patience_s).check_accepted(handed)
     failed = set(array("Q", found.failed))
-    counts = {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}
     if not failed:
-        return {**report, "accepted": counts}, []
-    rows, indices = array("d", report["rows"]), array("Q", report["indices"])
+        return result
+    rows, indices = array("d", result.rows), array("Q", result.indices)
     wide = len(PHASES)
     left = array("d")
     for at, index in enumerate(indices):
         if index not in failed:
             left += rows[at * wide : (at + 1) * wide]
-    kinds = dict(report["failed"])
+    kinds = dict(result.failed)
     kinds[CONTENT] = kinds.get(CONTENT, 0) + len(failed)
-    sentences = [f"host {server.host.name}: {service}: {sentence}" for sentence in found.sentences]
-    moved_bytes = report["content_bytes"] * len(left) // len(rows)  # of equal messages
-    corrected = {"rows": left.tobytes(), "failed": kinds, "content_bytes": moved_bytes, "accepted": counts}
-    return {**report, **corrected}, sentences
+    moved_bytes = result.content_bytes * len(left) // len(rows)  # of equal messages
+    return dataclasses.replace(result, rows=left.tobytes(), failed=kinds, content_bytes=moved_bytes)
+
+
+def acceptance_counts(found: Acceptance) -> dict[str, int]:
+    """Return what records keep of the comparison."""
+    return {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}

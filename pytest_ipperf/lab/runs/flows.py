@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import goodput_violations
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.core.portable.units import seconds_text, short_rate_text
@@ -23,7 +22,7 @@ from pytest_ipperf.lab.runs.link_rate import layers
 from pytest_ipperf.protocols.base import Flow
 
 # What a run may take beyond its traffic: to wait for fragments of an earlier one, to compare clocks, to drain.
-_BESIDE_S = 20.0
+BESIDE_S = 20.0
 # Half of the longest that silence is waited for (`Flow.deadline_s`): the run behind a full queue still has to come.
 _MOST_QUEUED_S = 5.0
 # Of fewer datagrams, each would be more than a tenth of the run.
@@ -39,45 +38,6 @@ class Duration:
 
     warmup_s: float
     run_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowResult:
-    """A run as its two ends reported it; `near` holds the packets counted around it too."""
-
-    near: Mapping[str, Any]
-    far: Mapping[str, Any]
-
-    @property
-    def facts(self) -> dict[str, float]:
-        """What either end has counted."""
-        return {**self.near["facts"], **self.far["facts"]}
-
-    @property
-    def failed(self) -> dict[str, int]:
-        """What failed, by kind."""
-        counts = {**self.near["failed"], **self.far["failed"]}
-        return {kind: count for kind, count in counts.items() if count}
-
-    @property
-    def attempted(self) -> int:
-        """How many streams, datagrams or probes there were."""
-        return int(max(self.near["attempted"], self.far["attempted"]))
-
-    @property
-    def completed(self) -> int:
-        """How many of them were not lost."""
-        return self.attempted - sum(self.failed.values())
-
-    @property
-    def samples(self) -> array[float]:
-        """The rows, of which one end only has any."""
-        return array("d", self.near["samples"] or self.far["samples"])
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences about what limits the figures."""
-        return tuple(dict.fromkeys((*self.near["notes"], *self.far["notes"])))
 
 
 def flow_spec(
@@ -127,19 +87,23 @@ def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: o
     return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).payload_share(workload.payload_bytes) else 0
 
 
-def start_far_end(spec: FlowSpec, server: AgentClient) -> FlowSpec:
-    """The spec with what its near end has to know, once the far end listens; LabError where that cannot be."""
-    return dataclasses.replace(spec, far=server.within(_BESIDE_S).flow_listen(dataclasses.asdict(spec)))
+def run_flow(spec: FlowSpec, client: AgentClient, server: AgentClient) -> FlowReport:
+    """Run the near end of a flow whose far end listens. LabError when an end is in trouble or dies."""
+    patience_s = spec.warmup_s + spec.run_s + spec.deadline_s + BESIDE_S
+    return client.within(patience_s, [server]).flow_run(spec)
 
 
-def run_flow(spec: FlowSpec, client: AgentClient, server: AgentClient) -> FlowResult:
-    """Runs the flow, for which the far end listens. LabError when an end is in trouble or dies."""
-    patience_s = spec.warmup_s + spec.run_s + spec.deadline_s + _BESIDE_S
-    near = client.within(patience_s, [server]).flow_run(dataclasses.asdict(spec))
-    report = {field.name: near[field.name] for field in dataclasses.fields(FlowReport)}
-    # The samples of the near end need not travel on.
-    far = server.within(spec.deadline_s + _BESIDE_S).flow_finish({**report, "samples": b""})
-    return FlowResult(near=near, far=far)
+def flow_data(flow: Flow, near: FlowReport, far: FlowReport, deadline_s: float) -> RunData:
+    """Return the data of a run as its two ends reported it, of which one only has samples."""
+    failed = {kind: count for kind, count in {**near.failed, **far.failed}.items() if count}
+    return RunData(
+        attempted=max(near.attempted, far.attempted),
+        failed=failed,
+        columns=flow.columns,
+        samples=array("d", near.samples or far.samples),
+        deadline_s=deadline_s,
+        facts={**near.facts, **far.facts},
+    )
 
 
 def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> dict[str, float]:

@@ -6,8 +6,8 @@ import dataclasses
 import secrets
 import statistics
 from collections.abc import Mapping
-from typing import Any
 
+from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, length
 from pytest_ipperf.agent.rpc.messages import PacketTrain
 from pytest_ipperf.core.design.cell import Arm, Workload
@@ -92,7 +92,7 @@ def _train_rate(
     return statistics.median(seen) if seen else None
 
 
-def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, report: Mapping[str, Any]) -> list[str]:
+def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, result: LoadResult) -> list[str]:
     """What speaks against a run: more content than the links let through.
 
     `report` is what the client reported of it. Each burst finds the links' buckets full.
@@ -103,7 +103,7 @@ def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, report: Ma
     return goodput_violations(
         rate_bit_s,
         layers(arm, workload),
-        moved_bytes=report["content_bytes"],
-        time_s=report["wall_s"],
-        bucket_bytes=BUCKET_BYTES * report["attempted"] // workload.connections,
+        moved_bytes=result.content_bytes,
+        time_s=result.wall_s,
+        bucket_bytes=BUCKET_BYTES * result.attempted // workload.connections,
     )

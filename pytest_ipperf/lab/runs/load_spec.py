@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
+from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.measurement.client_load import ClientFacts
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.runs.result import ServerEndpoint
+from pytest_ipperf.lab.runs.result import ClientResults, ServerEndpoint
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports.base import NetworkPath
 
 
 def load_spec(
-    path: NetworkPath, ipver: int, service: ServerEndpoint, workload: Workload, state: ServerState, **settings: Any
+    path: NetworkPath,
+    ipver: int,
+    service: ServerEndpoint,
+    workload: Workload,
+    state: ServerState,
+    *,
+    bursts: int,
+    deadline_s: float,
+    ident: int,
 ) -> LoadSpec:
-    """The spec of a run on a path, whatever its clients; `settings` are those of a `LoadSpec` beside."""
+    """The spec of a run on a path, whatever its clients."""
     protocol = PROTOCOLS[workload.protocol]
     return LoadSpec(
         protocol=protocol.name,
@@ -33,41 +41,45 @@ def load_spec(
         port=service.port,
         source=path.client,
         # What is never fetched need not travel.
-        state=dataclasses.asdict(dataclasses.replace(state, messages=(), pages={})),
+        state=dataclasses.replace(state, messages=(), pages={}),
         rate_per_s=workload.rate_per_s,
         workers=workload.workers,
-        **settings,
+        bursts=bursts,
+        deadline_s=deadline_s,
+        ident=ident,
     )
 
 
-def client_facts(report: Mapping[str, Any], after: Mapping[str, Any], workload: Workload) -> ClientFacts:
-    """What clients reported of themselves after a run, and the server's host of TCP's trouble.
+def client_facts(load: ClientResults, server_tcp: Mapping[str, int], workload: Workload) -> ClientFacts:
+    """Return what clients reported of themselves after a run, with the TCP errors of the server's host.
 
     Of several clients, the one that was busiest tells how busy they were, as the run waited for that one.
     """
-    tcp = {
-        name: max(report["tcp"].get(name, 0), after["tcp"].get(name, 0)) for name in {**report["tcp"], **after["tcp"]}
-    }
-    worst = max(report.get("clients", {"": report}).values(), key=lambda each: _busy(each, workload))
+    total = load.total
+    tcp = {name: max(total.tcp.get(name, 0), server_tcp.get(name, 0)) for name in {**total.tcp, **server_tcp}}
+    worst = max(load.by_role.values(), key=lambda each: _busy(each, workload))
     return ClientFacts(
-        cpu_s=worst["burst_cpu_s"],
-        wall_s=None if workload.rate_per_s else worst["wall_s"],
-        connections=worst["attempted"],
-        lag_s=report["lag_s"],
-        peak=report["peak"],
-        processors=worst["processors"],
+        cpu_s=worst.burst_cpu_s,
+        wall_s=None if workload.rate_per_s else worst.wall_s,
+        connections=worst.attempted,
+        lag_s=total.lag_s,
+        peak=total.peak,
+        processors=worst.processors,
         tcp=tcp,
-        content_bytes=report["content_bytes"],
+        content_bytes=total.content_bytes,
     )
 
 
-def disturbances(clients: Mapping[str, Mapping[str, Any]], hosts: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each client whose control connection was not silent in a run."""
-    loud = [hosts[role] for role, report in clients.items() if report.get("control")]
+def disturbances(control: Mapping[str, int | None], hosts: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each client whose control connection was not silent in a run.
+
+    `control` holds the segments of these connections, by role.
+    """
+    loud = [hosts[role] for role, segments in control.items() if segments]
     return [f"the control connection of host {host} was not silent while its figures were taken" for host in loud]
 
 
-def _busy(report: Mapping[str, Any], workload: Workload) -> float:
-    """Its processor time by the time that it had; where connections arrive at a rate, by their number."""
-    had = report["attempted"] if workload.rate_per_s else report["processors"] * report["wall_s"]
-    return float(report["burst_cpu_s"] / had) if had else 0.0
+def _busy(result: LoadResult, workload: Workload) -> float:
+    """Return a client's processor time by the time that it had, or by connections where these arrive at a rate."""
+    had = result.attempted if workload.rate_per_s else result.processors * result.wall_s
+    return result.burst_cpu_s / had if had else 0.0

@@ -13,21 +13,24 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from pytest_ipperf.agent.load.arrivals import longest_s
-from pytest_ipperf.agent.load.results import BurstResult, RunTotals, merged
+from pytest_ipperf.agent.load.results import BurstResult, LoadResult, merged
 from pytest_ipperf.agent.load.runner import ConsecutiveFailures
 from pytest_ipperf.agent.load.spec import LoadSpec
+from pytest_ipperf.agent.paths.packet_counters import RunPackets
 from pytest_ipperf.agent.rpc.handlers.multi_client import LATE_S
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.clocks import HostClock
 from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT
-from pytest_ipperf.lab.agents.rpc_method import PendingReply
+from pytest_ipperf.lab.agents.rpc_method import PendingReply, all_replies
+from pytest_ipperf.lab.runs.result import ClientResults
 
 R = TypeVar("R")
+N = TypeVar("N", int, float)
 
 # What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
 _BURST_S = 10.0
@@ -45,16 +48,15 @@ _SERIES_S = 0.5
 _APART_S = 0.005
 
 
-def run_load(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], server: AgentClient) -> dict[str, Any]:
-    """Run the load on the client hosts of these roles, each with its spec; return the report, as `load` does.
+def run_load(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], server: AgentClient) -> ClientResults:
+    """Run the load on the client hosts of these roles, each with its spec.
 
-    Where they are several it has besides: `clients`, each one's own report by role; `start_skew_s`, by how much
-    their beginnings lay apart in the worst burst; `start_skew_error_s`, how far off that is at most; `notes`. Raises
     LabError when a host is in trouble, AgentError when its agent dies.
     """
     (role, spec), *more = specs.items()
     if not more:
-        return agents[role].within(_patience_s(spec), [server]).load(dataclasses.asdict(spec))
+        result = agents[role].within(_patience_s(spec), [server]).load(spec)
+        return ClientResults(total=result, by_role={role: result})
     return SynchronisedRun(specs, {each: agents[each] for each in specs}, server).run()
 
 
@@ -85,7 +87,7 @@ class SynchronisedRun:
     clocks: dict[str, HostClock] = field(default_factory=dict)
     instants: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> ClientResults:
         """All of it, once it is over; where a host is in trouble, none keeps what it has opened.
 
         Where one is gone the others are left in the midst of a call, and end with the epoch.
@@ -100,11 +102,9 @@ class SynchronisedRun:
                     agent.load_abort()
             raise
 
-    def _run(self) -> dict[str, Any]:
+    def _run(self) -> ClientResults:
         self.clocks = {role: HostClock(agent) for role, agent in self.agents.items()}
-        opened = {
-            role: self.agents[role].load_open.request(dataclasses.asdict(spec)) for role, spec in self.specs.items()
-        }
+        opened = {role: self.agents[role].load_open.request(spec) for role, spec in self.specs.items()}
         self._all(opened)
         self._make()
         for clock in self.clocks.values():
@@ -165,20 +165,8 @@ class SynchronisedRun:
         return next(iter(self.specs.values()))
 
     def _all(self, pending: Mapping[str, PendingReply[R]], patience_s: float = _ASIDE_S) -> dict[str, R]:
-        """Wait for the replies of several hosts to requests sent side by side; raise the first LabError of any."""
-        answers: dict[str, R] = {}
-        trouble: LabError | None = None
-        for role, reply in pending.items():
-            others = [agent for each, agent in self.agents.items() if each != role]
-            try:
-                answers[role] = reply.result(patience_s, [self.server, *others])
-            except AgentError:
-                raise
-            except LabError as error:  # the others' answers are read all the same, or would be taken for later ones
-                trouble = trouble or error
-        if trouble:
-            raise trouble
-        return answers
+        """Wait for the replies of several hosts, while the server and all clients have to live."""
+        return all_replies(pending, patience_s, [self.server, *self.agents.values()])
 
     def _soon_s(self) -> float:
         """How long it takes until all have heard an instant, and nothing is under way any more."""
@@ -187,34 +175,25 @@ class SynchronisedRun:
         far = any(ACCESS_METHODS[agent.host.way].far for agent in self.agents.values())
         return _SOON_S + 2 * max(clock.round_trip_s for clock in self.clocks.values()) + far * _ACKNOWLEDGED_S
 
-    def _merged(self, reports: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-        run, begun, error_s = RunTotals(self._spec.connections), [], 0.0
+    def _merged(self, results: Mapping[str, LoadResult]) -> ClientResults:
+        bursts, begun, error_s = [], [], 0.0
         for number, instants in self.instants.items():
             here = {role: self.clocks[role].to_local(at_ns) for role, at_ns in instants.items()}
             first_ns = min(at_ns for at_ns, _ in here.values())
             later_s = {role: (at_ns - first_ns) * 1e-9 for role, (at_ns, _) in here.items()}
-            bursts = {role: reports[role]["bursts"][number] for role in here}
-            run.add(merged([BurstResult.from_message(each, later_s[role]) for role, each in bursts.items()]))
-            begun.append({role: later_s[role] + each["woke_s"] for role, each in bursts.items()})
+            each = {role: results[role].bursts[number] for role in here}
+            bursts.append(merged([burst.later(later_s[role]) for role, burst in each.items()]))
+            begun.append({role: later_s[role] + burst.woke_s for role, burst in each.items()})
             # Of two beginnings each may be off.
             error_s = max(error_s, sum(sorted(off_s for _, off_s in here.values())[-2:]))
-        alone = {role: self._alone(role, each, begun) for role, each in reports.items()}
-        return {
-            **run.result(),
-            **_summed(reports.values()),
-            "attempted": sum(each["attempted"] for each in reports.values()),
-            "clients": alone,
-            "start_skew_s": max(max(each.values()) - min(each.values()) for each in begun),
-            "start_skew_error_s": error_s,
-            "notes": tuple(dict.fromkeys((*self._late(begun), *self._troubles()))),
-        }
-
-    def _alone(self, role: str, report: Mapping[str, Any], begun: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-        """What a host reported of itself, as `load` would have; its `began_s` are since the first one's instants."""
-        run = {name: value for name, value in report.items() if name != "bursts"}
-        completed = report["attempted"] - sum(report["failed"].values())
-        began_s = [each[role] for each in begun if role in each]
-        return {"host": self.agents[role].host.name, **run, "completed": completed, "began_s": began_s}
+        skew_s = max(max(each.values()) - min(each.values()) for each in begun)
+        return ClientResults(
+            total=_total(bursts, list(results.values())),
+            by_role=results,
+            began_s={role: [each[role] for each in begun if role in each] for role in results},
+            skew=dict(zip(SKEW, (skew_s, error_s), strict=True)),
+            notes=tuple(dict.fromkeys((*self._late(begun), *self._troubles()))),
+        )
 
     def _late(self, begun: Sequence[Mapping[str, float]]) -> Iterable[str]:
         for role, agent in self.agents.items():
@@ -227,22 +206,25 @@ class SynchronisedRun:
             yield from clock.troubles()
 
 
-def _summed(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the hosts counted, together; None where one of them could not."""
-    each = list(reports)
-    counted = {name: _sums([one[name] for one in each]) for name in ("packets", "bare_ipv6", "host_cpu_s", "tcp")}
-    controls = [one["control"] for one in each]
-    return {
-        **counted,
-        "cpu_s": sum(one["cpu_s"] for one in each),
-        "processors": sum(one["processors"] for one in each),
-        "control": None if None in controls else sum(controls),
-    }
+def _total(bursts: Sequence[BurstResult], results: Sequence[LoadResult]) -> LoadResult:
+    """Return the result of the merged bursts, with what the hosts counted together; None where one could not."""
+    controls = [each.control for each in results]
+    bare = [each.traffic.bare_ipv6 for each in results]
+    return LoadResult.of_bursts(
+        bursts,
+        attempted=sum(each.attempted for each in results),
+        cpu_s=sum(each.cpu_s for each in results),
+        processors=sum(each.processors for each in results),
+        tcp=_sums([each.tcp for each in results]),
+        host_cpu_s=_sums([each.host_cpu_s for each in results]),
+        control=None if None in controls else sum(each or 0 for each in controls),
+        traffic=RunPackets(
+            packets=_sums([each.traffic.packets for each in results]),
+            bare_ipv6=None if None in bare else _sums([each or {} for each in bare]),
+        ),
+    )
 
 
-def _sums(counts: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
-    if None in counts:
-        return None
-    known = [each for each in counts if each is not None]
-    names = dict.fromkeys(name for each in known for name in each)
-    return {name: sum(each.get(name, 0) for each in known) for name in names}
+def _sums(counts: Sequence[Mapping[str, N]]) -> dict[str, N]:
+    names = dict.fromkeys(name for each in counts for name in each)
+    return {name: cast("N", sum(each.get(name, 0) for each in counts)) for name in names}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.core.measurement.client_load import ClientFacts
 from pytest_ipperf.core.measurement.run_data import RunData
 
@@ -31,39 +31,33 @@ class ServerEndpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
-    """What one run brought home.
+class ClientResults:
+    """Results of a load on the hosts of its clients, by role, and in `total` as if one host had made it all.
 
-    `samples` holds its rows one after another, each with a value for every one of `columns`. `proof` holds the facts of
-    its path, `violations` what speaks against them, `client` what the client reported of itself, `facts` what the
-    engine of a flow counted, and `notes` its sentences about what limits the figures. `captures` are the first packets
-    by the hosts' roles, as pcap files.
+    Of several clients, `began_s` holds by role when each burst began, since the first host was told to begin it. `skew`
+    tells by how much their beginnings lay apart in the worst burst, and how far off that is at most. `notes` are
+    sentences about hosts that began late and clocks that moved.
     """
 
-    attempted: int
-    failed: Mapping[str, int]
-    columns: tuple[str, ...]
-    samples: array[float]
+    total: LoadResult
+    by_role: Mapping[str, LoadResult]
+    began_s: Mapping[str, list[float]] = field(default_factory=dict)
+    skew: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """Result of one run: its data, the facts of its path in `proof`, and the `violations` that contradict them.
+
+    `unsettled` says what servers still did when it was over. `client` is what the client reported of itself, `notes`
+    are sentences about what limits the figures. `captures` are the first packets by the hosts' roles, as pcap files.
+    """
+
+    data: RunData
     proof: Mapping[str, Any]
     violations: tuple[str, ...]
     unsettled: tuple[str, ...]
     client: ClientFacts | None = None
-    facts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     captures: Mapping[str, bytes] = field(default_factory=dict)
-
-    @property
-    def rows(self) -> int:
-        """How many there are."""
-        return len(self.samples) // len(self.columns)
-
-    def outcome(self, deadline_s: float) -> RunData:
-        """What metrics take of it."""
-        return RunData(
-            attempted=self.attempted,
-            failed=self.failed,
-            columns=self.columns,
-            samples=self.samples,
-            deadline_s=deadline_s,
-            facts=self.facts,
-        )

@@ -67,13 +67,14 @@ class Progress:
 
     def run(self, run: Run, result: RunResult) -> None:
         """Record a finished run; its samples are written first, so that the event never refers to missing ones."""
-        packed = result.samples.tobytes()
+        packed = result.data.samples.tobytes()
         offset = self._journal.append_samples(packed)
         facts = {
             "workload": str(self._plan.workload), "arm": str(run.arm), "epoch": run.epoch, "block": run.block,
             "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "attempted": run.attempted,
             "failed": dict(run.failed), "values": dict(run.values), "facts": dict(run.facts), "notes": run.notes,
-            "columns": result.columns, "rows": result.rows, "offset": offset, "samples_crc32": crc32(packed),
+            "columns": result.data.columns, "rows": result.data.row_count,
+            "offset": offset, "samples_crc32": crc32(packed),
             "proof": dict(result.proof), "contradictions": result.violations, "unsettled": result.unsettled,
             "client": run.client,
         }  # fmt: skip
@@ -85,9 +86,9 @@ class Progress:
 
     def baseline_cost(self, arm: Arm, value_s: float | None, result: RunResult) -> None:
         """Record the baseline cost of an arm."""
-        facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": result.rows}
-        offset = self._journal.append_samples(result.samples.tobytes())
-        counts = {"offset": offset, "attempted": result.attempted, "failed": dict(result.failed)}
+        facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": result.data.row_count}
+        offset = self._journal.append_samples(result.data.samples.tobytes())
+        counts = {"offset": offset, "attempted": result.data.attempted, "failed": dict(result.data.failed)}
         proof = {"proof": dict(result.proof), "contradictions": result.violations}
         self._journal.append("floor", {**facts, **counts, **proof})
 

@@ -11,7 +11,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from pytest_ipperf.agent.flows.engines.rtt import engine
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.rpc.codec import Decoder
 from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.lab.netns import delay_line
 
@@ -43,7 +44,7 @@ def spec(source, address, probe, waiting, payload_bytes=64, **others):
 
 def known(port):
     """Return the values of a far end that has enough processors."""
-    return {"port": port, "boot": "", "processors": 8, "pinned": [0]}
+    return FarListening(port=port, processors=8, pinned=[0])
 
 
 def rows(report):
@@ -57,8 +58,8 @@ def far():
     say("")
     with rx_timestamping():
         for line in sys.stdin:
-            end = engine.far(FlowSpec(**json.loads(line)))
-            say(json.dumps(end.listening))
+            end = engine.far(Decoder().decode(FlowSpec, json.loads(line), "spec"))
+            say(json.dumps(asdict(end.listening)))
             sys.stdin.readline()
             say(json.dumps(asdict(end.finish(FlowReport())) | {"samples": ""}))
 
@@ -92,10 +93,10 @@ class Pair:
         """Return the reports of both ends."""
         one = spec(NEAR[ipver], FAR[ipver], probe, waiting, payload_bytes, **others)
         self._say(json.dumps(asdict(one)))
-        listening = json.loads(self._heard())
+        listening = FarListening(**json.loads(self._heard()))
         near = engine.near(replace(one, far=listening), lambda: None)
         self._say("")
-        return near, FlowReport(**json.loads(self._heard()))
+        return near, Decoder().decode(FlowReport, {**json.loads(self._heard()), "samples": b""}, "report")
 
     def _say(self, line):
         assert self._far.stdin

@@ -37,7 +37,7 @@ def run(asked, entered=contextlib.nullcontext):
     with entered():
         far = engine.far(asked)
     with contextlib.closing(far):
-        near = engine.near(dataclasses.replace(asked, far=dict(far.listening)), lambda: None)
+        near = engine.near(dataclasses.replace(asked, far=far.listening), lambda: None)
         return near, far.finish(near)
 
 
@@ -63,10 +63,10 @@ def unaccounted(asked, near, far):
     return sent - hello - sum(detail["receiver"]["received_bytes"])
 
 
-def refusal(asked, **far):
+def refusal(asked, far=None):
     """Return the message with which the near end of a run fails."""
     try:
-        engine.near(dataclasses.replace(asked, far=far), lambda: None)
+        engine.near(dataclasses.replace(asked, far=far or asked.far), lambda: None)
     except LabError as error:
         return str(error)
     return "nothing"

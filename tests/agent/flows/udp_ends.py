@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.rpc.codec import Decoder, encoded
 from pytest_ipperf.core.portable.errors import LabError
 
 FAR = {4: "198.18.0.2", 6: "2001:2::2"}
@@ -38,14 +39,18 @@ def serve():
     for line in sys.stdin:
         spec = json.loads(line)
         try:
-            with contextlib.closing(ENGINES["udp"].far(FlowSpec(**{**spec, "ports": tuple(spec["ports"])}))) as far:
-                say(dict(far.listening))
+            with contextlib.closing(ENGINES["udp"].far(Decoder().decode(FlowSpec, spec, "spec"))) as far:
+                say(dataclasses.asdict(far.listening))
                 near = json.loads(sys.stdin.readline())
                 if near:
-                    report = dataclasses.asdict(far.finish(FlowReport(**near)))
+                    report = dataclasses.asdict(far.finish(flow_report(near)))
                     say({**report, "samples": base64.b64encode(report["samples"]).decode()})
         except LabError as error:
             say({"error": str(error)})
+
+
+def flow_report(plain):
+    return Decoder().decode(FlowReport, {**plain, "samples": plain["samples"] or b""}, "report")
 
 
 def say(plain):
@@ -78,18 +83,18 @@ class Hosts:
             run(f"ip addr add {addresses[6]}/64 dev {device} nodad", enter)
 
     def listen(self, spec):
-        report = self._asked(dataclasses.asdict(spec))
+        report = self._asked(encoded(FlowSpec, spec))
         assert "error" not in report, report
-        return dataclasses.replace(spec, far=report)
+        return dataclasses.replace(spec, far=FarListening(**report))
 
     def near(self, spec):
         return ENGINES["udp"].near(spec, lambda: None)
 
     def finish(self, near):
-        report = self._asked(json.loads(json.dumps({**dataclasses.asdict(near), "samples": ""})))
+        report = self._asked(json.loads(json.dumps({**encoded(FlowReport, near), "samples": ""})))
         if "error" in report:
             raise LabError(report["error"])
-        return FlowReport(**{**report, "samples": base64.b64decode(report["samples"])})
+        return flow_report({**report, "samples": base64.b64decode(report["samples"])})
 
     def flow(self, **given):
         near = self.near(self.listen(spec_of(**given)))

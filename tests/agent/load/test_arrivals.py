@@ -59,7 +59,7 @@ def spec(port, address="127.0.0.1", protocol="http", **changed):
 
 
 def rows_of(told):
-    return [dict(zip(PHASES, row, strict=True)) for row in struct.iter_unpack(f"{len(PHASES)}d", told["rows"])]
+    return [dict(zip(PHASES, row, strict=True)) for row in struct.iter_unpack(f"{len(PHASES)}d", told.rows)]
 
 
 def test_a_pattern_is_one_for_ever_and_another_one_for_another():
@@ -83,12 +83,12 @@ def test_gaps_are_exponential_and_of_the_rate():
 def test_each_begins_at_its_instant(client, address, protocol, null):
     asked = spec(null[protocol], address, protocol, client=client)
     told = load(asked)
-    assert told["failed"] == {}
+    assert told.failed == {}
     rows = rows_of(told)
     intended = [instant for number in range(2) for instant in arrivals(50, 400.0, f"1/2/3/{number}")]
     assert [row["start"] for row in rows] == pytest.approx(intended, abs=1e-9)
     assert all(0 <= row["behind"] < row["total"] < 10 for row in rows)
-    assert told["wall_s"] >= sum(arrivals(50, 400.0, f"1/2/3/{number}")[-1] for number in range(2))
+    assert told.wall_s >= sum(arrivals(50, 400.0, f"1/2/3/{number}")[-1] for number in range(2))
 
 
 def test_both_arms_of_a_block_have_the_same_pattern(null):
@@ -151,7 +151,7 @@ def test_a_stall_of_the_server_is_in_the_figures_of_all_who_came_in_it(client):
     with Stalling(0.5, others=60) as server:
         told = load(spec(server.port, connections=200, bursts=1, client=client))
     rows = rows_of(told)
-    assert told["failed"] == {}
+    assert told.failed == {}
     assert server.came == 60  # no connection was prevented
     stalled, came = rows[STALLED - 1], rows[STALLED : STALLED + 60]
     end = stalled["start"] + stalled["behind"] + 0.5  # the stall began when that connection came, or later
@@ -183,7 +183,7 @@ def test_the_deadline_is_each_connections_own(client):
         asked = spec(deaf.getsockname()[1], connections=10, bursts=1, rate_per_s=20.0, deadline_s=0.5, client=client)
         begun = time.monotonic()
         told = load(asked)
-    assert told["failed"] == {"talk deadline": 10}
+    assert told.failed == {"talk deadline": 10}
     last = arrivals(10, 20.0, "1/2/3/0")[-1]
     assert last + 0.5 <= time.monotonic() - begun < last + 4
 
@@ -225,5 +225,5 @@ def test_sessions_are_not_held(client):
             told = load(spec(port, protocol="smtp", connections=10, bursts=1, rate_per_s=8.0, client=client))
             for thread in threads:
                 thread.join(10)
-    assert told["failed"] == {}
+    assert told.failed == {}
     assert seen.index(("left", 0)) < seen.index(("came", 9))

@@ -68,7 +68,7 @@ def spec(protocol, address, port, **changed):
 
 
 def rows_of(result):
-    values = struct.iter_unpack(f"{len(PHASES)}d", result["rows"])
+    values = struct.iter_unpack(f"{len(PHASES)}d", result.rows)
     return [dict(zip(PHASES, row, strict=True)) for row in values]
 
 
@@ -106,12 +106,12 @@ def answering(address, answer):
 def test_without_a_resolver_it_goes_straight_to_the_address(protocol, address, null, hold):
     result = load(spec(protocol, address, null(protocol), hold=hold))
     rows = rows_of(result)
-    assert result["failed"] == {}
-    assert len(rows) == result["attempted"] == 60
+    assert result.failed == {}
+    assert len(rows) == result.attempted == 60
     assert {row["dns"] for row in rows} == {0.0}
-    assert result["peers"] == {address: 60}
-    assert result["sources"] == [address]
-    assert result["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
+    assert result.peers == {address: 60}
+    assert result.sources == [address]
+    assert result.families == ["AF_INET6" if ":" in address else "AF_INET"]
 
 
 @both_families
@@ -205,20 +205,20 @@ def test_a_message_that_no_buffer_holds_goes_out_as_the_server_reads(address, nu
 
 def test_peak_tells_how_many_were_in_their_conversations_at_once(null):
     result = load(spec("smtp", "127.0.0.1", null("smtp"), connections=40))
-    assert result["peak"] == 40
-    assert load(spec("smtp", "127.0.0.1", null("smtp"), connections=1, bursts=5))["peak"] == 1
+    assert result.peak == 40
+    assert load(spec("smtp", "127.0.0.1", null("smtp"), connections=1, bursts=5)).peak == 1
 
 
 def test_the_receipt_tells_what_the_run_took_of_the_machine(null):
     begun = time.perf_counter()
     result = load(spec("http", "127.0.0.1", null("http"), connections=100, bursts=10))
     took_s = time.perf_counter() - begun
-    assert 0 < result["burst_cpu_s"] < result["cpu_s"] < took_s
-    assert 0 < result["wall_s"] < took_s
-    assert 0 < result["lag_s"] < took_s
-    assert result["processors"] == 1
-    assert set(result["host_cpu_s"]) == {"busy", "stolen"}
-    assert 0 <= result["host_cpu_s"]["busy"] <= (took_s + 0.1) * (os.cpu_count() or 1)
+    assert 0 < result.burst_cpu_s < result.cpu_s < took_s
+    assert 0 < result.wall_s < took_s
+    assert 0 < result.lag_s < took_s
+    assert result.processors == 1
+    assert set(result.host_cpu_s) == {"busy", "stolen"}
+    assert 0 <= result.host_cpu_s["busy"] <= (took_s + 0.1) * (os.cpu_count() or 1)
 
 
 def test_an_overflowing_queue_shows_in_the_counters():

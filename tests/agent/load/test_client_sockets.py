@@ -110,11 +110,11 @@ def sockets(name):
                 protocol=name, client=client, payload_bytes=size, connections=N, bursts=1, ipver=ipver,
                 resolver="" if protocol.datagram else address, resolver_port=resolver,
                 name=address if protocol.datagram else protocol.host, port=port, source=address, deadline_s=10.0,
-                ident=0, state=dataclasses.asdict(dataclasses.replace(state, messages=(), pages={})), workers=workers,
+                ident=0, state=dataclasses.replace(state, messages=(), pages={}), workers=workers,
             )  # fmt: skip
             with Wire() as wire:
                 told = load(spec)
-            facts = {key: told[key] for key in ("failed", "families", "sources")}
+            facts = {"failed": told.failed, "families": told.families, "sources": told.sources}
             where = {"client": client, "ipver": ipver, "port": port, "resolver": resolver}
             seen.append({**where, **facts, "begun": sorted(wire.begun), "asked": sorted(wire.asked)})
     return json.dumps(seen)

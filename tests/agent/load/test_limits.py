@@ -112,7 +112,7 @@ with socket.create_server(("127.0.0.1", 0)) as server:
     except LabError as error:
         print(error)
     told = load(spec(connections=36, bursts=1, port=server.getsockname()[1], deadline_s=0.3))
-    print(told["failed"])
+    print(told.failed)
 """
 
 

@@ -63,7 +63,7 @@ def spec(port, address="127.0.0.1", **changed):
 
 
 def rows_of(told):
-    return [dict(zip(PHASES, row, strict=True)) for row in struct.iter_unpack(f"{len(PHASES)}d", told["rows"])]
+    return [dict(zip(PHASES, row, strict=True)) for row in struct.iter_unpack(f"{len(PHASES)}d", told.rows)]
 
 
 def children():
@@ -99,41 +99,41 @@ def _no_child_is_left(port):
 def test_what_several_did_is_told_as_what_one_would_have(client, address, workers, port):
     told = load(spec(port, address, client=client, workers=workers))
     rows = rows_of(told)
-    assert told["failed"] == {}
-    assert len(rows) == told["attempted"] == 123
+    assert told.failed == {}
+    assert len(rows) == told.attempted == 123
     for number in range(3):
         starts = [row["start"] for row in rows[41 * number : 41 * (number + 1)]]
         assert starts == sorted(starts)
         assert starts[0] >= 0
     assert all(0 < row["connect"] <= row["first_byte"] <= row["total"] < 10 for row in rows)
-    assert told["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
-    assert told["peers"] == {address: 123}
-    assert told["sources"] == [address]
-    assert 0 < told["burst_cpu_s"] < told["cpu_s"]
-    assert told["wall_s"] == pytest.approx(
+    assert told.families == ["AF_INET6" if ":" in address else "AF_INET"]
+    assert told.peers == {address: 123}
+    assert told.sources == [address]
+    assert 0 < told.burst_cpu_s < told.cpu_s
+    assert told.wall_s == pytest.approx(
         sum(max(row["start"] + row["total"] for row in rows[41 * at : 41 * (at + 1)]) for at in range(3))
     )
-    assert 1 <= told["peak"] <= 41
-    assert told["lag_s"] > 0
+    assert 1 <= told.peak <= 41
+    assert told.lag_s > 0
 
 
 @pytest.mark.parametrize(("connections", "processors", "used"), [(4, 1, 1), (4, 8, 3), (2, 8, 2)])
 def test_of_processors_it_uses_no_more_than_there_are(connections, processors, used, port, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
-    assert load(spec(port, connections=connections, workers=3, bursts=1))["processors"] == used
+    assert load(spec(port, connections=connections, workers=3, bursts=1)).processors == used
 
 
 def test_there_are_no_more_workers_than_connections(port):
     told = load(spec(port, connections=1, workers=8))
-    assert told["failed"] == {}
-    assert told["attempted"] == 3
-    assert told["peak"] == 1
+    assert told.failed == {}
+    assert told.attempted == 3
+    assert told.peak == 1
 
 
 @both_clients
 def test_the_arrivals_of_an_open_burst_are_shared(client, port):
     told = load(spec(port, client=client, rate_per_s=500.0, pattern="5/6/7", bursts=1))
-    assert told["failed"] == {}
+    assert told.failed == {}
     rows = rows_of(told)
     assert [row["start"] for row in rows] == pytest.approx(arrivals(41, 500.0, "5/6/7/0"), abs=1e-9)
     assert all(row["behind"] >= 0 for row in rows)
@@ -148,7 +148,7 @@ def test_every_account_is_used_and_every_question_numbered_once(port):
         told = load(asked)
         silent.settimeout(0)
         idents = Counter(int.from_bytes(silent.recv(2048)[:2], "big") for _ in range(40))
-    assert told["failed"] == {"dns deadline": 40}
+    assert told.failed == {"dns deadline": 40}
     assert idents == Counter(ident & 0xFFFF for ident in range(65530, 65530 + 40))
 
 
@@ -156,7 +156,7 @@ def test_failures_of_all_are_counted_together():
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         told = load(spec(bound.getsockname()[1], bursts=10))
-    assert (told["attempted"], told["failed"], told["rows"]) == (123, {"connect refused": 123}, b"")
+    assert (told.attempted, told.failed, told.rows) == (123, {"connect refused": 123}, b"")
 
 
 @pytest.fixture

@@ -19,9 +19,10 @@ import pytest
 
 from pytest_ipperf.agent.kernel.processes import survivors, tree
 from pytest_ipperf.agent.load.silence import PROGRESS
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.codec import encoded
 from pytest_ipperf.agent.rpc.handlers import HANDLERS
-from pytest_ipperf.agent.rpc.messages import ServeRequest
+from pytest_ipperf.agent.rpc.messages import RunEnd, ServeRequest
 from pytest_ipperf.agent.servers.containment import containment
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.access import ACCESS_METHODS
@@ -96,11 +97,18 @@ def becomes(true):
 
 def silent_load(port):
     """A call that would take half a minute."""
-    return {
-        "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 3, "bursts": 1, "ipver": 4,
-        "resolver": "127.0.0.1", "resolver_port": port, "name": "mail.ipperf.test", "port": 9, "source": "127.0.0.1",
-        "deadline_s": 30.0, "ident": 0,
-    }  # fmt: skip
+    spec = LoadSpec(
+        protocol="smtp", client="lean", payload_bytes=1000, connections=3, bursts=1, ipver=4, resolver="127.0.0.1",
+        resolver_port=port, name="mail.ipperf.test", port=9, source="127.0.0.1", deadline_s=30.0, ident=0,
+    )  # fmt: skip
+    return encoded(LoadSpec, spec)
+
+
+def ended(agent, **asked):
+    """What the agent reports after a run."""
+    word, report = agent.call("finish_run", encoded(RunEnd, RunEnd(**asked)))
+    assert word == "ok"
+    return report
 
 
 def test_it_says_who_it_is(agent):
@@ -124,9 +132,9 @@ def test_each_order_is_that_of_one_part():
 
 
 def test_an_order_that_breaks_is_told_with_its_place(agent):
-    word, kind, sentence = agent.call("load", {"no": "such key"})
+    word, kind, sentence = agent.call("finish_run", encoded(RunEnd, RunEnd(captured=True)))  # of a run without captures
     assert (word, kind) == ("error", "AgentError")
-    assert sentence.startswith("TypeError: LoadSpec.__init__() got an unexpected keyword argument 'no' (")
+    assert sentence.startswith("AttributeError: 'RunHandlers' object has no attribute '_capture' (")
     assert re.search(r"agent/rpc/handlers/runs\.py, line \d+\)$", sentence)
     assert agent.call("hello") == ("ok", agent.hello)
 
@@ -152,9 +160,9 @@ def test_it_serves_measures_and_tells_what_goes_on(agent):
     word, result = agent.call("load", {**silent_load(served["port"]), "deadline_s": 5.0})
     assert word == "ok"
     assert result["failed"] == {"connect refused": 3}
-    assert result["packets"]["ipv4"] >= 3
-    _, quiet = agent.call("quiet", 0.0)
-    assert (quiet["busy"], quiet["dead"]) == ([], [])
+    assert result["traffic"]["packets"]["ipv4"] >= 3
+    after = ended(agent)
+    assert (after["busy"], after["broken"]) == ([], [])
 
 
 def test_a_dead_server_is_told_in_a_sentence(agent):
@@ -162,22 +170,22 @@ def test_a_dead_server_is_told_in_a_sentence(agent):
     (server,) = (process for process in tree(agent.pid)[-1] if process.pid != agent.pid)
     os.kill(server.pid, signal.SIGKILL)
     assert gone([server])
-    assert becomes(lambda: agent.call("quiet", 0.0)[1]["dead"])
-    assert agent.call("quiet", 0.0)[1]["dead"] == ["nameserver was killed by signal 9; its log is empty"]
+    assert becomes(lambda: ended(agent)["broken"])
+    assert ended(agent)["broken"] == ["nameserver was killed by signal 9; its log is empty"]
 
 
 def test_a_server_that_runs_and_does_not_answer_is_told_in_a_sentence(agent):
     _, served = agent.call("serve", "nameserver", SERVED)
-    assert agent.call("unresponsive") == ("ok", [])
+    assert ended(agent, doubtful=True)["broken"] == []
     server = [process for process in tree(agent.pid)[-1] if process.pid != agent.pid][-1]
     os.kill(server.pid, signal.SIGSTOP)
     where = f"127.0.0.1 port {served['port']}"
-    assert agent.call("unresponsive")[1] == [
+    assert ended(agent, doubtful=True)["broken"] == [
         f"nameserver runs but does not answer on {where}: timed out; its log is empty"
     ]
     os.kill(server.pid, signal.SIGKILL)
     assert gone([server])
-    assert becomes(lambda: agent.call("unresponsive")[1] == [])  # that is for `quiet` to tell
+    assert becomes(lambda: ended(agent, doubtful=True)["broken"] == [])  # that is for `quiet` to tell
 
 
 def test_a_long_call_sends_keep_alives_between_its_bursts_and_a_short_one_none(agent, silent):

@@ -61,7 +61,7 @@ class Bench:
                 protocol="smtp", client=settings.pop("client", "lean"), payload_bytes=payload, connections=connections,
                 bursts=bursts, ipver=ipver, resolver="", resolver_port=0, name=ADDRESSES[ipver],
                 port=self.instance.site.port, source="", deadline_s=30.0, ident=0,
-                state={"content": self.state.content}, **settings,
+                state=ServerState(content=self.state.content), **settings,
             )
         )  # fmt: skip
         assert self.instance.wait_quiet(20.0) == ""
@@ -69,14 +69,14 @@ class Bench:
 
     def looked(self, result):
         """Return what the server has of a run: the failed connections, and the sentences."""
-        found = check_accepted(self.recipe, self.instance.site, QueuedMail(self.recipe.name, "smtp", result["indices"]))
+        found = check_accepted(self.recipe, self.instance.site, QueuedMail(self.recipe.name, "smtp", result.indices))
         assert list(self.recipe.kept(self.instance.site)) == []
         return list(array("Q", found.failed)), found
 
     def checked(self, **settings):
         """Make a run without failures at the client; return it with the server's check."""
         result = self.sent(**settings)
-        assert result["failed"] == {}
+        assert result.failed == {}
         return self.looked(result)
 
 
@@ -109,7 +109,7 @@ def test_the_library_client_says_which_message_is_whose_too(name):
     pytest.importorskip("aiosmtplib")
     with bench(name) as made:
         result = made.sent(client="library", first_index=7, bursts=1)
-        assert list(array("Q", result["indices"])) == list(range(7, 17))
+        assert list(array("Q", result.indices)) == list(range(7, 17))
         assert made.looked(result)[0] == []
 
 

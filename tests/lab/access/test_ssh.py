@@ -26,7 +26,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.kernel.processes import process_of, tree
-from pytest_ipperf.agent.rpc.messages import CacheState, ServeRequest
+from pytest_ipperf.agent.load.spec import LoadSpec
+from pytest_ipperf.agent.rpc.messages import CacheState, RunEnd, ServeRequest
 from pytest_ipperf.agent.sockets.ports import free_port, in_use
 from pytest_ipperf.cli import main
 from pytest_ipperf.core.design.cell import Arm, Workload
@@ -190,7 +191,7 @@ def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder,
         agent_pid = agent.hello().pid
         served = agent.serve("nameserver", SERVED)
         assert 20000 <= served.port <= 29999
-        assert agent.quiet(0.0)["dead"] == []
+        assert agent.finish_run(RunEnd()).broken == []
         assert {agent_pid, pid_of(agent)} <= {*processes.below(sshd.pid, itself=False), *processes.below(pid_of(agent))}
     assert processes.left() == []
 
@@ -289,13 +290,12 @@ def test_nothing_passes_on_the_line_while_something_is_measured(sshd, folder, mo
     monkeypatch.setattr(HEARTBEAT, "_every_s", 0.01)
     with AgentClient(sshd.host(folder).server) as agent, HEARTBEAT.pause():
         served = agent.serve("null", dataclasses.replace(SERVED, zone={}))
-        spec = {
-            "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 10, "bursts": 60, "ipver": 4,
-            "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": served.port, "source": "127.0.0.1",
-            "deadline_s": 5.0, "ident": 0,
-        }  # fmt: skip
+        spec = LoadSpec(
+            protocol="smtp", client="lean", payload_bytes=1000, connections=10, bursts=60, ipver=4, resolver="",
+            resolver_port=0, name="127.0.0.1", port=served.port, source="127.0.0.1", deadline_s=5.0, ident=0,
+        )  # fmt: skip
         reported = agent.load(spec)
-        assert (reported["attempted"], reported["failed"], reported["control"]) == (600, {}, 0)
+        assert (reported.attempted, reported.failed, reported.control) == (600, {}, 0)
 
 
 def test_a_wrong_key_is_told(sshd, folder):
@@ -364,7 +364,7 @@ def test_a_whole_testbed_behind_ssh_stands_and_measures(sshd, folder, processes)
             arm = Arm(ipver, "native")
             assert live.prove(arm, service, workload)["contradictions"] == []
             result = live.run(arm, service, workload, bursts=2, deadline_s=10.0)
-            assert (result.attempted, result.failed, result.violations) == (10, {}, ())
+            assert (result.data.attempted, result.data.failed, result.violations) == (10, {}, ())
     assert processes.left() == []
 
 
@@ -393,7 +393,7 @@ def test_a_host_behind_ssh_keeps_the_mailboxes_of_all_epochs_and_gives_them_up(s
                         pytest.skip(f"someone measures on this machine: {error}")
                     service = live.serve(work, name, state, keeper)
                     said.append(live.verify(Arm(6, "native"), service, work, 10.0))
-                    assert live.run(Arm(4, "native"), service, work, bursts=1, deadline_s=10.0).failed == {}
+                    assert live.run(Arm(4, "native"), service, work, bursts=1, deadline_s=10.0).data.failed == {}
             held = Path(keeper.folder(testbed.server, name, work, state))
             assert len(list(held.rglob("*:2,S"))) == 30
             assert processes.below(sshd.pid, itself=False)

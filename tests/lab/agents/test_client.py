@@ -14,6 +14,7 @@ import pytest
 
 from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.kernel.processes import tree
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.messages import ServeRequest
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -66,11 +67,11 @@ def children():
 
 def long_call(agent, port, patience_s=30.0, *, bursts=1, deadline_s=30.0):
     """A call that waits half a minute, or for each burst so long, for a name server that says nothing."""
-    spec = {
-        "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 1, "bursts": bursts, "ipver": 4,
-        "resolver": "127.0.0.1", "resolver_port": port, "name": "mail.ipperf.test", "port": 9, "source": "127.0.0.1",
-        "deadline_s": deadline_s, "ident": 0,
-    }  # fmt: skip
+    spec = LoadSpec(
+        protocol="smtp", client="lean", payload_bytes=1000, connections=1, bursts=bursts, ipver=4, port=9,
+        resolver="127.0.0.1", resolver_port=port, name="mail.ipperf.test", source="127.0.0.1", deadline_s=deadline_s,
+        ident=0,
+    )  # fmt: skip
     return agent.within(patience_s).load(spec)
 
 
@@ -199,7 +200,7 @@ def test_patience_begins_anew_with_each_sign_of_life(agent_on, silent):
     began = time.monotonic()
     result = long_call(agent, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
     assert time.monotonic() - began > 3.5
-    assert result["failed"] == {"dns deadline": 3}
+    assert result.failed == {"dns deadline": 3}
     # In the middle between the ends of two bursts.
     threading.Timer(1.8, os.kill, [pid_of(agent), signal.SIGSTOP]).start()
     began = time.monotonic()
@@ -360,6 +361,7 @@ def test_an_agent_does_not_outlive_the_one_who_holds_the_link(me, processes, num
 import time
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.agents.client import AgentClient
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.messages import ServeRequest
 from pytest_ipperf.core.portable.server_state import ServerState
 agent = AgentClient(BUILTIN["loopback"].server)

@@ -304,6 +304,6 @@ def test_bare_hosts_serve_and_measure_by_what_they_are_sent(monkeypatch, process
         package = application(protocol).packages[0].partition(">")[0]
         for arm in ARMS:
             result = live.run(arm, service, work, bursts=2, deadline_s=10.0)
-            assert (result.attempted, result.failed, result.violations) == (40, {}, ())
+            assert (result.data.attempted, result.data.failed, result.violations) == (40, {}, ())
             assert result.proof["client"].startswith(f"{package} {version(package)}")
             assert result.proof["families"] == [f"AF_INET{arm.ipver if arm.ipver == 6 else ''}"]

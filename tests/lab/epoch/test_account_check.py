@@ -58,13 +58,13 @@ def served(server, users, work=WORK):
         pytest.skip(f"{server} cannot run here: {missing}")
     with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as live:
         service = live.serve(work, server, ServerState(users=users, password="secret"))
-        specs, load = [], live._load
+        specs, load = [], live._run_load
 
         def noted(spec, arm):
             specs.append(spec)
             return load(spec, arm)
 
-        live._load = noted  # type: ignore[method-assign]
+        live._run_load = noted  # type: ignore[method-assign]
         said = live.verify(ARM, service, work, 0.001)  # a deadline that nothing could keep
         return said.removeprefix(str(service)), specs
 

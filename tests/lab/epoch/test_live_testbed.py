@@ -86,11 +86,11 @@ def test_a_testbed_serves_is_proven_and_measures(up, testbed, protocol):
         assert list(facts["fits"].values()) == ["yes", "too big"]
         assert facts["routes"]["client"]["device"] == ("lo" if testbed == "loopback" else "eth0")
         result = live.run(arm, service, work, bursts=3, deadline_s=10.0)
-        assert (result.attempted, result.failed, result.rows) == (30, {}, 30)
+        assert (result.data.attempted, result.data.failed, result.data.row_count) == (30, {}, 30)
         assert result.violations == ()
         assert result.proof["peers"] == {live._server.host.address(arm.ipver): 30}
         assert result.proof["sources"] == [live._client.host.address(arm.ipver)]
-        for _, dns, connect, first_byte, total, late, behind in result.outcome(10.0).rows():
+        for _, dns, connect, first_byte, total, late, behind in result.data.rows():
             assert 0 < dns <= connect <= first_byte <= total < 10
             assert math.isnan(late) or late < total
             assert behind == 0
@@ -104,10 +104,10 @@ def test_the_baseline_cost_is_a_run_against_the_null_server(up, protocol):
     service = live.serve(work, "embedded")
     for arm in ARMS:
         result = live.baseline_cost(arm, service, work, bursts=3, deadline_s=10.0)
-        assert (result.attempted, result.failed, result.rows) == (30, {}, 30)
+        assert (result.data.attempted, result.data.failed, result.data.row_count) == (30, {}, 30)
         assert result.violations == ()
         assert all(
-            row[PHASES.index("dns")] > 0 for row in result.outcome(10.0).rows()
+            row[PHASES.index("dns")] > 0 for row in result.data.rows()
         )  # the look-up is part of the baseline cost
 
 
@@ -129,7 +129,7 @@ def test_real_servers_stand_in_the_lab(up):
     service = live.serve(work, "real")
     assert re.fullmatch(r"apache \d[\d.]*", str(service))
     result = live.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
-    assert (result.failed, result.violations) == ({}, ())
+    assert (result.data.failed, result.violations) == ({}, ())
 
 
 def test_the_name_server_is_the_one_that_was_wanted_and_is_told(up):
@@ -142,7 +142,7 @@ def test_the_name_server_is_the_one_that_was_wanted_and_is_told(up):
     assert re.fullmatch(r"bind \d[\d.]*", service.resolver)
     for arm in ARMS:
         assert live.prove(arm, service, work)["contradictions"] == []
-        assert live.run(arm, service, work, bursts=2, deadline_s=10.0).failed == {}
+        assert live.run(arm, service, work, bursts=2, deadline_s=10.0).data.failed == {}
 
 
 @pytest.mark.parametrize("wanted", ["auto", "embedded"])
@@ -156,7 +156,7 @@ def test_look_ups_are_measured_and_their_baseline_cost_too(up, wanted, client):
         assert live.prove(arm, service, work)["contradictions"] == []
         for measure in (live.run, live.baseline_cost):
             result = measure(arm, service, work, bursts=2, deadline_s=10.0)
-            assert (result.attempted, result.failed, result.rows) == (100, {}, 100)
+            assert (result.data.attempted, result.data.failed, result.data.row_count) == (100, {}, 100)
             assert result.violations == ()
             assert result.proof["packets"][f"ipv{arm.ipver}"] >= 100
             assert result.proof["client"].startswith("asyncio of Python 3." if client == "library" else "lean")
@@ -166,10 +166,10 @@ def test_look_ups_are_measured_and_their_baseline_cost_too(up, wanted, client):
 
 def test_the_fingerprint_tells_of_the_hosts_and_the_devices_between_them(up):
     found = up("lab").fingerprint(ARMS[0])
-    assert {role: host["device"] for role, host in found.items()} == {
+    assert {role: host.device for role, host in found.items()} == {
         "client": "eth0", "server": "eth0", "router": "eth0"
     }  # fmt: skip
-    assert all(host["sysctl"]["net.core.somaxconn"] == "65535" for host in found.values())
+    assert all(host.sysctl["net.core.somaxconn"] == "65535" for host in found.values())
 
 
 def test_an_epoch_may_follow_an_epoch(up):
@@ -179,7 +179,7 @@ def test_an_epoch_may_follow_an_epoch(up):
         with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as live:
             pids |= {live._client.hello().pid, live._server.hello().pid}
             service = live.serve(workload(), "embedded")
-            assert live.run(ARMS[0], service, workload(), bursts=1, deadline_s=10.0).failed == {}
+            assert live.run(ARMS[0], service, workload(), bursts=1, deadline_s=10.0).data.failed == {}
     assert len(pids) == 4
 
 
@@ -187,8 +187,8 @@ def test_a_run_tells_its_failures_as_data(up):
     live, work = up("loopback"), workload()
     service = dataclasses.replace(live.serve(work, "embedded"), port=9)
     result = live.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)
-    assert (result.attempted, dict(result.failed), result.rows) == (10, {"connect refused": 10}, 0)
-    assert not result.samples
+    assert (result.data.attempted, dict(result.data.failed), result.data.row_count) == (10, {"connect refused": 10}, 0)
+    assert not result.data.samples
 
 
 @pytest.mark.parametrize("name", ["aiosmtpd", "nameserver"])
@@ -245,7 +245,7 @@ def test_a_name_server_that_sends_the_client_elsewhere_is_found_out(up, arm):
     live._testbed = testbed
     live._expected = lambda *_: expected
     result = live.run(arm, service, work, bursts=1, deadline_s=5.0)
-    assert result.failed == {}
+    assert result.data.failed == {}
     wanted, seen = elsewhere.address(arm.ipver), host.address(arm.ipver)
     assert result.violations == (f"expected connections to {wanted}, seen to {seen}",)
 

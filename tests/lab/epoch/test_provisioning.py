@@ -94,7 +94,7 @@ def test_all_accounts_are_there_for_all_epochs_and_all_numbers_of_connections(se
             said.append(live.verify(ARMS[1], service, work, 30.0))
             for arm in ARMS:
                 result = live.run(arm, service, work, bursts=1, deadline_s=30.0)
-                assert (result.attempted, result.failed, result.violations) == (connections, {}, ())
+                assert (result.data.attempted, result.data.failed, result.violations) == (connections, {}, ())
     assert said[0].startswith(f"{service} holds its {users} accounts, as a log-in to each showed in ")
     assert said[1:] == ["", ""]
     assert {path: path.stat().st_ino for path in Path(held).rglob("*:2,S")} == before
@@ -110,7 +110,7 @@ def test_the_library_finds_every_account_too(keeper):
     with standing_of("loopback") as live:
         service = live.serve(work, server, FEW, keeper)
         result = live.run(ARMS[0], service, work, bursts=1, deadline_s=30.0)
-        assert (result.attempted, result.failed) == (20, {})
+        assert (result.data.attempted, result.data.failed) == (20, {})
         assert result.proof["client"].startswith("aioimaplib ")
 
 
@@ -156,7 +156,7 @@ def test_without_a_keeper_it_lasts_as_long_as_the_epoch(folder):
     with standing_of("loopback") as live:
         service = live.serve(WORK, "dovecot", FEW)
         assert live.verify(ARMS[0], service, WORK, 30.0)
-        assert live.run(ARMS[1], service, WORK, bursts=1, deadline_s=30.0).failed == {}
+        assert live.run(ARMS[1], service, WORK, bursts=1, deadline_s=30.0).data.failed == {}
 
 
 # --- however it ends --------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def run(live, arm, workload, duration=SHORT, deadline_s=2.0):
 
 
 def value(result, metric):
-    found = METRICS[metric].value(result.outcome(2.0))
+    found = METRICS[metric].value(result.data)
     assert found is not None
     return found
 
@@ -79,12 +79,12 @@ def test_tcp_has_the_goodput_that_the_links_leave_it(up, arm):
     """At most what their rate leaves, and the one bucketful that they let pass at once where senders had paused."""
 
     def fits(result):
-        bucketful = 8 * BUCKET_BYTES / (RATE_BIT_S * result.facts["seconds"])
-        return 0.97 < value(result, "throughput") / result.facts["ideal_bit_s"] < 1 + bucketful
+        bucketful = 8 * BUCKET_BYTES / (RATE_BIT_S * result.data.facts["seconds"])
+        return 0.97 < value(result, "throughput") / result.data.facts["ideal_bit_s"] < 1 + bucketful
 
     found = first((run(up, arm, work("tcp", payload=131072)) for _ in itertools.count()), fits)
-    assert fits(found), found.facts
-    assert (found.attempted, found.failed) == (1, {})
+    assert fits(found), found.data.facts
+    assert (found.data.attempted, found.data.failed) == (1, {})
 
 
 @pytest.mark.parametrize("arm", [FOUR, SIX, TUNNEL, ISATAP], ids=str)
@@ -94,21 +94,21 @@ def test_udp_above_the_links_rate_loses_what_headers_leave_no_room_for(up, arm):
     runs = (run(up, arm, workload, duration) for _ in itertools.count())
 
     def fits(result):
-        carried = result.facts["ideal_bit_s"]
+        carried = result.data.facts["ideal_bit_s"]
         reported = value(result, "throughput"), value(result, "loss")
         return reported == (pytest.approx(carried, rel=0.01), pytest.approx(1 - carried / 2.2e7, abs=0.02))
 
     found = first(runs, fits)
     if not fits(found):
         found = low_jitter(runs)
-    assert fits(found), (found.facts, found.notes)
-    assert found.facts["clock_error_s"] == 0
+    assert fits(found), (found.data.facts, found.notes)
+    assert found.data.facts["clock_error_s"] == 0
 
 
 def test_udp_below_the_links_rate_loses_nothing(up):
     result = run(up, ISATAP, work("udp", "5mbit", payload=8192))
     assert (value(result, "loss"), value(result, "reordering")) == (0, 0)
-    assert result.rows == result.attempted > 0
+    assert result.data.row_count == result.data.attempted > 0
 
 
 @pytest.mark.parametrize("probe", ["udp", "tcp", "connect", "icmp"])
@@ -116,8 +116,8 @@ def test_udp_below_the_links_rate_loses_nothing(up):
 def test_each_probe_is_answered_on_its_arm(up, arm, probe):
     result = run(up, arm, work("rtt", probe, payload=64))
     # How many there are in a run is a matter of how often they get a processor.
-    assert (result.rows, result.failed) == (result.attempted, {})
-    assert result.attempted > 0
+    assert (result.data.row_count, result.data.failed) == (result.data.attempted, {})
+    assert result.data.attempted > 0
     assert value(result, "rtt") > 0
 
 
@@ -169,7 +169,7 @@ def test_so_low_a_rate_that_a_run_tells_nothing_is_refused_with_one_that_does():
 def test_fragments_that_are_left_of_one_arm_are_no_packets_of_the_next(up):
     """A second after they came, hosts tell each other by the tunnel that they have given up."""
     workload = work("udp", "40mbit", payload=8192)
-    assert run(up, TUNNEL, workload).failed["lost"] > 0
+    assert run(up, TUNNEL, workload).data.failed["lost"] > 0
     run(up, FOUR, workload)
     run(up, SIX, workload)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import rate_shortfalls, rate_violations
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
@@ -60,11 +63,13 @@ def test_links_of_another_rate_than_they_are_thought_to_have_are_found_out():
     assert len(exceeded) == 2
     for sentence, host in zip(exceeded, ("client", "server"), strict=True):
         assert sentence.startswith(f"expected at most 5 Mbit/s from the {host}, seen ")
-    reported, completed = result.proof, result.rows
+    reported, completed = result.proof, result.data.row_count
     assert completed == 100
     assert reported["content_bytes"] == completed * WORKLOAD.payload_bytes
-    assert not exceeds_link_rate(testbed, ARMS[1], WORKLOAD, reported)
-    (sentence,) = exceeds_link_rate(thought(testbed, rate_bit_s=1e6), ARMS[1], WORKLOAD, reported)
+    names = {field.name for field in dataclasses.fields(LoadResult)} & set(reported)
+    told = LoadResult(rows=b"", indices=b"", **{name: reported[name] for name in names})
+    assert not exceeds_link_rate(testbed, ARMS[1], WORKLOAD, told)
+    (sentence,) = exceeds_link_rate(thought(testbed, rate_bit_s=1e6), ARMS[1], WORKLOAD, told)
     assert sentence.startswith("expected at most 928.5 kbit/s of payload, seen ")
 
 
@@ -73,7 +78,8 @@ def test_nothing_is_sent_where_a_train_could_tell_nothing():
     assert testbed
     assert train_rates(BUILTIN["lab"], ARMS[0], {}, 1500) == {}
     assert train_rates(thought(testbed, loss=0.01), ARMS[0], {}, 1500) == {}
-    assert not exceeds_link_rate(BUILTIN["lab"], ARMS[0], WORKLOAD, {"content_bytes": 10**9})
+    much: Any = SimpleNamespace(content_bytes=10**9)
+    assert not exceeds_link_rate(BUILTIN["lab"], ARMS[0], WORKLOAD, much)
 
 
 def test_layers_are_those_of_the_arm_and_its_protocol():

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
+from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances
+from pytest_ipperf.lab.runs.result import ClientResults
 
-AFTER = {"tcp": {"ListenDrops": 3}}
+AFTER = {"ListenDrops": 3}
 
 
 def reported(cpu_s, wall_s, attempted):
-    return {
-        "burst_cpu_s": cpu_s, "wall_s": wall_s, "attempted": attempted, "processors": 1, "lag_s": 0.1, "peak": 5,
-        "tcp": {}, "content_bytes": 1000 * attempted,
-    }  # fmt: skip
+    return LoadResult(
+        rows=b"", indices=b"", attempted=attempted, failed={}, families=[], peers={}, sources=[], dns_retries=0,
+        burst_cpu_s=cpu_s, wall_s=wall_s, content_bytes=1000 * attempted, lag_s=0.1, peak=5, cpu_s=cpu_s, processors=1,
+        tcp={}, host_cpu_s={},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -25,30 +30,19 @@ def test_of_several_clients_the_busiest_tells_how_busy_they_were(rate_per_s, cpu
         testbed="crowd", protocol="http", client="lean", connections=30, payload_bytes=1000, rate_per_s=rate_per_s
     )
     clients = {"client": reported(0.4, 0.5, 20), "client2": reported(0.3, 1.0, 10)}
-    merged = {
-        **reported(0.7, 1.0, 30),
-        "processors": 2,
-        "clients": clients,
-        "lag_s": 0.2,
-        "peak": 9,
-        "tcp": {"TCPTimeouts": 1},
-    }
-    found = client_facts(merged, AFTER, work)
+    total = dataclasses.replace(reported(0.7, 1.0, 30), processors=2, lag_s=0.2, peak=9, tcp={"TCPTimeouts": 1})
+    found = client_facts(ClientResults(total=total, by_role=clients), AFTER, work)
     assert (found.cpu_s, found.wall_s, found.connections, found.processors) == (cpu_s, wall_s, connections, 1)
     assert (found.lag_s, found.peak, found.tcp) == (0.2, 9, {"TCPTimeouts": 1, "ListenDrops": 3})
     assert found.content_bytes == 30_000  # of all clients
-    alone = client_facts(reported(0.7, 1.0, 30), AFTER, work)
+    one = reported(0.7, 1.0, 30)
+    alone = client_facts(ClientResults(total=one, by_role={"client": one}), AFTER, work)
     assert (alone.cpu_s, alone.connections) == (0.7, 30)
 
 
 def test_a_control_connection_that_was_not_silent_is_told_by_its_host():
     hosts = {"client": "alpha", "client2": "gamma", "server": "beta"}
-    clients: dict[str, dict[str, int | None]] = {
-        "client": {"control": 0},
-        "client2": {"control": 3},
-        "client3": {"control": None},
-    }
+    clients = {"client": 0, "client2": 3, "client3": None}
     said = ["the control connection of host gamma was not silent while its figures were taken"]
     assert disturbances(clients, hosts) == said
-    silent: dict[str, dict[str, int | None]] = {"client": {}}
-    assert disturbances(silent, hosts) == []
+    assert disturbances({"client": None}, hosts) == []

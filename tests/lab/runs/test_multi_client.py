@@ -15,6 +15,7 @@ from collections import Counter
 from ipaddress import IPv4Address
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -136,7 +137,11 @@ def test_what_several_did_is_told_as_what_one_would_have(up, client):
         for arm in ARMS:
             assert live.prove(arm, service, job)["contradictions"] == []
             run_result = live.run(arm, service, job, bursts=2, deadline_s=10.0)
-            assert (run_result.attempted, run_result.failed, run_result.rows) == (2 * connections, {}, 2 * connections)
+            assert (run_result.data.attempted, run_result.data.failed, run_result.data.row_count) == (
+                2 * connections,
+                {},
+                2 * connections,
+            )
             assert run_result.violations == ()
             assert not [note for note in run_result.notes if "began a burst" not in note]  # as it may on a busy machine
             reported = run_result.proof
@@ -147,7 +152,7 @@ def test_what_several_did_is_told_as_what_one_would_have(up, client):
             assert list(reported["protocol41"]) == [*roles, "server", "router"]
             if connections == 1:
                 assert "clients" not in reported
-                assert run_result.facts == {}
+                assert run_result.data.facts == {}
                 continue
             each = reported["clients"]
             assert [each[role]["attempted"] for role in roles] == [2 * count for count in expected]
@@ -158,9 +163,9 @@ def test_what_several_did_is_told_as_what_one_would_have(up, client):
             assert reported["lag_s"] == max(one["lag_s"] for one in each.values())
             assert run_result.client
             assert run_result.client.connections in {one["attempted"] for one in each.values()}
-            assert run_result.facts["start_skew_error_s"] == 0  # all clocks are one
+            assert run_result.data.facts["start_skew_error_s"] == 0  # all clocks are one
             assert not set(SKEW) & set(reported)
-            rows = list(run_result.outcome(10.0).rows())
+            rows = list(run_result.data.rows())
             for burst in (rows[:connections], rows[connections:]):
                 assert [row[START] for row in burst] == sorted(row[START] for row in burst)
             assert reported["wall_s"] >= max(row[START] + row[TOTAL] for row in rows)
@@ -170,9 +175,9 @@ def test_workers_and_arrivals_are_spread_too(up):
     live, job = up(2), work(9, rate_per_s=200.0, workers=2)
     service = live.serve(job, "embedded")
     run_result = live.run(ARMS[0], service, job, bursts=2, deadline_s=10.0, pattern="5/6/7")
-    assert (run_result.attempted, run_result.failed, run_result.violations) == (18, {}, ())
+    assert (run_result.data.attempted, run_result.data.failed, run_result.violations) == (18, {}, ())
     assert run_result.proof["processors"] <= 4
-    rows = list(run_result.outcome(10.0).rows())
+    rows = list(run_result.data.rows())
     for number in range(2):
         found = [row[START] for row in rows[9 * number : 9 * (number + 1)]]
         assert found == pytest.approx(arrivals(9, 200.0, f"5/6/7/{number}"), abs=1e-6)
@@ -183,7 +188,7 @@ def test_accounts_are_verified_and_the_floor_is_found(up):
     service = live.serve(job, "embedded", dataclasses.replace(live._servers.state, users=11, password="secret"))
     assert " holds its 11 accounts" in live.verify(ARMS[0], service, job, 10.0)
     run_result = live.baseline_cost(ARMS[0], service, job, bursts=3, deadline_s=10.0)
-    assert (run_result.attempted, run_result.failed, run_result.violations) == (15, {}, ())
+    assert (run_result.data.attempted, run_result.data.failed, run_result.violations) == (15, {}, ())
 
 
 def test_one_client_gets_a_single_load_call(monkeypatch):
@@ -194,12 +199,13 @@ def test_one_client_gets_a_single_load_call(monkeypatch):
             return self
 
         def load(self, spec):
-            said.append(("load", spec))
-            return {}
+            said.append(spec)
+            return "its result"
 
     only = split_spec(spec(source="127.0.0.1"), {"client": "127.0.0.1"})
-    multi_client.run_load(only, {"client": Only()}, Only())  # type: ignore[dict-item, arg-type]
-    assert said == [("load", dataclasses.asdict(spec(source="127.0.0.1")))]
+    found: Any = multi_client.run_load(only, {"client": Only()}, Only())  # type: ignore[dict-item, arg-type]
+    assert (found.total, found.by_role) == ("its result", {"client": "its result"})
+    assert said == [spec(source="127.0.0.1")]
 
 
 # --- by hosts made up -----------------------------------------------------------------------------------------------
@@ -225,11 +231,15 @@ class Made:
 
     @property
     def load_ready(self):
-        return SimpleNamespace(request=lambda _: SimpleNamespace(result=lambda *_: None))
+        return self._asking(lambda _: None)
 
     @property
     def load_start(self):
-        return SimpleNamespace(request=lambda *asked: SimpleNamespace(result=lambda *_: self._start(*asked)))
+        return self._asking(self._start)
+
+    def _asking(self, answer):
+        reply = SimpleNamespace
+        return SimpleNamespace(request=lambda *asked: reply(connection=self, result=lambda *_: answer(*asked)))
 
     def _start(self, number, instants_ns):
         self.begun.append((number, len(instants_ns)))
@@ -298,18 +308,18 @@ def test_what_is_told_of_the_start_is_what_the_servers_device_sees(up, monkeypat
 
     monkeypatch.setattr(HostClock, "to_remote", later)
     run_result = live.run(ARMS[0], service, job, bursts=BURSTS, deadline_s=10.0, capture=1000)
-    assert (run_result.failed, run_result.violations) == ({}, ())
+    assert (run_result.data.failed, run_result.violations) == ({}, ())
     seen = first_packets(run_result.captures["server"], service.resolver_port)
     assert [len(each) for each in seen.values()] == [BURSTS, BURSTS]
     clients = run_result.proof["clients"]
     reported = [two - one for one, two in zip(*(each["began_s"] for each in clients.values()), strict=True)]
     truth = [two - one for one, two in zip(seen["198.18.0.1"], seen["198.18.2.1"], strict=True)]
-    error_s = run_result.facts["start_skew_error_s"]
+    error_s = run_result.data.facts["start_skew_error_s"]
     assert 0 < error_s < 0.05
     # Between the clock's word and the packet lies what the host was doing, now and then for long.
     off_s = statistics.median(abs(one - other) for one, other in zip(reported, truth, strict=True))
     assert off_s < error_s + 0.005
-    assert run_result.facts["start_skew_s"] == pytest.approx(max(map(abs, reported)))
+    assert run_result.data.facts["start_skew_s"] == pytest.approx(max(map(abs, reported)))
     assert statistics.median(reported) == pytest.approx(apart_s, abs=error_s + 0.01)
 
 
@@ -323,7 +333,7 @@ def test_who_began_late_is_told(up, monkeypatch):
 
     monkeypatch.setattr(HostClock, "to_remote", later)
     run_result = live.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
-    assert (run_result.failed, run_result.violations) == ({}, ())
+    assert (run_result.data.failed, run_result.violations) == ({}, ())
     words = [note.split() for note in run_result.notes if note.startswith("host client2 began a burst ")]
     assert [each[6:] for each in words] == [["ms", "after", "the", "first", "host"]]
     assert float(words[0][5]) > 100  # where the other one is held up itself, on a busy machine
@@ -351,19 +361,23 @@ def test_failures_of_one_clients_share_are_counted(up):
     service = live.serve(job, "embedded")
     inside(live, "client2", "ip route replace unreachable 198.18.1.0/24")
     run_result = live.run(ARMS[0], service, job, bursts=2, deadline_s=10.0)
-    assert (run_result.attempted, run_result.rows) == (14, 8)
-    assert sum(run_result.failed.values()) == 6
+    assert (run_result.data.attempted, run_result.data.row_count) == (14, 8)
+    assert sum(run_result.data.failed.values()) == 6
     assert run_result.proof["clients"]["client"]["failed"] == {}
-    assert run_result.proof["clients"]["client2"]["failed"] == run_result.failed
+    assert run_result.proof["clients"]["client2"]["failed"] == run_result.data.failed
     # One that reaches nothing ends no run early, as long as the others do.
-    assert live.run(ARMS[0], service, job, bursts=5, deadline_s=10.0).attempted == 35
+    assert live.run(ARMS[0], service, job, bursts=5, deadline_s=10.0).data.attempted == 35
 
 
 def test_a_run_of_which_nobody_completes_anything_ends_early(up):
     live, job = up(2), work(4)
     service = dataclasses.replace(live.serve(job, "embedded"), port=9)
     run_result = live.run(ARMS[0], service, job, bursts=20, deadline_s=10.0)
-    assert (run_result.attempted, dict(run_result.failed), run_result.rows) == (12, {"connect refused": 12}, 0)
+    assert (run_result.data.attempted, dict(run_result.data.failed), run_result.data.row_count) == (
+        12,
+        {"connect refused": 12},
+        0,
+    )
 
 
 @pytest.mark.parametrize("soon", [False, True])
@@ -391,11 +405,11 @@ def test_a_server_that_dies_in_a_series_costs_three_deadlines(up, monkeypatch, s
     assert {role: each["attempted"] for role, each in clients.items()} == {
         role: 2 * each for role, each in made.items()
     }
-    assert (run_result.attempted, sum(run_result.failed.values())) == (
+    assert (run_result.data.attempted, sum(run_result.data.failed.values())) == (
         2 * sum(made.values()),
         2 * sum(made.values()) - 4,
     )
-    assert (run_result.rows, run_result.violations) == (4, ())
+    assert (run_result.data.row_count, run_result.violations) == (4, ())
 
 
 def test_a_client_that_dies_is_named(up):
@@ -424,7 +438,7 @@ def test_a_client_that_cannot_have_its_share_is_named_and_the_next_run_is_well(u
     with pytest.raises(LabError, match=sentence):
         live.run(ARMS[0], service, work(10, workers=2), bursts=1, deadline_s=10.0)
     assert agent_of(live, "client") == pid  # whose workers are gone
-    assert live.run(ARMS[0], service, job, bursts=1, deadline_s=10.0).failed == {}
+    assert live.run(ARMS[0], service, job, bursts=1, deadline_s=10.0).data.failed == {}
 
 
 def test_who_sent_from_elsewhere_is_named(up, monkeypatch):
@@ -456,9 +470,9 @@ def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatc
 
     monkeypatch.setattr(multi_client.SynchronisedRun, "_begun", noted)
     run_result = live.run(ARMS[0], service, job, bursts=60, deadline_s=10.0)
-    assert (run_result.attempted, run_result.failed, run_result.violations) == (240, {}, ())
+    assert (run_result.data.attempted, run_result.data.failed, run_result.violations) == (240, {}, ())
     assert reported[0] == (0, 1, {"client": 1, "client2": 1})
     assert any(made < count for _, count, each in reported for made in each.values())
     clients = run_result.proof["clients"]
     assert [len(clients[role]["began_s"]) for role in clients] == [60, 60]
-    assert run_result.rows == 240
+    assert run_result.data.row_count == 240

@@ -78,7 +78,7 @@ def inside(live, role, *lines):
 def measured(live, arm, service, work):
     assert live.prove(arm, service, work)["contradictions"] == []
     result = live.run(arm, service, work, bursts=2, deadline_s=10.0)
-    assert (result.failed, result.violations) == ({}, ())
+    assert (result.data.failed, result.violations) == ({}, ())
     return result.proof
 
 
@@ -124,7 +124,7 @@ def test_a_tunnel_whose_routes_lead_straight_to_the_native_path_is_invalid_in_wo
         "expected a route by the tunnel device ipperf-6in4 at the client, seen device eth0"
     ]
     result = live.run(ARMS[2], service, work, bursts=2, deadline_s=10.0)
-    assert (result.failed, result.rows) == ({}, 20)
+    assert (result.data.failed, result.data.row_count) == ({}, 20)
     sent = result.proof["packets"]["ipv6"]
     assert result.violations == (
         f"expected no IPv6 packet outside the tunnel at the client, seen {sent} sent and 0 received",
@@ -141,7 +141,7 @@ def test_answers_that_come_back_outside_the_tunnel_are_invalid_in_words(up):
     inside(live, "server", f"route add {client}/128 from {server} via 2001:2:0:11::2")
     inside(live, "router", f"route add {client}/128 via {testbed.client.ipv6} dev eth0")
     result = live.run(ARMS[2], service, work, bursts=2, deadline_s=10.0)
-    assert (result.failed, result.rows) == ({}, 20)
+    assert (result.data.failed, result.data.row_count) == ({}, 20)
     received = result.proof["bare_ipv6"]["in"]
     assert received >= 40
     assert result.violations == (

@@ -246,7 +246,7 @@ def test_devices_that_the_hosts_have_are_used_and_not_touched(hosts):
             for arm, carriers in CARRIERS.items():
                 assert live.prove(arm, service, WORK)["contradictions"] == []
                 run_result = live.run(arm, service, WORK, bursts=2, deadline_s=10.0)
-                assert (run_result.attempted, run_result.failed, run_result.violations) == (20, {}, ())
+                assert (run_result.data.attempted, run_result.data.failed, run_result.violations) == (20, {}, ())
                 assert carried(run_result.proof) == carriers
             assert hosts.state() == before
         assert hosts.state() == before

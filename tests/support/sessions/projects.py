@@ -33,6 +33,7 @@ SYNTHETIC = """
     import contextlib
     import random
     from array import array
+    from pytest_ipperf.core.measurement.run_data import RunData
     from pytest_ipperf.core.portable.errors import LabError
     from pytest_ipperf.experiment import workload as experiment
     from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
@@ -85,8 +86,9 @@ SYNTHETIC = """
 
         def receipt(self, count, value):
             row = (0.0, value / 8, value / 4, value / 2, value, 0.0, 0.0)
-            return RunResult(attempted=count, failed={{}}, columns=PHASES, samples=array("d", row * count), proof={{}},
-                           violations=(), unsettled=())
+            samples = array("d", row * count)
+            data = RunData(attempted=count, failed={{}}, columns=PHASES, samples=samples, deadline_s=10.0)
+            return RunResult(data=data, proof={{}}, violations=(), unsettled=())
 
         def run(self, arm, service, workload, *, bursts, deadline_s, duration, pattern="", capture=0):
             number = self.blocks[arm] = self.blocks.get(arm, -2) + 1

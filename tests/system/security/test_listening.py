@@ -86,7 +86,7 @@ def test_a_server_listens_on_the_server_s_addresses_alone(up, name, arms):
         service = up.serve(workload, name, ACCOUNTS if protocol in {"ftp", "imap"} else ServerState())
         for arm in arms:
             assert up.prove(arm, service, workload)["contradictions"] == []
-            assert up.run(arm, service, workload, bursts=2, deadline_s=10.0).failed == {}
+            assert up.run(arm, service, workload, bursts=2, deadline_s=10.0).data.failed == {}
         up.baseline_cost(arms[0], service, workload, bursts=2, deadline_s=10.0)
 
     watch = heard(tour)

@@ -364,7 +364,7 @@ STRIKES = [
     Fault(
         "the server's agent is killed",
         "server",
-        f"host server: the agent died (while host client needed it|during call 'quiet'){DIED}",
+        f"host server: the agent died (while host client needed it|during call 'finish_run'){DIED}",
         signal.SIGKILL,
     ),
     Fault("the client's agent is stopped", "client", f"host client: {SILENT.format('load')}"),

@@ -96,7 +96,7 @@ def spec(spoken, address, port, n, **changed):
     settings = {
         "protocol": spoken, "client": "lean", "payload_bytes": PAYLOAD, "connections": n, "bursts": 1,
         "ipver": 6 if ":" in address else 4, "resolver": "", "resolver_port": 0, "name": address, "port": port,
-        "source": address, "deadline_s": ENOUGH_S, "ident": 0, "state": dataclasses.asdict(STATE),
+        "source": address, "deadline_s": ENOUGH_S, "ident": 0, "state": STATE,
     }  # fmt: skip
     return LoadSpec(**{**settings, **changed})
 
@@ -109,7 +109,7 @@ def script(name):
 
 
 def totals(reply):
-    rows = struct.iter_unpack(f"{len(PHASES)}d", reply["rows"])
+    rows = struct.iter_unpack(f"{len(PHASES)}d", reply.rows)
     return [row[PHASES.index("total")] for row in rows]
 
 
@@ -147,8 +147,8 @@ def run(name, fault, address, n, **changed):
         while talks and time.monotonic() < end:
             time.sleep(0.002)
         assert not talks
-    assert took < reply["attempted"] / n * changed.get("deadline_s", ENOUGH_S) + 3
-    assert len(totals(reply)) + sum(reply["failed"].values()) == reply["attempted"]
+    assert took < reply.attempted / n * changed.get("deadline_s", ENOUGH_S) + 3
+    assert len(totals(reply)) + sum(reply.failed.values()) == reply.attempted
     return reply
 
 
@@ -156,7 +156,7 @@ def of_kind(reply, kind):
     """How many failed so; of what a reply is named in, the beginning of the text."""
     return sum(
         count
-        for failed, count in reply["failed"].items()
+        for failed, count in reply.failed.items()
         if failed == kind or (kind in {PROTOCOL, LOOK_UP} and failed.startswith(kind))
     )
 
@@ -170,8 +170,8 @@ def test_every_failure_is_counted_by_phase_and_kind(name, fault, kind):
         while kind.endswith("deadline") and of_kind(reply, kind) < n and deadline_s < ENOUGH_S:
             deadline_s *= 4
             reply = run(name, fault, address, n, deadline_s=deadline_s)
-        assert reply["attempted"] == n
-        assert (of_kind(reply, kind), reply["rows"]) == (n, b"") if kind else not reply["failed"], reply["failed"]
+        assert reply.attempted == n
+        assert (of_kind(reply, kind), reply.rows) == (n, b"") if kind else not reply.failed, reply.failed
 
 
 @pytest.mark.parametrize("client", ["lean", "library"])
@@ -182,8 +182,8 @@ def test_a_look_up_that_fails_is_counted_as_such_whatever_it_was_for(fault, kind
         with faulty.served(fault, None, V6) as (port, _):
             asks = {"name": application(name).host, "resolver": V6, "resolver_port": port}
             reply = load(spec(name, V6, 9, 10, client=client, deadline_s=deadline_of(kind), **asks))
-        assert sum(reply["failed"].values()) == 10
-        assert all(failed == kind or (kind[-1] == " " and failed.startswith(kind)) for failed in reply["failed"])
+        assert sum(reply.failed.values()) == 10
+        assert all(failed == kind or (kind[-1] == " " and failed.startswith(kind)) for failed in reply.failed)
 
 
 OF_THE_LIBRARY = {
@@ -198,7 +198,7 @@ OF_THE_LIBRARY = {
 def test_the_library_counts_the_same_but_knows_no_phase_of_data(name, fault, kind):
     kind = OF_THE_LIBRARY.get((name, fault), kind.replace("data ", "talk ", 1) if kind.startswith("data ") else kind)
     reply = run(name, fault, V6, 10, client="library", deadline_s=deadline_of(kind))
-    assert (of_kind(reply, kind), reply["rows"]) == (10, b"") if kind else not reply["failed"], reply["failed"]
+    assert (of_kind(reply, kind), reply.rows) == (10, b"") if kind else not reply.failed, reply.failed
 
 
 def documented():
@@ -238,7 +238,7 @@ def test_every_tenth_log_in_refused_costs_every_tenth_its_deadline(name, client)
     """The server lets the first ten in. The run's value is ((N - k) mean + k deadline) / N."""
     n, lost = 200, 19
     reply = run(name, "denies", V4, n // 2, bursts=2, client=client)
-    assert reply["failed"] == {REFUSED[name]: lost}
+    assert reply.failed == {REFUSED[name]: lost}
     times = totals(reply)
     value = restricted_mean(times, lost, ENOUGH_S)
     assert math.isclose(value, ((n - lost) * statistics.fmean(times) + lost * ENOUGH_S) / n)
@@ -256,7 +256,7 @@ def test_refusals_are_counted_the_same_by_several_workers_and_in_open_mode(name,
 @pytest.mark.parametrize("name", SPOKEN)
 def test_the_deadline_is_the_same_for_several_workers_and_in_open_mode(name, changed):
     reply = run(name, "silent", V4, 50, deadline_s=DEADLINE_S, **changed)
-    assert (reply["failed"], reply["attempted"]) == ({"talk deadline": 50}, 50)
+    assert (reply.failed, reply.attempted) == ({"talk deadline": 50}, 50)
 
 
 def summary(arm, time_s, lost):
@@ -292,7 +292,7 @@ def test_a_mean_of_those_alone_that_completed_is_in_no_row_but_those_that_say_so
 @pytest.mark.parametrize("name", SPOKEN)
 def test_a_run_ends_when_three_bursts_have_completed_nothing(name):
     reply = run(name, "silent", V6, 3, bursts=50, deadline_s=0.1)
-    assert (reply["failed"], reply["attempted"]) == ({"talk deadline": 9}, 9)
+    assert (reply.failed, reply.attempted) == ({"talk deadline": 9}, 9)
 
 
 # --- clients that lack ports ------------------------------------------------------------------------------------------
@@ -386,11 +386,11 @@ def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server, name
     with standing(server, name, 40) as (port, instance):
         # A busy machine serves some in four seconds; of HTTP, which holds nobody, asyncio accepts the others after one.
         reply = load(spec(name, V4, port, 60, deadline_s=1.0 if name == "http" else 4.0))
-        assert len(totals(reply)) + sum(reply["failed"].values()) == reply["attempted"] == 60
+        assert len(totals(reply)) + sum(reply.failed.values()) == reply.attempted == 60
         assert 0 < len(totals(reply)) < 60
         instance.wait_quiet(20)
         assert (instance.exit_sentence(), instance.unresponsive()) == ("", "")
-        assert load(spec(name, V6, port, 3))["failed"] == {}
+        assert load(spec(name, V6, port, 3)).failed == {}
 
 
 @pytest.mark.evidence
@@ -402,7 +402,7 @@ def test_a_server_of_processes_or_threads_needs_few_descriptors_in_each(server, 
     """Apache accepts more than it can open files for."""
     with standing(server, name, most) as (port, instance):
         reply = load(spec(name, V4, port, 100))
-        assert set(reply["failed"]) <= kinds
+        assert set(reply.failed) <= kinds
         assert totals(reply)
         assert instance.unresponsive() == ""
 

@@ -114,9 +114,9 @@ class Bench:
     def measure(self, ipver: int, service: ServerEndpoint, workload: Workload, bursts: int) -> list[dict[str, float]]:
         """One run, in which nothing may fail: each connection's phases in seconds since its start."""
         run_result = self.live.run(Arm(ipver, "native"), service, workload, bursts=bursts, deadline_s=60)
-        assert not run_result.failed
+        assert not run_result.data.failed
         assert not run_result.violations
-        return [dict(zip(PHASES, row, strict=True)) for row in run_result.outcome(60).rows()]
+        return [dict(zip(PHASES, row, strict=True)) for row in run_result.data.rows()]
 
 
 def _inside(entry: Sequence[str], *lines: str) -> None:

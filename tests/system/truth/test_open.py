@@ -7,7 +7,6 @@ after that one has to wait until the sleep is over, which is a bound that no oth
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import statistics
 import subprocess
 import sys
@@ -66,9 +65,9 @@ def test_who_arrives_while_a_server_stalls_has_the_wait_in_its_total(plain, ipve
             resolver="", resolver_port=0, name=server, port=port, source=client, deadline_s=60.0, ident=0,
             rate_per_s=RATE_PER_S, pattern="stalled", workers=workers,
         )  # fmt: skip
-        reply = plain.live._client.within(90.0).load(dataclasses.asdict(spec))
-    assert not reply["failed"]
-    values = array("d", reply["rows"])
+        reply = plain.live._client.within(90.0).load(spec)
+    assert not reply.failed
+    values = array("d", reply.rows)
     rows = [dict(zip(PHASES, values[at : at + len(PHASES)], strict=True)) for at in range(0, len(values), len(PHASES))]
     # What was intended is kept, and is not what the stall made of it.
     assert [row["start"] for row in rows] == pytest.approx(arrivals(CONNECTIONS, RATE_PER_S, "stalled/0"), abs=1e-9)

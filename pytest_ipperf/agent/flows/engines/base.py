@@ -6,17 +6,16 @@ The far end listens first, then the near end runs, then the far end finishes wit
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 
 
 class FarEnd(ABC):
     """The server's end of one run, which listens from its construction on."""
 
-    listening: Mapping[str, Any]
-    """Plain values that the near end has to know; `port` at least."""
+    listening: FarListening
+    """What the near end has to know."""
 
     @abstractmethod
     def finish(self, near: FlowReport) -> FlowReport:

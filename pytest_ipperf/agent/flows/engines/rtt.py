@@ -13,8 +13,7 @@ import socket
 import time
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
 from pytest_ipperf.agent.flows.rtt.datagram_probes import DatagramProbe, TimestampedProbe, TwoStepProbe
@@ -29,7 +28,7 @@ from pytest_ipperf.agent.flows.rtt.responder import (
     TimestampingReflector,
 )
 from pytest_ipperf.agent.flows.rtt.tcp_probes import ConnectProbe, MessageProbe
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 from pytest_ipperf.agent.paths.clock_exchange import clock_of_host
 from pytest_ipperf.core.portable.errors import LabError
@@ -65,8 +64,8 @@ class _RttFarEnd(FarEnd):
 
     def __init__(self, spec: FlowSpec) -> None:
         self._reflector: Reflector | None = None
-        self.listening = {"port": 0, **_processors()}
-        probe = spec.factors["probe"]
+        self.listening = _processors()
+        probe = str(spec.factors["probe"])
         if probe in _REFLECTORS:
             kind = TimestampingReflector if spec.factors["waiting"] == "wire" else _REFLECTORS[probe]
             self._reflector = kind(
@@ -76,7 +75,7 @@ class _RttFarEnd(FarEnd):
                 payload_bytes=spec.payload_bytes,
                 deadline_s=spec.deadline_s,
             )
-            self.listening = {**self.listening, "port": self._reflector.port}
+            self.listening = replace(self.listening, port=self._reflector.port)
 
     def finish(self, near: FlowReport) -> FlowReport:
         """Return the number of probes answered, which shows the direction of losses."""
@@ -144,25 +143,23 @@ class Rtt(Engine):
 engine = Rtt()
 
 
-def _processors() -> dict[str, Any]:
-    return {
-        "boot": clock_of_host()["boot"],
-        "processors": os.cpu_count() or 1,
-        "pinned": sorted(os.sched_getaffinity(0)),
-    }
+def _processors() -> FarListening:
+    return FarListening(
+        boot=clock_of_host()["boot"], processors=os.cpu_count() or 1, pinned=sorted(os.sched_getaffinity(0))
+    )
 
 
 def _can_busy_poll(spec: FlowSpec) -> bool:
     """Return whether both ends can busy-poll without keeping each other or the kernel from running."""
     here, far = _processors(), spec.far
-    if here["processors"] < 2 or spec.factors["probe"] not in {"udp", "tcp"}:  # kernels answer the others
-        return bool(here["processors"] > 1)
-    shared = len(here["pinned"]) == 1 and all(here[each] == far[each] for each in ("boot", "pinned"))
-    return far["processors"] > 1 and not shared
+    if here.processors < 2 or spec.factors["probe"] not in {"udp", "tcp"}:  # kernels answer the others
+        return bool(here.processors > 1)
+    shared = len(here.pinned) == 1 and (here.boot, here.pinned) == (far.boot, far.pinned)
+    return far.processors > 1 and not shared
 
 
 def _open_probe(spec: FlowSpec, *, busy_polls: bool) -> Probe:
-    six, port = ":" in spec.address, spec.far["port"]
+    six, port = ":" in spec.address, spec.far.port
     probe, wire = spec.factors["probe"], spec.factors["waiting"] == "wire"
     if probe == "connect":
         return ConnectProbe(spec.source, spec.address, port, busy_polls=busy_polls)
@@ -247,13 +244,18 @@ def _report(probe: Probe, run: _Series, took_ns: Mapping[int, int], spec: FlowSp
     )
 
 
-def _detail(spec: FlowSpec, probe: Probe) -> dict[str, Any]:
+def _detail(spec: FlowSpec, probe: Probe) -> dict[str, object]:
     """Describe what a time contains."""
     waiting = "busy-polled" if probe.busy_polls else "slept until a packet came"
     stamps = "clock around the probe"
     if spec.factors["waiting"] == "wire":
         stamps = "kernel stamps of the near end alone" if spec.factors["probe"] == "icmp" else "kernel stamps of both"
-    found = {"socket": probe.kind, "waited": waiting, "stamps": stamps, "interval_s": _INTERVAL_NS * 1e-9}
+    found: dict[str, object] = {
+        "socket": probe.kind,
+        "waited": waiting,
+        "stamps": stamps,
+        "interval_s": _INTERVAL_NS * 1e-9,
+    }
     if spec.factors["probe"] == "connect":
         found["payload"] = "none, as the opening of a connection carries no data"
     return found
@@ -270,7 +272,7 @@ def _cpu_notes(host: str, cpu_s: float, polled_s: float) -> list[str]:
 
 
 def _way(spec: FlowSpec) -> str:
-    port = f" port {spec.far['port']}" if spec.far.get("port") else ""
+    port = f" port {spec.far.port}" if spec.far.port else ""
     return f"by {spec.factors['probe']} from {spec.source or 'here'} to {spec.address}{port}"
 
 

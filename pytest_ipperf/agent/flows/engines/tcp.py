@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.tcp.receiver import StreamReceiver
 from pytest_ipperf.agent.flows.tcp.sender import StreamSender
 from pytest_ipperf.agent.flows.tcp.socket_options import check_congestion, configure, congestion, effective_bytes, notes
@@ -54,7 +54,7 @@ class Tcp(Engine):
             connect_s = [_connect(spec, place, socks) for place in range(spec.connections)]
             check_congestion(socks, spec.factors)
             sends = spec.factors["direction"] == "up"
-            peer = f"the {'receiver' if sends else 'sender'} at {spec.address} port {spec.far['port']}"
+            peer = f"the {'receiver' if sends else 'sender'} at {spec.address} port {spec.far.port}"
             streams = _streams(socks, peer, spec, sends=sends)
             path = _path(socks, peer)
             with contextlib.closing(streams):
@@ -75,7 +75,7 @@ class TcpFarEnd(FarEnd):
     def __init__(self, spec: FlowSpec) -> None:
         self._spec = spec
         self._listener = _listener(spec)
-        self.listening = {"port": self._listener.getsockname()[1]}
+        self.listening = FarListening(port=self._listener.getsockname()[1])
         self._closed = False
         self._socks: dict[int, socket.socket] = {}
         self._streams: Streams | None = None
@@ -91,7 +91,7 @@ class TcpFarEnd(FarEnd):
         if self._trouble is not None:
             raise self._trouble
         if self._report is None:
-            raise LabError(f"the server's end of the TCP run on port {self.listening['port']} has not ended in time")
+            raise LabError(f"the server's end of the TCP run on port {self.listening.port} has not ended in time")
         if "base_rtt_s" in near.facts:
             here = self._report.facts.get("base_rtt_s", near.facts["base_rtt_s"])
             self._report.facts["base_rtt_s"] = min(here, near.facts["base_rtt_s"])
@@ -113,7 +113,7 @@ class TcpFarEnd(FarEnd):
             if self._accept():
                 self._report = self._run()
         except OSError as error:
-            message = f"the client of the TCP run on port {self.listening['port']} is gone: {failure_kind(error)}"
+            message = f"the client of the TCP run on port {self.listening.port} is gone: {failure_kind(error)}"
             self._trouble = LabError(message)
         except BaseException as error:  # noqa: BLE001 - `finish` raises it
             self._trouble = error
@@ -189,7 +189,7 @@ def _socket(spec: FlowSpec) -> socket.socket:
 
 def _connect(spec: FlowSpec, place: int, socks: list[socket.socket]) -> float:
     """Add a stream that identifies itself to the far end; return the seconds that its opening took."""
-    port = spec.far["port"]
+    port = spec.far.port
     socks.append(sock := _socket(spec))
     configure(sock, spec.factors)
     limit_blocking(sock, spec.deadline_s)

@@ -20,10 +20,10 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import cast
 
 from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.udp.counter import MOST
 from pytest_ipperf.agent.flows.udp.paced_sender import PacedSender
 from pytest_ipperf.agent.flows.udp.receiver import DatagramReceiver, first_word
@@ -32,7 +32,7 @@ from pytest_ipperf.agent.flows.udp.unpaced_sender import UnpacedSender
 from pytest_ipperf.agent.kernel.reassembly import wait_for_drain
 from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 from pytest_ipperf.agent.paths.clock_exchange import OffsetServer, clock_of_host
-from pytest_ipperf.agent.paths.clock_sync import ClockMap, check_not_set, clock_ahead_ns, compare_clocks
+from pytest_ipperf.agent.paths.clock_sync import ClockMap, ClockSample, check_not_set, clock_ahead_ns, compare_clocks
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.units import rate_text
 
@@ -60,16 +60,14 @@ class _UdpFarEnd(FarEnd):
         with contextlib.ExitStack() as stack:
             sock, port, buffer = bound(spec)
             stack.callback(sock.close)
-            self._detail: dict[str, Any] = {"receive_buffer": buffer}
+            self._detail: dict[str, object] = {"receive_buffer": buffer}
             clocks = stack.enter_context(contextlib.closing(OffsetServer(spec.address, spec.ports)))
             base = first_word(spec.ident, counts=True)
             self._receiver = DatagramReceiver(sock, spec.payload_bytes, base, flood=not _gap_s(spec))
             stack.callback(self._receiver.close)
             self._stack = stack.pop_all()
         self._ahead_ns = clock_ahead_ns(time.CLOCK_REALTIME)
-        self.listening: Mapping[str, Any] = {
-            "port": port, "clock": clock_of_host(), "clock_port": clocks.port, "byteorder": sys.byteorder
-        }  # fmt: skip
+        self.listening = FarListening(port=port, clock=clock_of_host(), clock_port=clocks.port, byteorder=sys.byteorder)
 
     def finish(self, near: FlowReport) -> FlowReport:
         """Wait for datagrams still on their way, and make the rows."""
@@ -77,8 +75,8 @@ class _UdpFarEnd(FarEnd):
         receiver.drain(sent, _gap_s(spec), spec.deadline_s)
         receiver.end()
         counter, unique = receiver.sink.counter, receiver.sink.unique()
-        clock_map = ClockMap([(at, offset_s, error_s) for at, offset_s, error_s in near.detail["clock_marks"]])
-        samples = self._rows(near.detail["began_ns"], clock_map)
+        clock_map = ClockMap(_clock_marks(near))
+        samples = self._rows(cast("int", near.detail["began_ns"]), clock_map)
         report = FlowReport(
             samples=samples.tobytes(),
             attempted=sent,
@@ -203,12 +201,12 @@ class _Udp(Engine):
 
     def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
         """Send the stream."""
-        if spec.far["byteorder"] != sys.byteorder:
+        if spec.far.byteorder != sys.byteorder:
             raise LabError(
-                f"host {spec.address} is {spec.far['byteorder']}-endian and this one is {sys.byteorder}-endian; udp "
+                f"host {spec.address} is {spec.far.byteorder}-endian and this one is {sys.byteorder}-endian; udp "
                 "needs the same byte order at both ends"
             )
-        port = int(spec.far["port"])
+        port = spec.far.port
         with connected(spec, port) as sock:
             path = path_properties(spec, sock)
             samples = _clock_samples(spec)
@@ -227,8 +225,14 @@ class _Udp(Engine):
         return near.report
 
 
-def _clock_samples(spec: FlowSpec) -> list[Any]:
-    return list(compare_clocks(spec.source, spec.address, spec.far["clock"], int(spec.far["clock_port"])))
+def _clock_marks(near: FlowReport) -> list[ClockSample]:
+    """Return the clock samples of the near end, which have become lists on their way."""
+    marks = cast("list[ClockSample]", near.detail["clock_marks"])
+    return [(at, offset_s, error_s) for at, offset_s, error_s in marks]
+
+
+def _clock_samples(spec: FlowSpec) -> list[ClockSample]:
+    return list(compare_clocks(spec.source, spec.address, spec.far.clock, spec.far.clock_port))
 
 
 engine = _Udp()

@@ -8,7 +8,6 @@ import random
 import socket
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
@@ -50,7 +49,7 @@ class StreamSender(Streams):
         facts = sampler.facts() | {"send_buffer_bytes": float(buffer_bytes)}
         if self.wall_s:
             facts["sender_cpu_s"] = self.cpu_s
-        detail: dict[str, Any] = sampler.detail() | {"drained": drained}
+        detail: dict[str, object] = sampler.detail() | {"drained": drained}
         return FlowReport(
             facts=facts,
             detail={"sender": detail},

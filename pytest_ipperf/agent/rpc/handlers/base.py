@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_ipperf.agent.packages.installed import Packages
 from pytest_ipperf.agent.paths.packet_counters import RunCounters
 from pytest_ipperf.agent.rpc.channel import Channel
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class AgentContext:
     packages: Packages
     counters: RunCounters
     removed_folders: int
+    servers: dict[str, ServerProcess] = field(default_factory=dict)
 
 
 class Handlers:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from itertools import pairwise
-from typing import Any
 
-from pytest_ipperf.agent.load.results import BurstResult
+from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.agent.load.runner import LoadRun
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
@@ -25,14 +25,13 @@ class MultiClientHandlers(Handlers):
         super().__init__(context)
         self._under_way = context.stack.enter_context(contextlib.ExitStack())
 
-    def load_open(self, spec: dict[str, Any]) -> None:
+    def load_open(self, spec: LoadSpec) -> None:
         """Takes this host's share of a run, and leaves one that was left open."""
         self._under_way.close()
         self._reporter = self._context.channel.progress_reporter()
         self._context.counters.begin()
-        self._run = LoadRun(LoadSpec(**spec))
+        self._run = LoadRun(spec)
         self._under_way.callback(self._run.close)
-        self._results: list[BurstResult] = []
 
     def load_ready(self, number: int) -> None:
         """Makes a burst."""
@@ -57,17 +56,21 @@ class MultiClientHandlers(Handlers):
             self._reporter.measurement_started()
             result = self._run.run(at_ns * 1e-9)
             self._reporter.measurement_paused()  # the reply is the keep-alive
-            self._results.append(result)
             done.append((bool(result.rows), making_s + result.wall_s))
         return done
 
-    def load_close(self) -> dict[str, Any]:
+    def load_close(self) -> LoadResult:
         """Return what `load` returns, with the packets counted around it; `bursts` replace its rows."""
         result = self._run.result()
-        del result["rows"], result["indices"]
-        bursts = [each.to_message() for each in self._results]
         self._under_way.close()
-        return {**result, "control": self._reporter.control, **self._context.counters.run(), "bursts": bursts}
+        return dataclasses.replace(
+            result,
+            rows=b"",
+            indices=b"",
+            bursts=tuple(self._run.bursts),
+            control=self._reporter.control,
+            traffic=self._context.counters.run(),
+        )
 
     def load_abort(self) -> None:
         """Leaves a run that comes to nothing; may be said where none is open."""

@@ -1,16 +1,20 @@
-"""RPC methods that run a load or a flow and count its packets."""
+"""RPC methods of a run: what a host does before its load, the load itself, and what it is asked afterwards."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
-from collections.abc import Callable
-from typing import Any
 
 from pytest_ipperf.agent.flows import runner
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
+from pytest_ipperf.agent.paths.capture import Capture
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
+from pytest_ipperf.agent.rpc.messages import CaptureRequest, DrainRequest, HostReport, RunEnd, RunReady, RunStart
+from pytest_ipperf.agent.servers.accepted_mail import Acceptance, QueuedMail, check_accepted, reserve_space
 from pytest_ipperf.agent.sockets.ports import open_connections
 from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 
@@ -18,54 +22,95 @@ _POLL_S = 0.005
 
 
 class RunHandlers(Handlers):
-    """Of applications by `load`; of flows in three steps, two of them at the far end."""
+    """A host is asked once before its load and once after it, whatever there is to do."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
         context.stack.enter_context(contextlib.closing(rx_timestamping()))
         self._flows = context.stack.enter_context(contextlib.closing(runner.Flows()))
+        self._captures = context.stack.enter_context(contextlib.ExitStack())
+        self._cpu_s = 0.0
 
-    def load(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """One run, with the packets counted around it."""
+    def start_run(self, request: RunStart) -> RunReady:
+        """Get ready for a run, and wait until nothing of the run before is on its way."""
+        captured = bool(request.capture and self._capture_from(request.capture))
+        if request.mail:
+            server = self._context.servers[request.mail.server]
+            reserve_space(server.recipe, server.site, request.mail)
+        far = self._flows.listen(request.flow) if request.flow else None
+        return RunReady(drained=bool(request.drain and self._drained(request.drain)), captured=captured, far=far)
+
+    def load(self, spec: LoadSpec) -> LoadResult:
+        """Run a load, with the packets counted around it."""
         reporter = self._context.channel.progress_reporter()
-        return self._around(lambda: load(LoadSpec(**spec), reporter))
+        self._context.counters.begin()
+        result = load(spec, reporter)
+        return dataclasses.replace(result, traffic=self._context.counters.run())
 
-    def connections_over(self, limit_s: float) -> bool:
-        """Wait up to `limit_s` seconds until no TCP connection of this host is open; whether none is.
+    def flow_run(self, spec: FlowSpec) -> FlowReport:
+        """Run the near end of a flow, with the packets counted around it."""
+        reporter = self._context.channel.progress_reporter()
+        self._context.counters.begin()
+        reporter.measurement_started()
+        report = runner.run(spec, reporter.report_progress)
+        reporter.measurement_ended()
+        return dataclasses.replace(report, control=reporter.control, traffic=self._context.counters.run())
 
-        Each end of a connection that is over has the other's last packet, so none of them is on its way any more.
-        """
-        end = time.monotonic() + limit_s
-        while open_connections():
+    def finish_run(self, request: RunEnd) -> HostReport:
+        """Finish a run, and report what was counted on this host since it began."""
+        far = self._flows.finish(request.flow) if request.flow else None
+        servers = self._context.servers.values()
+        busy = [said for server in servers if (said := server.wait_quiet(request.limit_s))]
+        broken = [server.exit_sentence() for server in servers if not server.alive()]
+        before = self._cpu_s
+        traffic, tcp = self._context.counters.read(), self._read_servers()
+        if request.doubtful and not broken:
+            broken = [said for server in servers if (said := server.unresponsive())]
+        return HostReport(
+            busy=busy,
+            broken=broken,
+            traffic=traffic,
+            tcp=tcp,
+            cpu_s=self._cpu_s - before,
+            accepted=self._accepted(request.mail) if request.mail and not broken else None,
+            far=far,
+            capture=self._captured() if request.captured else b"",
+        )
+
+    def _drained(self, request: DrainRequest) -> bool:
+        """Reset the counters, if nothing of the run before is on its way any more; return whether that is so."""
+        end = time.monotonic() + request.closed_s
+        while request.closed_s and open_connections():
             if time.monotonic() > end:
                 return False
             time.sleep(_POLL_S)
-        return True
+        drained = self._context.counters.wait_drained(request.still_s, request.limit_s)
+        self._read_servers()
+        return drained
 
-    def flow_listen(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """The far end of a flow listens from now on; return what its near end has to know."""
-        return self._flows.listen(spec)
+    def _read_servers(self) -> dict[str, int]:
+        """Note the servers' processor time so far; return the TCP error counters that moved since the last time."""
+        self._cpu_s = sum(server.cpu_seconds() for server in self._context.servers.values())
+        return self._context.counters.tcp()
 
-    def flow_run(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """The near end's part of a run, with the packets counted around it."""
-        reporter = self._context.channel.progress_reporter()
+    def _accepted(self, mail: QueuedMail) -> Acceptance:
+        server = self._context.servers[mail.server]
+        return check_accepted(server.recipe, server.site, mail)
 
-        def run() -> dict[str, Any]:
-            reporter.measurement_started()
-            report = runner.run(spec, reporter.report_progress)
-            reporter.measurement_ended()
-            return {**report, "control": reporter.control}
+    def _capture_from(self, request: CaptureRequest) -> bool:
+        """Capture the first packets of a device from now on; return False where this user may not see them."""
+        self._captures.close()
+        with contextlib.suppress(PermissionError):
+            self._capture = Capture(request.device, request.packets)
+            self._captures.callback(self._capture.close)
+            return True
+        return False
 
-        return self._around(run)
-
-    def flow_finish(self, near: dict[str, Any]) -> dict[str, Any]:
-        """The far end's part of a run, whose near end has sent this report."""
-        return self._flows.finish(near)
-
-    def _around(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return the result of a run, and the packets of this host in it."""
-        self._context.counters.begin()
-        return {**run(), **self._context.counters.run()}
+    def _captured(self) -> bytes:
+        """Return what has been captured, as a pcap file."""
+        packets = self._capture.pcap()
+        self._captures.close()
+        return packets
 
 
 handlers = RunHandlers

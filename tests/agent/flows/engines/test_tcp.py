@@ -270,7 +270,7 @@ found = []
 for direction in ("up", "down"):
     asked = spec(direction=direction, run_s=60.0)
     far = engine.far(asked)
-    with socket.create_connection(("127.0.0.1", far.listening["port"])) as sock:
+    with socket.create_connection(("127.0.0.1", far.listening.port)) as sock:
         sock.sendall(hello(asked.ident, 0) + bytes(10000))
         sock.recv(1)
     try:
@@ -289,9 +289,9 @@ def test_strangers_are_no_streams(output_of):
 asked = spec()
 with contextlib.closing(engine.far(asked)) as far:
     for said in (b"GET / HTTP/1.1", hello(asked.ident - 1, 0), hello(asked.ident, 1), b""):
-        with socket.create_connection(("127.0.0.1", far.listening["port"])) as sock:
+        with socket.create_connection(("127.0.0.1", far.listening.port)) as sock:
             sock.sendall(said)
-    near = engine.near(dataclasses.replace(asked, far=dict(far.listening)), lambda: None)
+    near = engine.near(dataclasses.replace(asked, far=far.listening), lambda: None)
     print(facts(near, far.finish(near))["payload_bytes"])
 """
     assert output_of(code) > 0
@@ -310,7 +310,7 @@ for direction in ("up", "down"):
     far = engine.far(asked)
     timer = threading.Timer(0.4, far.close)
     timer.start()
-    said = refusal(asked, **far.listening)
+    said = refusal(asked, far.listening)
     timer.join()
     assert "a stream" in said, said
 print([before, left()])
@@ -332,7 +332,7 @@ for direction in ("up", "down"):
     said, asked, before = [], spec(direction=direction, run_s=60.0), left()
     with contextlib.closing(engine.far(asked)) as far:
         try:
-            engine.near(dataclasses.replace(asked, far=dict(far.listening)), alive)
+            engine.near(dataclasses.replace(asked, far=far.listening), alive)
         except Stop:
             found.append(True)
     found.append(left() == before)
@@ -349,7 +349,7 @@ try:
 except LabError as error:
     found.append(str(error))
 far = engine.far(spec())
-found.append(refusal(spec(source="198.18.0.77"), **far.listening))
+found.append(refusal(spec(source="198.18.0.77"), far.listening))
 far.close()
 print(found)
 """

@@ -347,8 +347,8 @@ def test_plain_calls_do_as_well(monkeypatch, rate):
     with listening(rate=rate, run_s=0.05) as (spec, far):
         near = ENGINES["udp"].near(spec, nobody)
         report = far.finish(near)
-    assert report.detail["received_by"].startswith("recvmsg; ")
-    assert near.detail["sent_by"].startswith("send")
+    assert str(report.detail["received_by"]).startswith("recvmsg; ")
+    assert str(near.detail["sent_by"]).startswith("send")
     assert near.facts["sent"] > 0
     assert report.facts["unique"] == near.facts["sent"] or report.facts["receiver_drops"]
 

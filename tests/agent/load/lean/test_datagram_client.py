@@ -236,8 +236,8 @@ def test_load_does_it_for_a_protocol_by_datagrams(client, address, monkeypatch):
             source=address, deadline_s=10.0, ident=0,
         )  # fmt: skip
         told = load(spec)
-    assert told["failed"] == {}
-    assert len(rows_of(told["rows"])) == told["attempted"] == 15
-    assert told["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
-    assert told["peers"] == {address: 15}
-    assert told["sources"] == [address]
+    assert told.failed == {}
+    assert len(rows_of(told.rows)) == told.attempted == 15
+    assert told.families == ["AF_INET6" if ":" in address else "AF_INET"]
+    assert told.peers == {address: 15}
+    assert told.sources == [address]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import os
 import random
@@ -205,8 +206,14 @@ def failures(made):
 def contradictions(address, result):
     """Return the contradictions that the path proof finds in a run that was to go to `address`."""
     expected = ExpectedPath(ipver=6 if ":" in address else 4, client=address, server=address, exclusive=False)
-    completed = len(rows_of(result["rows"]))
-    seen = {**result, "completed": completed, "packets": PACKETS, "protocol41": {}, "bare_ipv6": None}
+    completed = len(rows_of(result.rows))
+    seen = {
+        **dataclasses.asdict(result),
+        "completed": completed,
+        "packets": PACKETS,
+        "protocol41": {},
+        "bare_ipv6": None,
+    }
     return proof_violations(expected, seen)
 
 
@@ -305,9 +312,9 @@ def test_every_tenth_reset_leaves_the_others_their_figures(address):
 
     with Listener(address, sometimes) as server, Resolver(address) as resolver:
         result = load(spec(address, server.port, resolver.port, connections=30))
-    assert result["attempted"] == 30
-    assert result["failed"] == {"talk reset": 3}
-    assert len(rows_of(result["rows"])) == 27
+    assert result.attempted == 30
+    assert result.failed == {"talk reset": 3}
+    assert len(rows_of(result.rows)) == 27
     assert contradictions(address, result) == []
 
 
@@ -323,9 +330,9 @@ def test_every_tenth_sent_elsewhere_leaves_the_others_their_figures(address):
 
     with Listener(address, smtp) as server, Resolver(address, sometimes) as resolver:
         result = load(spec(address, server.port, resolver.port, connections=30))
-    assert result["failed"] == {f"{SIX}AAAA {other}" if address == "::1" else f"{FOUR}A {other}": 3}
-    assert len(rows_of(result["rows"])) == 27
-    assert result["peers"] == {address: 27}  # nobody connected
+    assert result.failed == {f"{SIX}AAAA {other}" if address == "::1" else f"{FOUR}A {other}": 3}
+    assert len(rows_of(result.rows)) == 27
+    assert result.peers == {address: 27}  # nobody connected
     assert contradictions(address, result) == []
 
 
@@ -335,9 +342,9 @@ def test_a_silent_resolver_is_asked_again_and_then_given_up(address):
         begun = time.monotonic()
         result = load(spec(address, 9, resolver.port, connections=3, deadline_s=1.5))
         took = time.monotonic() - begun
-    assert result["failed"] == {"dns deadline": 3}
-    assert result["dns_retries"] == 3
-    assert result["peers"] == {}
+    assert result.failed == {"dns deadline": 3}
+    assert result.dns_retries == 3
+    assert result.peers == {}
     assert resolver.queries == 6
     assert 1.5 <= took < 4
 
@@ -410,8 +417,8 @@ def test_an_address_that_is_not_the_servers_is_not_connected_to():
         Resolver("::1", lambda query: record(query, dns.TYPE_AAAA, mapped)) as resolver,
     ):
         result = load(spec("::1", server.port, resolver.port, connections=2))
-    assert result["failed"] == {f"{SIX}AAAA ::ffff:127.0.0.1": 2}
-    assert (result["peers"], server.accepted) == ({}, 0)
+    assert result.failed == {f"{SIX}AAAA ::ffff:127.0.0.1": 2}
+    assert (result.peers, server.accepted) == ({}, 0)
 
 
 @pytest.mark.parametrize("source", ["::1", ""])
@@ -420,17 +427,17 @@ def test_ipv4_in_the_clothes_of_ipv6_is_caught(source):
     with Listener("127.0.0.1", smtp) as server:
         to = {"resolver": "", "name": "::ffff:127.0.0.1"}
         result = load(spec("::1", server.port, 0, connections=2, source=source, **to))
-    assert result["peers"] == {"::ffff:127.0.0.1": 2}
+    assert result.peers == {"::ffff:127.0.0.1": 2}
     assert "expected connections to ::1, seen to ::ffff:127.0.0.1" in contradictions("::1", result)
     if source:  # a socket with an IPv6 address cannot even connect
-        assert result["rows"] == b""
-        assert result["failed"] == {"connect unreachable": 2}
+        assert result.rows == b""
+        assert result.failed == {"connect unreachable": 2}
 
 
 def test_a_source_address_that_is_not_here_is_a_failure_by_kind():
     result = load(spec("127.0.0.1", 9, 9, source="192.0.2.1", connections=2))
-    assert result["failed"] == {"dns no source address": 2}
-    assert result["sources"] == []
+    assert result.failed == {"dns no source address": 2}
+    assert result.sources == []
 
 
 @both_families
@@ -529,14 +536,14 @@ def test_load_repeats_bursts_and_adds_them_up(address):
     with Listener(address, smtp) as server, Resolver(address) as resolver:
         result = load(spec(address, server.port, resolver.port, bursts=3, connections=4, ident=65530))
     assert server.accepted == resolver.queries == 12
-    assert len(rows_of(result["rows"])) == result["attempted"] == 12
-    assert result["failed"] == {}
-    assert result["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
-    assert result["peers"] == {address: 12}
-    assert result["sources"] == [address]
-    assert result["dns_retries"] == 0
-    assert result["cpu_s"] > 0
-    assert result["wall_s"] > 0
+    assert len(rows_of(result.rows)) == result.attempted == 12
+    assert result.failed == {}
+    assert result.families == ["AF_INET6" if ":" in address else "AF_INET"]
+    assert result.peers == {address: 12}
+    assert result.sources == [address]
+    assert result.dns_retries == 0
+    assert result.cpu_s > 0
+    assert result.wall_s > 0
     assert contradictions(address, result) == []
     assert gc.isenabled()
 
@@ -549,15 +556,15 @@ def test_who_fails_by_the_deadline_makes_no_burst_longer():
 
     with Listener("127.0.0.1", some) as server, Resolver("127.0.0.1") as resolver:
         result = load(spec("127.0.0.1", server.port, resolver.port, connections=6, bursts=1, deadline_s=1.5))
-    assert result["failed"] == {"talk deadline": 3}
-    assert 0 < result["wall_s"] < 1.5
+    assert result.failed == {"talk deadline": 3}
+    assert 0 < result.wall_s < 1.5
 
 
 def test_load_ends_after_three_bursts_in_a_row_that_nobody_answers():
     with socket.socket() as bound, Resolver("127.0.0.1") as resolver:
         bound.bind(("127.0.0.1", 0))
         result = load(spec("127.0.0.1", bound.getsockname()[1], resolver.port, bursts=100))
-    assert (result["attempted"], result["failed"]) == (15, {"connect refused": 15})
+    assert (result.attempted, result.failed) == (15, {"connect refused": 15})
 
 
 @both_families
@@ -578,8 +585,8 @@ def test_real_servers_serve_a_burst(address, name):
             instance.start()
         result = load(spec(address, ports[name], ports["nameserver"], protocol=recipe.protocol, name=protocol.host,
                              connections=50))  # fmt: skip
-    assert result["failed"] == {}
-    assert len(rows_of(result["rows"])) == 50
+    assert result.failed == {}
+    assert len(rows_of(result.rows)) == 50
     assert contradictions(address, result) == []
 
 

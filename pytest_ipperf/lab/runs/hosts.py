@@ -1,0 +1,119 @@
+"""Ask each host of a testbed at most once before the load of a run, and at most once after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.rpc.messages import CaptureRequest, DrainRequest, HostReport, RunEnd, RunReady, RunStart
+from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail
+from pytest_ipperf.lab.agents.client import AgentClient
+from pytest_ipperf.lab.agents.rpc_method import PATIENCE_S, all_replies
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.runs.accepted_mail import mail_patience_s
+from pytest_ipperf.lab.runs.flows import BESIDE_S
+from pytest_ipperf.transports.base import ROUTER, SERVER
+
+_CLOSED_S = 2.0
+# A full queue before 1 Mbit/s is empty by then; what follows on slower links is proven less strictly. Three frames may
+# be on their way from host to host.
+_DRAINED_S = 15.0
+_FRAMES_BITS = 3 * 1538 * 8
+
+
+@dataclass(frozen=True, slots=True)
+class RunHosts:
+    """Hosts of a testbed around one run: whether they have `drained`, who captures, and the far end of a flow."""
+
+    testbed: Testbed
+    agents: Mapping[str, AgentClient]
+    drained: bool
+    capturing: frozenset[str] = frozenset()
+    far: FarListening = field(default_factory=FarListening)
+
+    def finish(
+        self,
+        *,
+        limit_s: float = 0.0,
+        doubtful: bool = False,
+        mail: QueuedMail | None = None,
+        messages: int = 0,
+        flow: FlowReport | None = None,
+        flow_s: float = 0.0,
+    ) -> dict[str, HostReport]:
+        """Ask the server, the router, and clients that capture, after a run; return their reports by role.
+
+        The server waits up to `limit_s` until it has nothing left to do, which the others are asked after. `messages`
+        of mail, and a flow that may take `flow_s` to finish, add to its time-out. See `RunEnd` for the others.
+        """
+        patience_s = PATIENCE_S + limit_s + flow_s + (mail_patience_s(messages) if mail else 0.0)
+        end = RunEnd(limit_s=limit_s, doubtful=doubtful, mail=mail, flow=flow, captured=SERVER in self.capturing)
+        reports = {SERVER: self.agents[SERVER].within(patience_s).finish_run(end)}
+        asked = [role for role in self.agents if role != SERVER and (role == ROUTER or role in self.capturing)]
+        others = {role: self.agents[role].finish_run.request(RunEnd(captured=role in self.capturing)) for role in asked}
+        return reports | all_replies(others, beside=list(self.agents.values()))
+
+    def captures(self, reports: Mapping[str, HostReport]) -> dict[str, bytes]:
+        """Return what was captured, by role."""
+        return {role: reports[role].capture for role in self.agents if role in self.capturing}
+
+
+def start_hosts(
+    testbed: Testbed,
+    agents: Mapping[str, AgentClient],
+    *,
+    mail: ExpectedMail | None = None,
+    flow: FlowSpec | None = None,
+    capture: Mapping[str, CaptureRequest] | None = None,
+) -> RunHosts:
+    """Get all hosts ready for a run, and reset their packet counters once nothing of the run before is on its way.
+
+    Clients come first, as the counters of the others count the next run only when clients have the last packets of all
+    their connections; servers were waited for after their run.
+    """
+    links, capture = testbed.links, capture or {}
+    still_s = 2 * links.delay_s + (_FRAMES_BITS / links.rate_bit_s if links.rate_bit_s else 0.0)
+    closed_s = _CLOSED_S if testbed.exclusive else 0.0
+    drain = DrainRequest(still_s=still_s, limit_s=_DRAINED_S)
+    first = DrainRequest(closed_s=closed_s, still_s=still_s, limit_s=_DRAINED_S)
+    starts = {
+        role: RunStart(drain=first, capture=capture.get(role))
+        for role in testbed.clients
+        if closed_s or still_s or role in capture
+    }
+    ready = _all_ready(agents, starts, PATIENCE_S + _CLOSED_S + _DRAINED_S)
+    drained = all(each.drained for each in ready.values())
+    starts = {
+        role: RunStart(
+            drain=drain if drained else None,
+            mail=mail if role == SERVER else None,
+            flow=flow if role == SERVER else None,
+            capture=capture.get(role),
+        )
+        for role in agents
+        if role not in testbed.clients
+    }
+    extra_s = (mail_patience_s(mail.messages) if mail else 0.0) + (BESIDE_S if flow else 0.0)
+    others = _all_ready(agents, starts, PATIENCE_S + _DRAINED_S + extra_s)
+    return RunHosts(
+        testbed,
+        agents,
+        drained=drained and all(each.drained for each in others.values()),
+        capturing=frozenset(role for role, each in {**ready, **others}.items() if each.captured),
+        far=others[SERVER].far or FarListening(),
+    )
+
+
+def weaker_proof(testbed: Testbed, *, settled: bool) -> tuple[str, ...]:
+    """Return the note of a run whose packets of other IP versions prove nothing, as those may be of the run before."""
+    if settled or not testbed.exclusive:
+        return ()
+    return ("the run before had not ended on the network, so packets of the other IP version were not held against it",)
+
+
+def _all_ready(
+    agents: Mapping[str, AgentClient], starts: Mapping[str, RunStart], patience_s: float
+) -> dict[str, RunReady]:
+    pending = {role: agents[role].start_run.request(start) for role, start in starts.items()}
+    return all_replies(pending, patience_s, list(agents.values()))

@@ -1,0 +1,100 @@
+"""Check what hosts are asked before and after a run, and what is said where the run before does not end."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.agent.paths.packet_counters import RunPackets
+from pytest_ipperf.agent.rpc.messages import CaptureRequest, HostReport, RunReady
+from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.runs.hosts import start_hosts, weaker_proof
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
+
+LAB, PAIR, HERE = (BUILTIN[name] for name in ("lab", "pair", "loopback"))
+
+
+class Agent:
+    """Answers as an agent whose network has drained or not."""
+
+    def __init__(self, *, drained=True):
+        self.host, self.ended = SimpleNamespace(name="made"), False
+        self.drained, self.asked = drained, []
+        self.start_run, self.finish_run = (self._method(answer) for answer in (self._ready, self._report))
+
+    def _method(self, answer):
+        def request(asked):
+            self.asked.append(asked)
+            return SimpleNamespace(connection=self, result=lambda *_: answer(asked))
+
+        def call(asked):
+            return request(asked).result()
+
+        call.request = request  # type: ignore[attr-defined]
+        return call
+
+    def _ready(self, asked):
+        return RunReady(drained=bool(asked.drain) and self.drained, captured=bool(asked.capture), far=None)
+
+    def _report(self, asked):
+        return HostReport(
+            busy=[], broken=[], traffic=RunPackets(), tcp={}, cpu_s=0.0, accepted=None, far=None,
+            capture=b"pcap" if asked.captured else b"",
+        )  # fmt: skip
+
+    def within(self, *_):
+        return self
+
+
+def made(**agents) -> Any:
+    return agents
+
+
+@pytest.mark.parametrize("drained", [True, False])
+def test_a_client_whose_connections_are_not_over_has_not_drained(drained):
+    agents = made(client=Agent(drained=drained), server=Agent())
+    assert PAIR.exclusive
+    assert start_hosts(PAIR, agents).drained is drained
+    (start,) = agents[CLIENT].asked
+    assert start.drain.closed_s > 0
+    # The counters are reset only where what they count from now on is the next run's.
+    (start,) = agents[SERVER].asked
+    assert (start.drain is not None) is drained
+
+
+def test_one_host_that_has_not_drained_is_enough():
+    agents = made(client=Agent(), server=Agent(), router=Agent(drained=False))
+    assert not start_hosts(LAB, agents).drained
+
+
+def test_each_host_is_asked_once_before_and_once_after_and_clients_only_where_there_is_something():
+    agents = made(client=Agent(), server=Agent(), router=Agent())
+    hosts = start_hosts(LAB, agents, mail=ExpectedMail("postfix", 10))
+    assert list(hosts.finish()) == [SERVER, ROUTER]
+    assert [len(agents[role].asked) for role in (CLIENT, SERVER, ROUTER)] == [1, 2, 2]
+    assert [agents[role].asked[0].mail for role in (CLIENT, SERVER, ROUTER)] == [
+        None,
+        ExpectedMail("postfix", 10),
+        None,
+    ]
+    # This machine has a network of its own only in a lab: others may hold connections here.
+    agents = made(client=Agent(), server=Agent())
+    start_hosts(HERE, agents).finish()
+    assert [len(agents[role].asked) for role in (CLIENT, SERVER)] == [0, 2]
+
+
+def test_who_captures_is_asked_for_it_afterwards():
+    agents = made(client=Agent(), server=Agent())
+    hosts = start_hosts(HERE, agents, capture={CLIENT: CaptureRequest(device="eth0", packets=5)})
+    reports = hosts.finish()
+    assert hosts.captures(reports) == {CLIENT: b"pcap"}
+    assert [each.captured for each in (agents[CLIENT].asked[1], agents[SERVER].asked[1])] == [True, False]
+
+
+def test_only_a_weaker_proof_is_told():
+    (note,) = weaker_proof(PAIR, settled=False)
+    assert note.startswith("the run before had not ended on the network")
+    assert weaker_proof(PAIR, settled=True) == ()
