@@ -1,4 +1,4 @@
-"""The word that somebody probably meant."""
+"""The closest match of a mistyped word."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the tests of this room share: processes that must be gone."""
+"""Fixtures shared by these tests: processes that must be gone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pytest_ipperf.agent.kernel.processes import survivors, tree
 
 
 class Processes:
-    """Processes under observation; `below` adds one and all that it has started, or only the latter.
+    """Processes under observation; `below` adds a process with its descendants, or only the descendants.
 
-    What the tests themselves had started before, to fork sessions from, stays.
+    Processes that the tests started earlier, to fork sessions from, are exempt.
     """
 
     def __init__(self):
@@ -30,7 +30,7 @@ class Processes:
         return [process.pid for process in found]
 
     def left(self):
-        """Those that have not gone in time; it takes a fraction of a second, but other work may go on here."""
+        """Return the processes that have not ended in time; that takes a fraction of a second on an idle machine."""
         end = time.monotonic() + 20
         while (found := survivors(self._seen)) and time.monotonic() < end:
             time.sleep(0.01)
@@ -45,7 +45,7 @@ def _command(pid):
 
 @pytest.fixture
 def processes():
-    """An observer of processes; what it has seen is gone when the test ends, or the test fails."""
+    """Observe processes; the test fails if one of them is left at its end."""
     observer = Processes()
     yield observer
     left = observer.left()

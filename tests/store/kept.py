@@ -1,4 +1,4 @@
-"""Sessions as they are kept: records made of numbers, judged as the plugin judges them, in a journal of the store."""
+"""Stored sessions: records made of numbers, judged as the plugin judges them, in an event log of the store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOST = {"kernel": "6.1", "processors": [0, 1]}
 
 
 def record(number: int = 1, ratio: float = 1.0, *, epochs: int = 10, spread: float = 0.01, **more: Any) -> Record:
-    """HTTP with that `number` of connections, `ratio` times as slow by IPv6; by another `metric` losses of UDP."""
+    """Make a record of HTTP with `number` connections, `ratio` times as slow by IPv6; or of UDP losses, by `metric`."""
     metric = METRICS[more.pop("metric", "response_time")].metric
     draw, blocks = random.Random(f"{number}/{ratio}/{epochs}/{more.pop('seed', 0)}"), 3
     test, reference = Arm(6, "native"), Arm(4, "native")
@@ -66,7 +66,7 @@ def _side(arm: str, runs: Iterable[Run], metric: str) -> ArmSummary:
 
 
 def single(number: int = 1) -> Record:
-    """A record of design `paper`: one epoch, no interval, nothing asked."""
+    """Make a record of design `paper`: one epoch, no interval, no question."""
     nothing: dict[str, Any] = dict.fromkeys(("estimate", "low", "high", "sd_epoch", "sd_block", "margin_fraction"))
     own: dict[str, Any] = {
         "design": "paper",
@@ -82,7 +82,7 @@ def single(number: int = 1) -> Record:
 
 
 def facts(number: int, **more: Any) -> dict[str, Any]:
-    """Those of event `session`."""
+    """Return the facts of event `session`."""
     return {
         "at": BEGAN + 86400 * number, "schema": SCHEMA, "seed": 7, "design": DESIGNS["nightly"], "reference": "ipv4",
         "server": "auto", "backend": "auto", "client": "lean", "rate_per_s": 0.0, "workers": 1, "deadline_s": 10.0,
@@ -91,7 +91,7 @@ def facts(number: int, **more: Any) -> dict[str, Any]:
 
 
 def name_of(number: int) -> str:
-    """Of the session of that day."""
+    """Return the name of the session of that day."""
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(BEGAN + 86400 * number))}-{number:06x}"
 
 
@@ -104,7 +104,7 @@ def keep(
     status: int | None = 0,
     **more: Any,
 ) -> Path:
-    """The folder of a session with these records; with `troubles` by kind, and an end unless `status` is None."""
+    """Store a session with these records, and `troubles` by kind; return its folder. `status` None: it has no end."""
     folder = root / "runs" / name_of(number)
     event_log = EventLog(folder, "main")
     hosts = more.pop("hosts", {"client": HOST, "server": HOST})
@@ -123,7 +123,7 @@ def keep(
 
 
 def events_of(path: Path) -> list[dict[str, Any]]:
-    """The events of an event log, without their checksums."""
+    """Return the events of an event log, without their checksums."""
     return [
         {name: value for name, value in json.loads(line).items() if name != KEY}
         for line in path.read_text().splitlines()
@@ -131,7 +131,7 @@ def events_of(path: Path) -> list[dict[str, Any]]:
 
 
 def rewrite(path: Path, events: Iterable[Mapping[str, Any]], *, checksums: bool = True) -> None:
-    """An event log of these events, as their writer would have written them; without `checksums` as schema 6 had it."""
+    """Write an event log of these events as a writer would; without `checksums`, as schema 6 had it."""
     lines, checksum = [], 0
     for event in events:
         line, checksum = (

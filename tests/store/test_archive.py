@@ -1,4 +1,4 @@
-"""The archive: sessions by their names, what each found, and the course of a cell."""
+"""The archive: sessions by name, their findings, and the history of a cell."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ ONE, TWO = (HistoryKey(record(number).cell, "response_time", "1-apache-ipv4") fo
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """Five sessions, of which the last was broken off; two are saved as `main`."""
+    """Make five sessions, of which the last was broken off; two are saved as `main`."""
     root = tmp_path_factory.mktemp("archive")
     keep(root, 0, [record(1), record(2)], saved="main")
     keep(root, 1, [record(1, 1.01), record(2, 1.3)], saved="main", troubles={"failed": f"{SUITE}::test_x"}, status=1)
@@ -128,7 +128,7 @@ def test_courses_are_those_of_each_cell_of_a_session(tmp_path):
 
 
 def held_to(root, number, **more):
-    """The sessions that the gate compares the first cell of that day's session with."""
+    """Return the sessions that the gate compares the first cell of that day's session with."""
     with contextlib.closing(Archive(root)) as archive:
         found = archive.nights(name_of(number), saved="main", **more).get(ONE, [])
         assert archive.notes == []
@@ -136,7 +136,7 @@ def held_to(root, number, **more):
 
 
 def rule(root, number, status=0, red=()):
-    """Ends the night of that day."""
+    """End the night of that day."""
     cells = [{"cell": key.cell, "metric": key.metric, "ruling": "exceeds"} for key in red]
     verdict = {"session": name_of(number), "saved": "main", "status": status, "cells": cells}
     folder = root / "nights" / name_of(number)
@@ -145,7 +145,7 @@ def rule(root, number, status=0, red=()):
 
 
 def test_a_night_is_held_to_nights_that_have_a_verdict(tmp_path):
-    """Not to one that was broken off, nor to a session of plain pytest that took the name."""
+    """A night that was broken off does not count, nor does a session of plain pytest saved under the same name."""
     for number in range(4):
         keep(tmp_path, number, [record(1)], saved="main", status=None if number == 1 else 0)
     rule(tmp_path, 0)
@@ -186,7 +186,7 @@ def test_the_last_nights_are_the_last_that_count_and_the_last_of_all(tmp_path):
 
 
 def test_a_session_began_with_the_first_of_its_journals_whichever_was_seen_first(tmp_path):
-    """So that it is not its own history where its first journal by name is not the first that was written."""
+    """Otherwise a session would be part of its own history if its first event log by name is not the oldest."""
     keep(tmp_path, 0, [record(1)], saved="main")
     rule(tmp_path, 0)
     folder = keep(tmp_path, 1, [record(1)], saved="main")

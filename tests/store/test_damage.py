@@ -1,4 +1,4 @@
-"""A folder that was damaged: what is said, and what is still there. docs/history.md tells the same."""
+"""A damaged folder of records: the messages, and what can still be read. docs/history.md describes the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ONE = HistoryKey(record(1).cell, "response_time", "1-apache-ipv4")
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Four nights of forty cells, with their index."""
+    """Make four nights of forty cells, with their index."""
     root = tmp_path_factory.mktemp("whole")
     one = record(1)
     for number in range(NIGHTS):
@@ -46,12 +46,12 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def root(whole, tmp_path):
-    """A copy of them to spoil."""
+    """Make a copy to damage."""
     return Path(shutil.copytree(whole, tmp_path / "records"))
 
 
 def reported(root):
-    """All that the archive answers, and what it says beside that."""
+    """Return all answers of the archive, and its notes."""
     archive = Archive(root)
     entries = [entry for entry in archive.sessions() if not entry.trouble]
     found = (
@@ -67,7 +67,7 @@ def reported(root):
 
 
 def damaged(name, line):
-    """How the sentence begins."""
+    """Return the beginning of the message."""
     return f"session {name}: main.jsonl:{line} is damaged ("
 
 
@@ -93,7 +93,7 @@ def _scribble(path):
 
 
 def _scribble_from(share):
-    """From a part of the file on, so that its head is right and what is asked of it later is not."""
+    """Overwrite the file from some offset on, so that its header is right and later pages are not."""
 
     def spoil(path):
         data = path.read_bytes()
@@ -115,7 +115,7 @@ def _drop(path):
 
 
 def _leave_journal(path):
-    """What a transaction of another file left, which SQLite would roll back into this one."""
+    """Leave the rollback journal of another file, which SQLite would apply to this one."""
     _scribble(path)
     path.with_name(f"{FILE}-journal").write_bytes(random.Random(2).randbytes(4096))
 
@@ -144,7 +144,7 @@ def test_a_damaged_index_is_made_anew_and_said(root, there, spoil, why):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_bits_that_turned_in_the_index_change_no_answer(root, there, seed):
-    """Also where every page is still a valid one, with another number or text in it."""
+    """Some flipped bits leave every page valid, with another number or text in it."""
     draw = random.Random(seed)
     data = bytearray((root / FILE).read_bytes())
     for _ in range(draw.choice((1, 8, 60))):
@@ -185,7 +185,7 @@ def test_an_index_that_cannot_be_a_file_is_made_in_memory(root, there):
 
 
 def test_a_record_that_was_cut_in_the_middle_of_its_line_is_no_record(root):
-    """As kill -9 leaves it: what is whole before it is there, and nothing is said, as nothing whole is lost."""
+    """The state after kill -9: whole lines are kept, and no message is needed, as no whole line is lost."""
     folder = keep(root, NIGHTS, [record(1), record(2)], status=None)
     path = folder / "main.jsonl"
     os.truncate(path, path.stat().st_size - 10)
@@ -205,7 +205,7 @@ def test_a_record_that_was_cut_in_the_middle_of_its_line_is_no_record(root):
 
 @pytest.mark.parametrize("tail", [b"\0" * 4096, b'\0\0{"event"', b"{}", b"\xff"])
 def test_zeros_that_a_loss_of_power_leaves_are_no_record_and_no_end_in_order(root, tail):
-    """A file system may know a file's new length and not what it had there; a whole line it has as it was."""
+    """A file system may keep a file's new length and lose its new content; whole lines written before are intact."""
     folder = keep(root, NIGHTS, [record(1)], status=None)
     with (folder / "main.jsonl").open("ab") as file:
         file.write(tail)
@@ -265,7 +265,7 @@ def test_a_damaged_line_is_named_behind_it_nothing_is_read_and_no_answer_is_made
 
 @pytest.mark.parametrize("how", ["zero", "cut", "twice", "rights"])
 def test_the_index_hides_no_damage_that_came_after_it(root, there, how):
-    """Zero bytes in place of some leave the size as it was, and a copy that is put back mends it."""
+    """Zeros that replace bytes leave the size unchanged; restoring a copy repairs it."""
     path = root / "runs" / name_of(1) / "main.jsonl"
     whole, times = path.read_bytes(), path.stat()
     if how == "zero":
@@ -381,7 +381,7 @@ def test_a_session_that_was_removed_is_gone_without_a_word(root):
 
 
 def test_a_session_that_may_not_be_read_is_said_and_the_others_are_there(root, there):
-    """A folder in place of the file stands for rights that root always has."""
+    """A directory in place of the file imitates missing permissions, which root always has."""
     path = root / "runs" / name_of(NIGHTS) / "main.jsonl"
     path.mkdir(parents=True)
     for _ in range(2):
@@ -522,7 +522,7 @@ def test_two_sessions_at_once_are_read_by_three_while_they_run(tmp_path):
 
 @pytest.mark.host
 def test_a_writer_that_is_killed_never_loses_a_finished_record(tmp_path):
-    """Nor does a reader that is killed, whatever it was about to write into the index."""
+    """Killing a reader while it updates the index must not lose one either."""
     draw = random.Random(7)
     for number in range(6):
         name = f"s{number}"
@@ -598,7 +598,7 @@ print(json.dumps(reported()))
 
 
 def inside(mount, script, root, target=None):
-    """What a script prints that runs where a command of mount, in a namespace of its own, has made a disk."""
+    """Return the output of a script that runs in its own namespace, with a disk made by a mount command."""
     argv = ["unshare", "-m", "--propagation", "private", "sh", "-c", f'{mount} && exec "$@"', "sh"]
     done = subprocess.run(
         [*argv, sys.executable, "-c", DISK + script, str(target or root)],

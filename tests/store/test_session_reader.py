@@ -23,7 +23,7 @@ ROW = tuple(0.1 * column for column in range(len(PHASES)))
 
 
 def write(folder, writer="main", workloads=WORKLOADS, schema=SCHEMA):
-    """Two workloads of three runs each, whole."""
+    """Write two complete workloads of three runs each."""
     event_log = EventLog(folder, writer)
     event_log.append("session", facts(0, schema=schema))
     for name in workloads:
@@ -59,7 +59,7 @@ def test_all_of_a_session_is_read_back(whole):
 
 @given(data=st.data())
 def test_whatever_is_cut_off_the_rest_is_read_and_whole_lines_that_are_none_are_damage(whole, tmp_path_factory, data):
-    """Both files end anywhere, and where the journal ends zeros may follow, as after a loss of power."""
+    """Both files are cut at every place, and zeros may follow the event log's end, as after a power failure."""
     event_log, samples = ((whole / f"main.{kind}").read_bytes() for kind in ("jsonl", "f64"))
     cut = data.draw(st.integers(0, len(event_log)), label="journal")
     left = data.draw(st.integers(0, len(samples)), label="samples")
@@ -91,7 +91,7 @@ def test_whatever_is_cut_off_the_rest_is_read_and_whole_lines_that_are_none_are_
 
 @given(data=st.data())
 def test_a_byte_that_turned_is_damage_of_its_line(whole, tmp_path_factory, data):
-    """In numbers and names too, which would be right ones without the checksum."""
+    """Without the checksum, a flipped byte in a number or a name could be valid."""
     event_log = bytearray((whole / "main.jsonl").read_bytes())
     at = data.draw(st.integers(0, len(event_log) - 2), label="at")  # without the last line's end it is half a line
     event_log[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte != event_log[at]), label="byte")
@@ -144,7 +144,7 @@ INVALID_EVENT_ERRORS: dict[str, dict[str, Any]] = {
 )
 @pytest.mark.parametrize("checksums", [True, False], ids=["today", "schema 6"])
 def test_every_event_is_checked_for_the_types_of_what_it_has(whole, tmp_path, kind, name, checksums):
-    """With the checksums of a writer that is wrong, and without any as before schema 7."""
+    """The lines have checksums of a faulty writer, or none, as before schema 7."""
     folder = shutil.copytree(whole, tmp_path / "one")
     path = folder / "main.jsonl"
     more: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""A session summary: all that a session's folder tells, read back from it alone."""
+"""A session summary: everything in a session's folder, read back from it alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = ["start", "total"]
 
 
 def write_samples(folder, workload="lab-http-c1-10k", *, cut=False):
-    """A warm-up and two runs of an arm, of which one had a failed connection."""
+    """Write a warm-up and two runs of an arm, one of which had a failed connection."""
     event_log = EventLog(folder, "gw0")
     event_log.append("session", facts(0))
     event_log.append("workload", {"workload": workload, "seed": 7, "order": []})
@@ -100,7 +100,7 @@ def test_samples_that_were_taken_over_lie_where_they_were_measured(tmp_path):
 
 
 def test_each_journal_is_read_once_and_of_a_run_only_what_tells_its_samples(tmp_path, monkeypatch):
-    """A night's journals have tens of thousands of runs; their facts and proofs would fill the memory."""
+    """A night's event logs have tens of thousands of runs; their facts and proofs would fill the memory."""
     earlier = keep(tmp_path, 0, [record(1)])
     for number in range(3):
         write_samples(earlier, f"lab-http-c{number}-10k")
@@ -152,7 +152,7 @@ def test_a_folder_without_a_session_is_told(tmp_path):
 
 @pytest.fixture
 def ending(tmp_path, monkeypatch):
-    """Give the folder of a session that ends while its journal is being read, behind what was read of it."""
+    """Make a session that ends while its event log is being read, after the lines already read."""
     folder = tmp_path / "runs" / name_of(0)
     event_log = EventLog(folder, "main")
     event_log.append("session", facts(0))

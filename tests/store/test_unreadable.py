@@ -20,7 +20,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def root():
-    """Two sessions in a folder that every user can reach and write, other than pytest's own."""
+    """Make two sessions in a folder that every user can reach and write, unlike pytest's own."""
     root = Path(tempfile.mkdtemp())
     root.chmod(0o777)
     for number in range(2):
@@ -31,7 +31,7 @@ def root():
 
 @contextlib.contextmanager
 def as_somebody():
-    """Whom rights hold for, as they do not for root."""
+    """Run as a user for whom permissions apply, unlike root."""
     time.strptime("2026", "%Y")  # loads a module, which somebody else may not be allowed to
     own = os.geteuid()
     if own == 0:

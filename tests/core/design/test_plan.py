@@ -61,7 +61,7 @@ def test_workloads_of_one_seed_have_orders_of_their_own():
 
 
 def test_the_order_of_a_seed_is_the_same_on_every_machine_and_release():
-    """A record's seed is worth nothing once this changes."""
+    """A change here would make the seeds in all records useless."""
     plan = plan_for(WORKLOAD, ARMS[:2], DESIGNS["smoke"], 1)
     rows = [[str(arm) for arm in row] for epoch in plan.epochs for row in (epoch.warmups, *epoch.blocks)]
     assert rows == [["ipv6", "ipv4"], ["ipv4", "ipv6"], ["ipv4", "ipv6"], ["ipv4", "ipv6"]]

@@ -1,4 +1,4 @@
-"""The advice of an undecided cell: how many epochs would decide it, or that none would; and that the number holds."""
+"""The advice for an undecided cell: how many epochs would decide it, or that none would, and that the number holds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALMER = "a calmer machine or a wider margin would help"
 
 
 def seen(change, sd, *, epochs=6, blocks=2, sd_block=None, metric="response_time"):
-    """An effect of so many epochs whose change and spread are given."""
+    """Make an effect with this number of epochs, change and spread."""
     half = t_quantile(0.975, epochs - 1) * sd / math.sqrt(epochs)
     return Effect(
         metric=METRICS[metric].metric,
@@ -41,7 +41,7 @@ def seen(change, sd, *, epochs=6, blocks=2, sd_block=None, metric="response_time
 
 
 def epochs_of(effect, allowed=ALLOWED):
-    """How many are advised; infinitely many where none would do."""
+    """Return the advised number of epochs; infinite if no number would suffice."""
     return advise(effect, allowed, 0.05).epochs or math.inf
 
 
@@ -107,7 +107,7 @@ def test_what_is_advised_is_more_than_there_was_and_no_more_than_the_design_has(
 
 
 def decided(change, sd, epochs, *, alpha, sessions, rng):
-    """The share of sessions of so many epochs, of that true change and spread, whose bounds clear the margin."""
+    """Return the share of sessions with this number of epochs, true change and spread whose bounds clear the margin."""
     quantile, clear = t_quantile(1 - alpha, epochs - 1), 0
     for _ in range(sessions):
         values = [rng.gauss(change, sd) for _ in range(epochs)]
@@ -131,7 +131,7 @@ def test_the_advised_number_decides_eight_of_ten_sessions_in_the_long_run(change
 
 
 def check_calibration(change, sd, *, sessions, tolerance):
-    """Fewest epochs: at the number the share is at least 0.8, and with one epoch fewer it is less."""
+    """Check that the share of decided sessions is at least 0.8 at the advised number, and less with one epoch fewer."""
     found = advise(seen(change, sd), ALLOWED, 0.05)
     assert found.epochs is not None
     alpha = found.design.alpha if found.design else 0.05

@@ -40,7 +40,7 @@ share_metrics = st.sampled_from([LOSS, YIELD])
 
 @st.composite
 def epochs_of_blocks(draw, value=values):
-    """(test, reference) by epoch and block."""
+    """Return (test, reference) by epoch and block."""
     shape = draw(st.integers(2, 8)), draw(st.integers(1, 5))
     pair = st.tuples(value, value)
     return [[draw(pair) for _ in range(shape[1])] for _ in range(shape[0])]

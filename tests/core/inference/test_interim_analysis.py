@@ -21,7 +21,7 @@ STANDARD = DESIGNS["standard"]
 
 
 def runs(rng, epochs, *, slower=0.0, spread=0.05, ends=None):
-    """One block in each epoch; `ends` is the epoch before which IPv6 is closed."""
+    """Make runs of one block in each epoch; `ends` is the epoch from which IPv6 is no longer measured."""
     return [
         Run(
             arm=arm, epoch=epoch, block=0, slot=0, warmup=False, started_at=0.0, attempted=1, failed={},

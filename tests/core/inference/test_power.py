@@ -58,7 +58,7 @@ def test_power_is_what_it_says():
 
 @pytest.mark.parametrize("blocks", range(1, 8))
 def test_the_median_of_blocks_spreads_as_it_is_said_to(blocks):
-    """Fixed seed: 20 000 epochs, whose variance has a standard error of 1 %; the limit is some percent too much."""
+    """Fixed seed: 20 000 epochs, whose variance has a standard error of 1 %; the limit is a few percent too large."""
     rng = random.Random(20240611)
     medians = [statistics.median(rng.gauss(0, 1) for _ in range(blocks)) for _ in range(20_000)]
     share = block_share(blocks, "median")

@@ -51,18 +51,18 @@ TOO_NEAR = (
 
 
 def around(ratio, noise=0.01, epochs=6):
-    """Log ratios with mean ln(ratio) and a spread of about `noise`."""
+    """Make log ratios with mean ln(ratio) and a spread of about `noise`."""
     return [math.log(ratio) + noise * (1 if epoch % 2 else -1) for epoch in range(epochs)]
 
 
 def p_of(judgement):
-    """The p-value, which every judgement of an effect has."""
+    """Return the p-value, which every judgement of an effect has."""
     assert judgement.p_exceeds is not None
     return judgement.p_exceeds
 
 
 def apart(added, noise=0.001, epochs=6):
-    """Differences of shares with that mean and a spread of about `noise`."""
+    """Make differences of shares with that mean and a spread of about `noise`."""
     return [added + noise * (1 if epoch % 2 else -1) for epoch in range(epochs)]
 
 
@@ -424,7 +424,7 @@ def test_sentences(effect, margin, sentence):
 
 
 def looked(ratio, *, looks=3, **change):
-    """The judgement of 10, 20 and so on epochs of a design of three looks."""
+    """Judge 10, 20 and so on epochs of a design of three looks."""
     effects = [effect_of(around(ratio, epochs=10 * look)) for look in range(1, looks + 1)]
     return replace(judge_looks(effects, Margin(0.1), alpha=0.0221, looks=3), **change)
 
@@ -444,13 +444,13 @@ def test_a_sentence_tells_the_look_where_there_are_several(judgement, end):
 
 
 def grown(samples, **change):
-    """The effects of looks, each of which adds a sample to what was there."""
+    """Return the effects of looks, each of which adds a sample to the earlier ones."""
     return [effect_of(list(chain(*samples[:look])), **change) for look in range(1, len(samples) + 1)]
 
 
 @given(st.lists(logs, min_size=1, max_size=3), margins, alphas)
 def test_the_first_look_that_decides_is_the_answer(samples, margin, alpha):
-    """Whatever comes later, and else it is the last."""
+    """Later looks cannot change the answer; if no look decides, the last one counts."""
     effects = grown(samples, resolution=1e-9)
     alone = [judge(effect, Margin(margin), alpha=alpha) for effect in effects]
     found = judge_looks(effects, Margin(margin), alpha=alpha, looks=3)

@@ -29,7 +29,7 @@ def test_above_a_fifth_it_is_client_bound(baseline_cost_s, bound):
 
 
 def test_a_client_that_waits_for_the_network_is_not_what_bounds():
-    """The baseline cost holds the network too: over a long way it is nearly all of the response time."""
+    """The baseline cost includes the network: over a long path it is nearly all of the response time."""
     found = client_load([facts(cpu_s=0.03)], [], mean_s=0.01, baseline_cost_s=0.0099)
     assert found.share == pytest.approx(0.03)
     assert not found.client_bound
@@ -66,7 +66,7 @@ def test_workers_are_busy_each_for_itself():
 
 
 def test_the_processor_is_never_busier_than_all_the_time():
-    """The bursts end with their last figures, and closing what is open then takes its time too."""
+    """A burst's time ends with its last figures, but closing open connections takes processor time after that."""
     assert client_load([facts(cpu_s=1.01)], [], mean_s=1, baseline_cost_s=None).cpu_share == 1
 
 

@@ -51,7 +51,7 @@ def test_the_four_paths_at_100_mbit(ipver, transport, tcp, udp):
     ("frame", "per_s"), [(64, 14880), (128, 8445), (256, 4528), (512, 2349), (1024, 1197), (1280, 961), (1518, 812)]
 )
 def test_frames_are_as_many_as_rfc_2544_has_in_its_appendix_b(frame, per_s):
-    """There they are counted with the check sequence and the header, without preamble and gap, at 10 Mbit/s."""
+    """The RFC counts frames with header and check sequence, without preamble and gap, at 10 Mbit/s."""
     overhead = HeaderOverhead(ipver=4, datagram=True)
     payload = frame - 18 - overhead.header_bytes
     assert math.floor(ceiling_bit_s(10e6, overhead, payload) / 8 / payload) == per_s

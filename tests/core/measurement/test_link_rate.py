@@ -1,4 +1,4 @@
-"""The pace of an arm, and what speaks against one that is too fast."""
+"""The rate of an arm's path, and the violations of an arm that is too fast."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TUNNEL = HeaderOverhead(ipver=6, overhead_bytes=20)
 
 
 def run(wall_s, completed=10, *, warmup=False, content_bytes=1000):
-    """A run whose connections have moved so much each, or nobody knows how much."""
+    """Make a run whose connections have moved this many bytes each; None if that is unknown."""
     client = ClientFacts(
         cpu_s=0.1, wall_s=wall_s, connections=10, lag_s=0.0, peak=10, tcp={},
         content_bytes=None if content_bytes is None else content_bytes * completed,
@@ -81,7 +81,7 @@ def test_more_payload_than_the_links_let_through_is_a_contradiction():
 
 @given(st.floats(1e6, 1e9), st.integers(1, 5000), st.integers(1, 30))
 def test_bursts_that_the_bucket_lets_pass_at_once_contradict_nothing(rate, packets, bursts):
-    """Each finds it full, so that the first of its packets take no time."""
+    """Each burst finds the bucket full, so its first packets pass at once."""
     wire = packets * 1538
     time_s = bursts * max(1e-6, (wire - 16384) * 8 / rate)
     moved = bursts * packets * TUNNEL.max_payload_bytes

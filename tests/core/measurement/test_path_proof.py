@@ -66,7 +66,7 @@ def test_a_host_that_may_not_count_is_not_accused():
 
 
 def counted(**hosts):
-    """A run of 80 packets over a tunnel, and the packets of protocol 41 as (in, out)."""
+    """Make a run of 80 packets over a tunnel, with the packets of protocol 41 as (in, out)."""
     return RUN | {"protocol41": {host: dict(zip(("in", "out"), counts, strict=True)) for host, counts in hosts.items()}}
 
 
@@ -208,7 +208,7 @@ def test_what_comes_of_a_wrong_route_is_not_said_beside_it():
 
 
 def test_a_route_may_say_what_its_device_or_its_path_has():
-    """An advertised MTU is noted at the route as well; and a router behind which a tunnel begins tells of that."""
+    """An advertised MTU is stored with the route, and a router before a tunnel reports its smaller MTU."""
     own = ROUTE | {"path_mtu": 1500, "mss": 1440}
     assert path_violations(EXPECTED, PATH | {"routes": {"client": own, "server": own}}) == []
     wider = {"client": ROUTE | {"mtu": 1480}, "server": ROUTE | {"path_mtu": 1480, "mss": 1420}}

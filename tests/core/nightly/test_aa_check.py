@@ -74,7 +74,7 @@ def test_an_environment_that_makes_differences_of_its_own_is_unstable():
 
 
 def test_the_first_look_counts_whatever_came_later():
-    """Two looks of 5 epochs x 2 blocks: the first excludes 0 by far, both together do not."""
+    """Two looks of 5 epochs x 2 blocks: the first clearly excludes 0, both together do not."""
     first, second = [1.10, 1.11, 1.12, 1.13, 1.11, 1.12, 1.10, 1.13, 1.12, 1.11], [0.9] * 10
     for ratios, excludes in ((first + second, 1), (second[:5] + first[:5] + first, 0)):
         found = aa_check_of([record(1, ratios, look=2)], metric_of)

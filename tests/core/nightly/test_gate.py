@@ -46,7 +46,7 @@ def side(arm, values=(0.01,)):
 
 
 def record(cell, percent, *, sd=0.02, margin="10%", metric=TIME, version="1", nodeid="", **more: Any) -> Record:
-    """What the real judgement says of ten epochs around such a change, in percent or percentage points."""
+    """Make the real judgement of ten epochs around such a change, in percent or percentage points."""
     scale = metric_of(metric).scale
     change = math.log1p(percent / 100) if scale == "ratio" else percent / 100
     changes = [change + sd * each for each in EPOCHS]
@@ -222,7 +222,7 @@ def test_fresh_data_that_are_not_believed_confirm_nothing(fault):
 
 @pytest.mark.parametrize("percent", [-20, 3, 8.5, 8.7, 8.8, 8.9, 9, 10])
 def test_whether_fresh_data_are_within_is_asked_at_the_screenings_level(percent):
-    """Whatever the level at which the second session has judged them."""
+    """The level at which the second session has judged them does not matter."""
     again = record("a", percent)
     for verdict in ("within", "inconclusive"):
         report = night([record("a", 14)], [replace(again, alpha=0.004, verdict=verdict)])
@@ -391,7 +391,7 @@ def test_the_more_cells_have_a_history_the_more_it_takes():
 
 
 def test_what_was_accepted_begins_a_new_level_also_when_it_is_over():
-    """The nights before tell of another one; those since then count."""
+    """Nights before the acceptance belong to another level; only those since then count."""
     shift = math.log1p(0.05)
     nights = [*history(), *(past(20 + number, shift + 0.005 * (-1) ** number) for number in range(20))]
     over = acceptance(at=19.5, until=dt.date(2026, 11, 1))
@@ -473,7 +473,7 @@ def test_what_was_given_up_for_a_time_that_is_over_is_missed():
 
 
 def test_an_absent_cell_whose_item_was_in_trouble_is_not_missing():
-    """The text of one cell is the beginning of another's."""
+    """The text of one cell here is the beginning of another's."""
     expected = [HistoryKey(f"lab-smtp-c1-1k-ipv6{end}", TIME) for end in ("", "-tunnel")]
     troubles = {"t.py::test_smtp[lab-smtp-c1-1k-ipv6-tunnel]": "the tunnel is gone"}
     report = night([record("a", 3)], expected=expected, troubles=troubles)
@@ -531,7 +531,7 @@ def test_many_cells_are_named_by_the_first_three():
 
 
 def table(header):
-    """The first two columns of the page's table under that header."""
+    """Return the first two columns of the page's table under that header."""
     lines = PAGE.read_text(encoding="utf-8").partition(f"\n{header}")[2].split("\n\n")[0].splitlines()
     return [tuple(cell.strip() for cell in line.strip("|").split("|")[:2]) for line in lines[2:]]
 

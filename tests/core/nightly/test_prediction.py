@@ -37,7 +37,7 @@ def past(number: int, change: float | None, **more) -> HistoryEntry:
 
 
 def exact(changes) -> list[NightlyChange]:
-    """Nights whose epochs all told the same."""
+    """Make nights whose epochs all have the same change."""
     return [NightlyChange(change, 0.0, 9) for change in changes]
 
 
@@ -132,7 +132,7 @@ def test_a_night_that_is_restless_itself_shows_less():
 
 
 def test_a_night_that_is_restless_itself_is_worth_no_more_than_its_own_epochs():
-    """Nights that do nothing, and one of 10 epochs: the t test of these alone."""
+    """Nights without variation, and one of 10 epochs: the result is the t test of those epochs alone."""
     nights = [NightlyChange(change, 0.01, 9) for change in spread(random.Random("own"), 20)]
     usual, found = (
         predicted({TIME: NightlyChange(0.1, error, 9)}, {TIME: nights}, metric_of)[TIME] for error in (0.005, 0.04)
@@ -145,7 +145,7 @@ def test_a_night_that_is_restless_itself_is_worth_no_more_than_its_own_epochs():
 
 
 def test_what_nights_do_beside_their_epochs_is_added_to_what_a_restless_nights_epochs_do():
-    """By hand: 0.03^2 of the nights, of which 0.01^2 is their epochs', and tonight's 0.04^2."""
+    """By hand: 0.03^2 between nights, of which 0.01^2 comes from their epochs, plus tonight's 0.04^2."""
     nights = [NightlyChange(0.03 * change, 0.01, 9) for change in normal_scores(20)]
     found = predicted({TIME: NightlyChange(0.1, 0.04, 9)}, {TIME: nights}, metric_of)[TIME]
     variance = 0.03**2 - 0.01**2 + 0.04**2
@@ -154,7 +154,7 @@ def test_what_nights_do_beside_their_epochs_is_added_to_what_a_restless_nights_e
 
 
 def normal_scores(count):
-    """So many numbers of mean 0 and variance 1."""
+    """Return this many numbers with mean 0 and variance 1."""
     raw = [statistics.NormalDist().inv_cdf((place + 0.5) / count) for place in range(count)]
     return [value / statistics.stdev(raw) for value in raw]
 
@@ -191,7 +191,7 @@ def replace_cell(key, number):
 
 
 def test_where_nothing_ever_varied_only_a_change_is_one():
-    """Shares of what was counted may be the same to the last bit, and floats leave a rest of it."""
+    """Shares of counts may agree to the last bit, but for a rounding error."""
     nights = [0.013] * 21
     assert of_one(nights, 0.013).p == 1
     assert of_one(nights, 0.013 + 1e-15).p == 1

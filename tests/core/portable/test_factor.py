@@ -1,4 +1,4 @@
-"""Factors: what a protocol has of its own, and what ids say of it."""
+"""Factors of a protocol, and their texts in ids."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ FLOWS = [name for name in PROTOCOLS if PROTOCOLS[name].factors]
 
 
 def values(factor: Factor):
-    """Everything that may be asked of a factor."""
+    """Return every value that a factor accepts."""
     known = {
         "word": st.sampled_from(factor.words or ("",)),
         "bytes": st.integers(1, 2**30),

@@ -1,4 +1,4 @@
-"""What a server holds, as a value."""
+"""The server state as a value."""
 
 import dataclasses
 import pickle

@@ -1,4 +1,4 @@
-"""How the figures of a long simulation are told, and held to those of its page."""
+"""Report the figures of a long simulation and compare them with those of its page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def held_to_the_page(
     outside: tuple[Mapping[str, float], Collection[object]],
     row: Mapping[str, str],
 ) -> None:
-    """Prints what was found; fails where it is outside of its target, or the row of the page shows other figures."""
+    """Print the figures; fail if one is outside its target, or the page's row shows other figures."""
     found, wrong = outside
     figures = ", ".join(f"{label} {mean:.2f}" for label, mean in found.items())
     with capsys.disabled():

@@ -50,7 +50,7 @@ STRICT = 0.004
 
 
 def spread(rng):
-    """Of a normal run: 3 % around 1."""
+    """Draw a normal run: 3 % around 1."""
     return math.log1p(rng.gauss(0, 0.03))
 
 
@@ -59,7 +59,7 @@ def lognormal(rng):
 
 
 def heavy(rng):
-    """Student's t with 3 degrees of freedom, scaled to a spread of 3 %."""
+    """Draw from Student's t with 3 degrees of freedom, scaled to a spread of 3 %."""
     return 0.03 * rng.gauss(0, 1) / math.sqrt(rng.gammavariate(1.5, 2))
 
 
@@ -89,9 +89,9 @@ def cold_start(rng, runs, runs_of_epoch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """`noise` is drawn for each run, `course` goes over all runs in their order, whichever arm they measure.
+    """A model of runs: `noise` is drawn for each run, `course` is a trend over all runs in order, whatever their arm.
 
-    `interaction` is by how much the effect itself moves from epoch to epoch.
+    `interaction` is how much the effect itself varies from epoch to epoch.
     """
 
     noise: Callable[[random.Random], float] = spread
@@ -105,7 +105,7 @@ Place = tuple[Arm, int, int, int]
 
 
 def random_blocks(design: Design, seed: int) -> list[Place]:
-    """Arm, epoch, block and slot in the order of the plan; warm-ups count nowhere and are left out."""
+    """Yield arm, epoch, block and slot in the order of the plan; warm-ups are never counted and left out."""
     return [
         (arm, epoch.number, block, slot)
         for epoch in plan_for(WORKLOAD, (V4, V6), design, seed).epochs
@@ -115,7 +115,7 @@ def random_blocks(design: Design, seed: int) -> list[Place]:
 
 
 def one_after_the_other(design: Design, seed: int) -> list[Place]:
-    """All of IPv4 first; the first run of each arm makes the first pair, and so on."""
+    """Yield all runs of IPv4 first; the first run of each arm makes the first pair, and so on."""
     blocks = [(epoch, block) for epoch in range(design.most_epochs) for block in range(design.blocks)]
     return [(arm, *block, slot) for slot, arm in enumerate((V4, V6)) for block in blocks]
 
@@ -136,7 +136,7 @@ def run_of(place: Place, value: float, lost: int = 0, attempted: int = 1) -> Run
 
 
 def measured(rng, model: Model, design: Design, truth: float = 0.0, order=random_blocks) -> list[Run]:
-    """A session around 10 ms; `truth` is the log ratio of IPv6 to IPv4."""
+    """Simulate a session around 10 ms; `truth` is the log ratio of IPv6 to IPv4."""
     places = order(design, rng.getrandbits(32))
     effects = [truth + rng.gauss(0, model.interaction) for _ in range(design.most_epochs)]
     course = model.course(rng, len(places), len(places) // design.most_epochs)
@@ -174,7 +174,7 @@ def at_the_margin(rng, *, design, alpha):
 
 
 def escalates(rng, *, alpha):
-    """The first look that decides counts."""
+    """Judge by looks; the first one that decides counts."""
     runs = measured(rng, Model(interaction=0.01), STANDARD, SLOWER)
     ends = [STANDARD.epochs * look for look in range(1, STANDARD.looks + 1)]
     effects = effects_at(runs, V6, V4, MEDIAN, ends)
@@ -190,7 +190,7 @@ def finds(rng, *, model, blocks=FIRST_LOOK.blocks, metric=MEDIAN):
 
 
 def as_planned(rng, *, design, least, metric):
-    """`least` beyond no margin is found; no difference is within a margin of `least`."""
+    """Judge a change of `least` against a margin of zero, and no change against a margin of `least`."""
     alpha = design.alpha
     slower, same = (measured(rng, Model(interaction=0.01), design, truth) for truth in (math.log1p(least), 0.0))
     return {
@@ -200,7 +200,7 @@ def as_planned(rng, *, design, least, metric):
 
 
 def packets_lost(rng, share: float, sent: int) -> int:
-    """How many of `sent` packets are lost, each with probability `share`: the gaps between them are geometric."""
+    """Draw how many of `sent` packets are lost, each with probability `share`: the gaps between them are geometric."""
     lost, place = -1, 0
     while place <= sent:
         lost += 1
@@ -209,7 +209,7 @@ def packets_lost(rng, share: float, sent: int) -> int:
 
 
 def covers_loss(rng, *, per_packet):
-    """Every run has a share of its own, exponential around 0.2 %, which is what makes losses come together."""
+    """Each run has its own loss share, exponential around 0.2 %, so that losses come in clusters."""
     sent = 5000
     runs = [
         run_of(place, 1.0, packets_lost(rng, rng.expovariate(1 / 0.002), sent), sent)
@@ -224,14 +224,14 @@ def covers_loss(rng, *, per_packet):
 
 
 def bursts_lost(rng, share: float, sent: int) -> int:
-    """How many of `sent` packets are lost, in bursts of 1, 2 and so on (geometric), 5 in the mean."""
+    """Draw how many of `sent` packets are lost, in bursts of 1, 2 and so on (geometric, mean 5)."""
     mean = 5
     bursts = packets_lost(rng, share / mean, sent)
     return sum(1 + int(math.log(1 - rng.random()) / math.log1p(-1 / mean)) for _ in range(bursts))
 
 
 def lossy(rng, design: Design, share: float, more: float) -> list[Run]:
-    """A session over a path that loses such a share of 5000 packets, and more of those by IPv6."""
+    """Simulate a session over a path that loses this share of 5000 packets, and more of them by IPv6."""
     sent = 5000
     return [
         run_of(place, 0.01, bursts_lost(rng, share + more * (place[0] == V6), sent), sent)
@@ -245,13 +245,13 @@ def covers_difference(rng, *, share, more):
 
 
 def outages(rng, design: Design) -> list[Run]:
-    """A session over a path that loses nothing, but by IPv6 a tenth of the packets in one of 20 runs."""
+    """Simulate a session over a path without loss, except that IPv6 loses a tenth of the packets in one of 20 runs."""
     places, sent = random_blocks(design, rng.getrandbits(32)), 5000
     return [run_of(place, 0.01, sent // 10 * (place[0] == V6 and rng.random() < 0.05), sent) for place in places]
 
 
 def at_the_margin_of_shares(rng, *, design, lossy):
-    """The truth is 0.5 points."""
+    """The true difference is 0.5 points."""
     effect = compare(lossy(rng, design), V6, V4, LOSS)
     return wrongly(judge(effect, Margin.parse("0.5pp")).verdict)
 
@@ -261,7 +261,7 @@ def at_the_margin_of_shares(rng, *, design, lossy):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """How often what an experiment tells is true: in `low` to `high` percent of 20 000."""
+    """How often an experiment's statement is true: in `low` to `high` percent of 20 000."""
 
     experiment: Callable[[random.Random], Mapping[str, bool]]
     low: float
@@ -346,7 +346,7 @@ SIMULATIONS = {
 
 
 def outside(name, count, errors):
-    """The figures of a simulation, and those that are more than so many standard errors outside their target."""
+    """Return the figures of a simulation, and those that are too many standard errors outside their target."""
     low, high = SIMULATIONS[name].low, SIMULATIONS[name].high
     slack = {bound: errors * math.sqrt(bound * (100 - bound) / count) for bound in (low, high)}
     found = SIMULATIONS[name].percent(f"1/{name}", count)
@@ -355,7 +355,7 @@ def outside(name, count, errors):
 
 
 def rows():
-    """The page's rows by simulation, each by its column; those on nights are held by another test."""
+    """Return the page's rows by simulation, each by its column; another test checks those on nights."""
     found: dict[str, dict[str, str]] = {}
     header: Sequence[str] = ()
     for line in PAGE.read_text(encoding="utf-8").partition("\n## Nights\n")[0].splitlines():
@@ -369,9 +369,9 @@ def rows():
 
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_short(name):
-    """Three standard errors of slack, as 1000 experiments spread more than the targets allow 20 000 to.
+    """Three standard errors of slack, as 1000 experiments vary more than the targets allow 20 000 to.
 
-    With other seeds than these fixed ones, a true share in the middle of 94.3..95.7 % would fail once in 10 000 times.
+    With other seeds, a true share in the middle of 94.3..95.7 % would fail once in 10 000 times.
     """
     _, wrong = outside(name, SHORT, errors=3)
     assert not wrong, SIMULATIONS[name].target

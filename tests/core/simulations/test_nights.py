@@ -55,17 +55,17 @@ SLOWER = math.log1p(0.05)
 
 
 def spread(rng, shape):
-    """Of a normal run: 3 % around 1."""
+    """Draw a normal run: 3 % around 1."""
     return np.log1p(rng.normal(0, 0.03, shape))
 
 
 def heavy(rng, shape):
-    """Student's t with 3 degrees of freedom, scaled to a spread of 3 %."""
+    """Draw from Student's t with 3 degrees of freedom, scaled to a spread of 3 %."""
     return 0.03 * rng.standard_t(3, shape) / math.sqrt(3)
 
 
 def outliers(rng, shape):
-    """5 % of the runs take twice as long."""
+    """Make 5 % of the runs take twice as long."""
     return spread(rng, shape) + math.log(2) * (rng.random(shape) < 0.05)
 
 
@@ -74,7 +74,7 @@ def steady(rng, places):
 
 
 def walk(rng, places):
-    """A random walk with steps of 0.5 % from run to run."""
+    """Make a random walk with steps of 0.5 % from run to run."""
     course = np.cumsum(rng.normal(0, 0.005, (len(places), int(places.max()) + 1)), axis=1)
     return np.take_along_axis(course, places.reshape(len(places), -1), axis=1).reshape(places.shape)
 
@@ -84,12 +84,12 @@ def drift(rng, places, *, share):
 
 
 def second_slower(rng, places, *, share):
-    """What is measured second in a block takes so much longer."""
+    """Make the second run in each block take this much longer."""
     return math.log1p(share) * (places % 2)
 
 
 def random_blocks(rng, shape):
-    """The place of each run in its session, the reference first along the last axis: arms in random order."""
+    """Return the place of each run in its session, the reference first along the last axis: arms in random order."""
     _, epochs, blocks, arms = shape
     first = arms * np.arange(epochs * blocks).reshape(1, epochs, blocks, 1)
     return first + np.argsort(rng.random(shape), axis=-1)
@@ -108,10 +108,10 @@ def one_after_the_other(rng, shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """How runs vary, in which order they are measured, and what an epoch counts by.
+    """A model of runs: their variation, their order, and the summary of an epoch.
 
-    `arms` are compared with one reference in each session; `interaction` is by how much an effect itself moves from
-    epoch to epoch. Each cell has its own factor of `times`, by which the spread of its epochs is multiplied.
+    `arms` are compared with one reference in each session; `interaction` is how much an effect itself varies from epoch
+    to epoch. `times` holds a factor for each cell, by which the spread of its epochs is multiplied.
     """
 
     noise: Callable[..., Any] = spread
@@ -124,11 +124,11 @@ class Model:
     times: Any = None
 
     def at(self, places):
-        """The same of these cells alone."""
+        """Return the same model for these cells alone."""
         return self if self.times is None else replace(self, times=self.times[places])
 
     def runs(self, rng, truths):
-        """The logarithms of all runs, of shape (cells / arms, epochs, blocks, 1 + arms), the reference's first."""
+        """Return the logarithms of all runs, shape (cells / arms, epochs, blocks, 1 + arms), the reference first."""
         truths = np.asarray(truths).reshape(-1, 1, 1, self.arms)
         shape = (len(truths), NIGHTLY.epochs, self.blocks, 1 + self.arms)
         logs = self.noise(rng, shape) + self.course(rng, self.order(rng, shape))
@@ -137,7 +137,7 @@ class Model:
         return logs
 
     def changes(self, rng, truths):
-        """Each epoch's change, of shape (cells, epochs)."""
+        """Return each epoch's change, of shape (cells, epochs)."""
         logs = self.runs(rng, truths)
         located = self.located(logs[..., 1:] - logs[..., :1])
         found = np.moveaxis(located, -1, 1).reshape(-1, NIGHTLY.epochs)
@@ -169,7 +169,7 @@ KEYS = [HistoryKey(f"lab-smtp-c{number}-1k-ipv6", MEAN.name, "1") for number in 
 
 
 def records(changes, keys: Sequence[HistoryKey], margin: float) -> list[Record]:
-    """What `compare` and `judge` say of each cell's epochs."""
+    """Return the records that `compare` and `judge` make of each cell's epochs."""
     epochs = changes.shape[1]
     change, sd = changes.mean(axis=1), changes.std(axis=1, ddof=1)
     error, allowed = sd / math.sqrt(epochs), math.log1p(margin)
@@ -188,7 +188,7 @@ def records(changes, keys: Sequence[HistoryKey], margin: float) -> list[Record]:
 
 
 def twins(rng, model: Model) -> list[Record]:
-    """The reference measured twice, without any difference, with the run values that the A/A check looks at."""
+    """Return records of the reference and its twin, without any difference, with run values for the A/A check."""
     runs = replace(model, interaction=0.0).runs(rng, np.zeros(TWINS))
     found = []
     for number, session in enumerate(np.exp(runs).reshape(TWINS, -1, 2)):
@@ -222,7 +222,7 @@ def night(
     watched=False,
     histories: Mapping[HistoryKey, Sequence[HistoryEntry]] | None = None,
 ) -> NightReport:
-    """A night whose cells have these true changes: all are screened, and those that are flagged measured again."""
+    """Simulate a night with these true changes: all cells are screened, and flagged ones measured again."""
     screen = records(model.changes(rng, truths), KEYS, margin)
     suspects = [KEYS.index(record.key) for record in flagged(screen)]
     fresh: list[Record] = []
@@ -244,7 +244,7 @@ def night(
 
 
 def all_at(change: float, one: float = 0.0):
-    """The true changes of all cells; the first is slower by `one` beside that."""
+    """Return the true changes of all cells; the first one is slower by `one` in addition."""
     truths = np.full(CELLS, change)
     truths[0] += one
     return truths
@@ -260,13 +260,13 @@ def without_a_regression(rng, *, model, truth=0.0, margin=0.0):
 
 
 def with_one_regression(rng, *, model, margin=0.0):
-    """One cell is 5 % beyond its margin, and all others just at it."""
+    """Let one cell be 5 % beyond its margin, and all others exactly at it."""
     report = night(rng, model, all_at(math.log1p(margin), SLOWER), margin)
     return {"found": report.cells[0].decision is GateDecision.EXCEEDS}
 
 
 def with_one_regression_by_holm_alone(rng, *, model):
-    """Another rule than the gate's: no fresh epochs, but Holm over all cells of the screening."""
+    """Apply another rule than the gate's: no fresh epochs, but Holm over all cells of the screening."""
     screen = records(model.changes(rng, all_at(0.0, SLOWER)), KEYS, 0.0)
     shown = adjusted({record.cell: p_beyond(record, model.metric, 0.0) for record in screen})
     return {"found": shown[KEYS[0].cell] <= 0.04}
@@ -287,14 +287,14 @@ def one_for_all(rng, *, sd):
 
 
 def restless(rng, *, sd):
-    """Every fourth cell moves three times as much from night to night as the others."""
+    """Let every fourth cell vary three times as much from night to night as the others."""
     return rng.normal(0, sd, CELLS) * np.where(np.arange(CELLS) % 4 == 0, 3, 1)
 
 
 def against_history(rng, *, model, effects, slower=0.0, margin=0.1):
-    """One night after the other, each compared with the last 20 that were sound; the first 20 are not told.
+    """Compare each night with the last 20 sound ones; the first 20 are not reported.
 
-    `effects` are what a night does to each cell. With `slower`, each night one cell is slower by so much.
+    `effects` are each night's effects on each cell. With `slower`, one cell is slower by that much each night.
     """
     histories: dict[HistoryKey, deque[HistoryEntry]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
     for number in count():
@@ -315,9 +315,10 @@ def against_history(rng, *, model, effects, slower=0.0, margin=0.1):
 
 
 def disturbed(rng, *, model, effects, times, every=1):
-    """Only calm nights make the history; after each comes one in which epochs spread so many `times` as much.
+    """Compare nights whose epochs spread `times` as much with a history of calm nights only.
 
-    Those of each cell, or of each second, third and so on (`every`). The margin of 50 % is far away also then.
+    The disturbance is in each cell, or in each second, third and so on (`every`). The margin of 50 % is far away even
+    then.
     """
     histories: dict[HistoryKey, deque[HistoryEntry]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
     restless = replace(model, times=np.where(np.arange(CELLS) % every == 0, times, 1.0))
@@ -331,7 +332,7 @@ def disturbed(rng, *, model, effects, times, every=1):
 
 
 def confirmed_in_the_same_night(rng, *, model, effects):
-    """Another rule than the gate's: fresh epochs against the same nights, with the spread of epochs alone."""
+    """Apply another rule than the gate's: fresh epochs against the same nights, with the spread of epochs alone."""
     base = np.mean([model.changes(rng, effects(rng)).mean(axis=1) for _ in range(NIGHTS)], axis=0)
     truths = effects(rng)
 
@@ -346,7 +347,7 @@ def confirmed_in_the_same_night(rng, *, model, effects):
 
 
 def over_nights(rng, *, nights, step=0.0, ago=0):
-    """The course of one cell, which may have become slower `ago` nights before its end."""
+    """Simulate the history of one cell, which may have become slower `ago` nights before its end."""
     values = rng.normal(0, 0.01, nights)
     values[nights - ago :] += step
     points = change_points(values.tolist())
@@ -360,9 +361,9 @@ def over_nights(rng, *, nights, step=0.0, ago=0):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """How often the first thing that an experiment tells is true: in `low` to `high` percent of so many nights.
+    """How often the first statement of an experiment is true: in `low` to `high` percent of this many nights.
 
-    What else it tells is shown beside it; of counts, the mean.
+    Further figures are shown beside it; of counts, the mean.
     """
 
     experiment: Callable[[Any], Iterator[Mapping[str, float]]]
@@ -382,7 +383,7 @@ class Simulation:
 
 
 def each_alone(rng, *, experiment):
-    """Nights that have nothing to do with each other."""
+    """Run independent nights."""
     while True:
         yield experiment(rng)
 
@@ -470,9 +471,9 @@ SIMULATIONS = {
 
 
 def outside(name, nights, errors):
-    """What a simulation tells, and what it judges where that is more than so many standard errors outside its target.
+    """Return the figures of a simulation, and those judged that are too many standard errors outside their target.
 
-    Shares are in percent, counts as they are.
+    Shares are in percent, counts are unchanged.
     """
     one = SIMULATIONS[name]
     found = {label: mean if label in COUNTS else 100 * mean for label, mean in one.means(name, nights).items()}
@@ -483,7 +484,7 @@ def outside(name, nights, errors):
 
 
 def rows():
-    """The page's rows on nights by simulation, each by its column."""
+    """Return the page's rows on nights by simulation, each by its column."""
     found: dict[str, dict[str, str]] = {}
     header: Sequence[str] = ()
     for line in PAGE.read_text(encoding="utf-8").partition(SECTION)[2].splitlines():
@@ -521,7 +522,7 @@ def test_what_is_computed_for_all_cells_is_what_the_judgement_says():
 
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_short(name):
-    """Three standard errors of slack, as so few nights show no more than that nothing is badly wrong."""
+    """Three standard errors of slack, as so few nights can only show that nothing is badly wrong."""
     found, wrong = outside(name, SIMULATIONS[name].short, errors=3)
     assert not wrong, SIMULATIONS[name].target
     assert list(rows()[name])[JUDGED:] == list(found)
@@ -537,7 +538,7 @@ def test_long(name, capsys):
 
 
 def test_the_page_shows_every_simulation_with_its_target_and_a_figure_inside():
-    """So that no figure of the page is moved without its target, also where the long forms do not run."""
+    """The page's figures are compared with their targets even if the long forms do not run."""
     shown = rows()
     assert list(shown) == list(SIMULATIONS)
     for name, one in SIMULATIONS.items():

@@ -23,7 +23,7 @@ late = st.lists(st.floats(0, 0.1), min_size=2, max_size=100)
 
 
 def stream(delays_s, numbers=None):
-    """The columns of datagrams that were sent at an even gap, in the order in which they are given."""
+    """Make the columns of datagrams sent at an even gap, in the given order of arrival."""
     sequence = [float(number) for number in (range(len(delays_s)) if numbers is None else numbers)]
     sent = [number * GAP_S for number in sequence]
     return sequence, sent, [at + delay for at, delay in zip(sent, delays_s, strict=True)]
@@ -39,7 +39,7 @@ def by_arrival(delays_s):
 
 
 def appendix_a8(transits):
-    """RFC 3550, appendix A.8, in whole units of the time stamp: the jitter that a report holds after each packet."""
+    """Return the jitter of RFC 3550, appendix A.8, in whole time-stamp units, that a report holds after each packet."""
     jitter, reported = 0, []
     for before, now in pairwise(transits):
         jitter += abs(now - before) - ((jitter + 8) >> 4)
@@ -49,7 +49,7 @@ def appendix_a8(transits):
 
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=200))
 def test_jitter_is_that_of_the_rfcs_own_code_but_for_its_rounding(transits):
-    """The code rounds in sixteenths, which adds up to half a unit at most, and cuts off what it reports."""
+    """The RFC's code rounds to sixteenths, which adds up to half a unit at most, and truncates the reported value."""
     found = jitter_series([0.0] * len(transits), [float(each) for each in transits])
     for mine, reported in zip(found, appendix_a8(transits), strict=True):
         assert -0.5 - 1e-6 <= mine - reported <= 1.5 + 1e-6
@@ -81,7 +81,7 @@ def test_jitter_is_between_nothing_and_the_largest_deviation(delays_s):
 
 
 def test_the_order_of_arrival_is_that_of_the_columns():
-    """The second overtook the first: its delay is 4 less than that of the one before, whose is 5."""
+    """The second datagram overtook the first: its delay is 4 less than the preceding one's, which is 5."""
     _, sent, received = stream([1.0, 5.0, 2.0], numbers=[1, 0, 2])
     assert list(deviations(sent, received)) == pytest.approx([4, 3])
 

@@ -29,7 +29,7 @@ def test_a_single_one_stays_as_it_is_and_none_is_none():
 
 @pytest.mark.parametrize("wrong", [math.nan, -0.01, 1.01, math.inf])
 def test_what_is_no_p_value_is_refused(wrong):
-    """Sorted among the others it would hide all of them."""
+    """A nan sorted among the others would invalidate all of them."""
     with pytest.raises(ValueError, match=rf"^these are no p-values: {{'b': {wrong}}}$"):
         adjusted({"a": 0.001, "b": wrong, "c": 0.5})
 

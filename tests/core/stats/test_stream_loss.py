@@ -17,7 +17,7 @@ def test_what_was_sent_was_lost_or_arrived(counts):
 
 
 def test_the_last_ones_are_lost_too():
-    """985 of 5492 arrived, of which the receiver had seen none after the 1556th."""
+    """985 of 5492 datagrams arrived; none after the 1556th reached the receiver."""
     assert loss_share(985, 5492) == pytest.approx(0.8206, abs=5e-5)
 
 

@@ -1,4 +1,4 @@
-"""What the access methods make of a host's keys; that it works is shown over real sshds in tests/system/far."""
+"""How access methods use a host's keys; tests/system/far shows over real sshds that they work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SSH, LOCAL = ssh.access_method, local.access_method
 
 
 def started(way, settings, entry=()):
-    """The command by which execnet starts it, up to its own code; of ssh, what the shell there makes of it."""
+    """Return the command by which execnet starts Python, up to its own code; for ssh, as the remote shell splits it."""
     spec = XSpec("execmodel=thread")
     for name, value in way.spec(settings, entry).items():
         setattr(spec, name, value)
@@ -111,7 +111,7 @@ def test_a_machine_is_where_the_configuration_leads(tmp_path):
     "Host alpha\n Port 2222\n", "CanonicalizeHostname yes\nCanonicalDomains example.org\n",
 ])  # fmt: skip
 def test_a_machine_is_the_one_that_ssh_says_whether_it_is_asked_or_not(tmp_path, monkeypatch, text):
-    """Of ten thousand hosts ssh cannot be asked one by one; where nothing leads a name elsewhere it need not be."""
+    """Asking ssh about ten thousand hosts would take too long; it is not needed if no configuration leads elsewhere."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "more.conf").write_text("Compression yes\n")
     (tmp_path / "redirecting.conf").write_text("Host alpha\n HostName elsewhere\n")
@@ -136,7 +136,7 @@ def test_a_machine_is_the_one_that_ssh_says_whether_it_is_asked_or_not(tmp_path,
 
 
 def test_a_relative_include_is_looked_for_in_the_users_own_folder(tmp_path, monkeypatch):
-    """As ssh does with `-F`, wherever that file is."""
+    """This is what ssh does with `-F`, wherever that file is."""
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_dir=str(tmp_path)))
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/redirecting.conf").write_text("Host alpha\n HostName elsewhere\n")

@@ -76,14 +76,14 @@ exec(sys.argv[sys.argv.index("-c", 1) + 1])' "$@"
 
 @dataclasses.dataclass(frozen=True)
 class Sshd:
-    """Where it listens, and where its keys are."""
+    """A private sshd: its port, and its keys."""
 
     pid: int
     port: int
     folder: Path
 
     def host(self, tmp_path, *, key="user", port=None, known="known", python=sys.executable):
-        """A host of an inventory, which the client reaches by these."""
+        """Return a host of an inventory that the client reaches by these keys."""
         (tmp_path / "ssh_config").write_text(
             CLIENT.format(
                 port=port or self.port, user=getpass.getuser(), key=self.folder / key, known=self.folder / known
@@ -140,7 +140,7 @@ def _config(found):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """For the configuration; private folders of what runs here."""
+    """Make a folder for the configuration and for private folders of local agents."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     return tmp_path
 
@@ -162,19 +162,19 @@ def alive(pid):
 
 
 def folder_of(agent_pid):
-    """The private folder of an agent's process, which holds its lock."""
+    """Return the private folder of an agent's process, which holds its lock."""
     opened = [each.readlink() for each in Path(f"/proc/{agent_pid}/fd").iterdir()]
     (found,) = {path.parent for path in opened if path.name == ".lock"}
     return found
 
 
 def children():
-    """This process's own, zombies too."""
+    """Return the children of this process, zombies included."""
     return {process.pid for level in tree(os.getpid())[1:2] for process in level}
 
 
 def refused(testbed):
-    """The sentence of a host that cannot be entered; told in seconds, and no ssh stays behind."""
+    """Return the error of a host that cannot be reached; it comes within seconds and leaves no ssh behind."""
     before = children()
     begun = time.monotonic()
     with pytest.raises(AgentError) as caught:
@@ -230,7 +230,7 @@ time.sleep(100)
 
 
 def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monkeypatch):
-    """Nobody else could: its line has ended, which it does not hear, and the host would stay leased."""
+    """Otherwise the host would stay leased: a stopped agent does not notice the end of its connection."""
     monkeypatch.setattr(client_module, "_STOP_S", 2.0)
     with AgentClient(sshd.host(folder).server) as agent:
         agent.serve("nameserver", SERVED)
@@ -245,7 +245,7 @@ def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monke
 
 
 def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, monkeypatch):
-    """It hears no end of its line, as what leads there stands still."""
+    """The agent sees no end of its connection, as the sshd in between is stopped."""
     monkeypatch.setattr(client_module, "_STOP_S", 2.0)
     monkeypatch.setattr(client_module, "_REAP_S", 20.0)
     with AgentClient(sshd.host(folder).server) as agent:
@@ -269,7 +269,7 @@ def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, 
 
 
 def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, processes, monkeypatch):
-    """As when the controller's machine loses its power: nothing comes any more, not even the end of the line."""
+    """Imitates a power failure of the controller: nothing arrives any more, not even the end of the connection."""
     monkeypatch.setattr(client_module, "WATCHDOG_TIMEOUT_S", 2.0)
     with AgentClient(sshd.host(folder).server) as agent:
         agent.serve("nameserver", SERVED)
@@ -286,7 +286,7 @@ def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, pro
 
 
 def test_nothing_passes_on_the_line_while_something_is_measured(sshd, folder, monkeypatch):
-    """Of 60 bursts that last longer than a keep-alive is due, by the kernel's own counts of the connection."""
+    """60 bursts last longer than the keep-alive interval; the kernel's counts of the connection show its packets."""
     monkeypatch.setattr(HEARTBEAT, "_every_s", 0.01)
     with AgentClient(sshd.host(folder).server) as agent, HEARTBEAT.pause():
         served = agent.serve("null", dataclasses.replace(SERVED, zone={}))
@@ -347,7 +347,7 @@ def test_of_something_that_says_our_code_again_only_the_rest_is_told(sshd, folde
 
 
 def test_a_whole_testbed_behind_ssh_stands_and_measures(sshd, folder, processes):
-    """Both of its hosts are one machine, so its lease is found in its own hands."""
+    """Both of its hosts are one machine, so the second lease is already held by the same job."""
     testbed = sshd.host(folder)
     waited: list[str] = []
     workload = Workload(testbed="ring", protocol="smtp", client="lean", connections=5, payload_bytes=1000)
@@ -369,7 +369,7 @@ def test_a_whole_testbed_behind_ssh_stands_and_measures(sshd, folder, processes)
 
 
 def test_a_host_behind_ssh_keeps_the_mailboxes_of_all_epochs_and_gives_them_up(sshd, processes):
-    """In a folder that mailboxes' owner may enter and whose name leaves room for those of sockets."""
+    """The mailboxes' owner must be able to enter their folder, whose name must leave room for names of sockets."""
     name = next((name for name in ("dovecot", "courier") if not SERVERS[name].missing()), "")
     if not name:
         pytest.skip("neither Dovecot nor Courier can run here")
@@ -407,7 +407,7 @@ def test_a_host_behind_ssh_keeps_the_mailboxes_of_all_epochs_and_gives_them_up(s
 
 @pytest.fixture
 def kept(sshd):
-    """The cache of the host, empty."""
+    """Make an empty cache of the host."""
     folder = sshd.folder / "cache" / "pytest-ipperf"
     shutil.rmtree(folder, ignore_errors=True)
     return folder
@@ -415,7 +415,7 @@ def kept(sshd):
 
 @pytest.fixture
 def sent(monkeypatch):
-    """The sizes of what hosts asked for."""
+    """Record the sizes of the archives that hosts asked for."""
     sizes = []
 
     def reported(magic):

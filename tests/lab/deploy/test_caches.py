@@ -1,4 +1,4 @@
-"""What is told of a host that was cleaned, and of this machine."""
+"""Reports about a purged host, and about this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTS = [Host(name=name, way="ssh", settings={"ssh": name}) for name in ("a", "b
 
 @dataclasses.dataclass
 class Answering:
-    """A client of the agent on a host of that name, which keeps nothing meanwhile."""
+    """A client of the agent on a host of that name, which caches nothing meanwhile."""
 
     host: Host
     keeps: bool

@@ -50,7 +50,7 @@ for module in list(sys.modules.values()):
 
 
 def foreign(**markers):
-    """As ours, of another binary interface."""
+    """Return our Python with another ABI."""
     return dataclasses.replace(
         OURS, abi="cpython-399-none", magic="", markers=tuple(sorted({**dict(OURS.markers), **markers}.items()))
     )
@@ -66,7 +66,7 @@ def names_in(sent):
 
 
 def installed(folder, name, *metadata):
-    """A distribution of one module, as pip leaves it."""
+    """Make a distribution of one module, as pip leaves it."""
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
     (folder / f"{name}.py").write_text("")
@@ -197,7 +197,7 @@ def test_a_protocol_without_a_library_client_is_told():
 
 
 class Counted:
-    """A client whose calls are counted by name; at first its host says of itself that it has what is `pretended`."""
+    """A client whose calls are counted by name; at first its host claims to have what is `pretended`."""
 
     def __init__(self, agent, pretended=None):
         self._link = agent
@@ -227,7 +227,7 @@ class Counted:
 
 @contextlib.contextmanager
 def linked(monkeypatch, python):
-    """A host whose Python is this one, without any packages."""
+    """Make a host whose Python is this one, without any packages."""
     monkeypatch.setattr(local, "PYTHON", (python, "-I", "-S"))
     with AgentClient(HOST) as agent:
         yield cast("Any", Counted(agent))
@@ -275,7 +275,7 @@ def test_what_cannot_be_sent_is_told_with_the_host(monkeypatch):
 
 
 def why_not(python, package):
-    """Why that Python cannot run what is installed here; empty where it can."""
+    """Return why that Python cannot run what is installed here; empty if it can."""
     done = subprocess.run([python, "-I", "-S", "-c", TOLD, ROOT], capture_output=True, text=True, check=True)
     try:
         package_archive((package,), Python.from_report(json.loads(done.stdout)))
@@ -287,7 +287,7 @@ def why_not(python, package):
 @on_bare_pythons
 @pytest.mark.parametrize(("protocol", "server"), [("http", "aiohttp"), ("smtp", "aiosmtpd")])
 def test_bare_hosts_serve_and_measure_by_what_they_are_sent(monkeypatch, processes, python, protocol, server):
-    """Client and server alike; where a package of ours does not run there, that is said."""
+    """Client and server use sent packages; results say if a package falls back to pure Python."""
     monkeypatch.setattr(local, "PYTHON", (python, "-I", "-S"))
     work = Workload(testbed="loopback", protocol=protocol, client="library", connections=20, payload_bytes=1000)
     with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 10.0, lambda _: None) as live:

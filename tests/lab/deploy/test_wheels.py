@@ -42,7 +42,7 @@ print(*(name for name, each in sys.modules.items() if (getattr(each, "__file__",
 
 
 def host(version="3.12.4", machine="x86_64", libc=("glibc", "2.31"), kind="cpython"):
-    """A Python that is not here."""
+    """Return a Python that is not on this machine."""
     short = ".".join(version.split(".")[:2])
     reported = {
         "implementation_version": version, "python_full_version": version, "python_version": short,
@@ -53,7 +53,7 @@ def host(version="3.12.4", machine="x86_64", libc=("glibc", "2.31"), kind="cpyth
 
 
 def wheel(folder, name, version="1.0", tag="py3-none-any", *, requires=(), python="", compiled=False):
-    """A file as an index has it."""
+    """Make a wheel as an index has it."""
     info = f"{name}-{version}.dist-info"
     head = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {each}" for each in requires)]
     head += [f"Requires-Python: {python}"] if python else []
@@ -74,7 +74,7 @@ def wheel(folder, name, version="1.0", tag="py3-none-any", *, requires=(), pytho
 
 
 def installed(folder, name, *metadata, compiled=False):
-    """A distribution of version 1.0, as pip leaves it."""
+    """Make a distribution of version 1.0, as pip leaves it."""
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
     modules = [f"{name}.py", *([f"{name}_c.so"] if compiled else [])]
@@ -86,7 +86,7 @@ def installed(folder, name, *metadata, compiled=False):
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    """A folder of wheels, the only index that there is; and what is installed here is in another."""
+    """Make a folder of wheels, the only index, and another one for installed distributions."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
@@ -103,7 +103,7 @@ def index(tmp_path, monkeypatch):
 
 
 def afresh(monkeypatch):
-    """As another process finds it."""
+    """Forget the wheels and archives of this process, as if another one started."""
     monkeypatch.setattr(resolver, "WHEELS", Wheels())
     package_archive.cache_clear()
 
@@ -289,7 +289,7 @@ def test_for_a_compiled_one_the_index_is_asked_once_where_a_pure_one_is_kept(ind
 
 
 def test_time_in_which_an_index_has_answered_is_not_in_vain(index):
-    """Also where it has nothing that is not kept."""
+    """An answer counts even if the index has nothing new."""
     wheel(index, "ipperf_top")
     assert found("ipperf-top", host())
     every = Wheels()
@@ -467,7 +467,7 @@ def test_an_older_version_goes_where_ours_does_not_run(index, monkeypatch):
 
 @pytest.fixture
 def real(tmp_path, monkeypatch):
-    """An index within reach, configured as this machine has it."""
+    """Return a reachable index, configured as on this machine."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "cache").mkdir()
     afresh(monkeypatch)
@@ -476,7 +476,7 @@ def real(tmp_path, monkeypatch):
 
 
 def test_compiled_modules_run_on_another_python_of_this_machine(real, tmp_path):
-    """With what only it needs, such as async-timeout on 3.10."""
+    """Its additional dependencies, such as async-timeout on 3.10, are sent, too."""
     others = [path for version, path in bare_pythons() if version[:2] != sys.version_info[:2]]
     if not others:
         pytest.skip("no other Python from 3.10 on here")
@@ -495,7 +495,7 @@ def test_compiled_modules_run_on_another_python_of_this_machine(real, tmp_path):
 
 
 def test_what_a_killed_pip_had_fetched_is_swept(tmp_path, monkeypatch):
-    """As it is fetched into a private folder, whose lock goes with its owner."""
+    """Wheels are fetched into a private folder, whose lock is released with its owner."""
     code = "import os, sys; (folder,) = [x[7:] for x in sys.argv if x[:7] == '--dest=']; print(os.listdir(folder))"
     reported, run = [], subprocess.run
 

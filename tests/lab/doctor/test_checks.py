@@ -1,4 +1,4 @@
-"""What a doctor makes of facts, check by check; facts that are made up, as no machine has all of them wrong."""
+"""The findings of each check from made-up facts, as no machine has all of them wrong."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def office(**keys):
 
 @pytest.fixture
 def made():
-    """All is well, until a test changes some of it."""
+    """Make observations of a testbed in which all is well, for a test to change."""
     testbed = office()
     seen = {
         each.name: HostObservation(host=each, roles=(role,), start_s=0.5, call_s=0.001, skew_s=(0.0, 0.001),
@@ -87,7 +87,7 @@ def found(made, grade=None):
 
 
 def reported(made):
-    """What is not well."""
+    """Return the findings that are not well."""
     return [f"{each.grade.value} {each.subject or 'all'} {each.topic}: {each.said}: {each.remedy}"
             for each in found(made) if each.grade is not Grade.WELL]  # fmt: skip
 
@@ -454,7 +454,7 @@ def test_this_machine_is_examined_as_loopback():
 
 @pytest.fixture
 def crossing(monkeypatch):
-    """Who holds this machine while packets are sent, by the ways that they are sent."""
+    """Record the holder of this machine while probes are sent."""
     free = Lease("tests")
     if holder := free.acquire(10.0):
         pytest.skip(f"this machine is held by {holder}")
@@ -500,7 +500,7 @@ def test_of_who_begins_before_that_it_is_told_and_no_packet_is_sent(crossing, mo
 
 @pytest.fixture
 def midst(monkeypatch):
-    """Has something done to the agents, by their hosts, when packets would be sent."""
+    """Run a function on the agents, by host, when probes are about to be sent."""
 
     def does(what):
         monkeypatch.setattr(examination, "_probe_all", lambda _, agents, __: what(agents) or ())
@@ -521,7 +521,7 @@ root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 
 
 def busy(tmp):
-    """Has all private folders stay."""
+    """Make all private folders impossible to remove."""
     for folder in tmp.glob("ipperf-*"):
         (folder / "mounted").mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "none", folder / "mounted"], check=True)

@@ -1,4 +1,4 @@
-"""Every sentence that a wrong `hosts.ini` gets, and what a right one means."""
+"""The message for every invalid `hosts.ini`, and the meaning of valid ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SSH = "[host alpha]\nway = ssh\n"
 
 @pytest.fixture
 def read(tmp_path):
-    """Reads an inventory of that text."""
+    """Read an inventory of that text."""
     path = tmp_path / "hosts.ini"
 
     def reading(text):
@@ -75,7 +75,7 @@ def read(tmp_path):
 
 @pytest.fixture
 def refused(read, tmp_path):
-    """The sentence that an inventory of that text gets, without the file's name."""
+    """Return the error for an inventory of that text, without the file's name."""
 
     def reading(text):
         with pytest.raises(UsageError) as caught:
@@ -89,7 +89,7 @@ def refused(read, tmp_path):
 
 
 def reported(text, section, sentence):
-    """A sentence about a section of that text, with the line of the key that it names first, or of the header."""
+    """Format an error about a section of that text, with the line of the key that it names first, or of the header."""
     start = text.index(f"[{section}]")
     key = sentence.partition("key '")[2].partition("'")[0] if sentence.startswith("key") else sentence.split()[0]
     found = re.search(rf"^{re.escape(key)} *=", text[start:].partition("\n[")[0], re.MULTILINE)
@@ -323,7 +323,7 @@ def test_a_testbed_in_a_file_without_hosts_is_told(refused):
     [("2001:DB8:0:0::1", "2001:db8::1"), ("2001:db8:0000::0001", "2001:db8::1"), ("::1", "::1")],
 )
 def test_an_address_is_kept_as_sockets_tell_it(read, written, meant):
-    """Or the proof would not know it again."""
+    """Otherwise the path verification would not recognise it."""
     found = read(f"{HOST}ipv6 = {written}\n[testbed t]\nclient = alpha\nserver = alpha\n")
     assert found["t"].client.ipv6 == meant
 
@@ -639,7 +639,7 @@ def test_hosts_that_no_tunnel_can_join_are_told(refused):
 
 
 def named(text, host, line):
-    """The inventory with one more line for a host."""
+    """Return the inventory with one more line for a host."""
     return text.replace(f"[host {host}]\n", f"[host {host}]\n{line}\n")
 
 

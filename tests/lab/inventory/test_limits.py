@@ -1,4 +1,4 @@
-"""What is too much for a testbed's hosts, and in which words."""
+"""Limits of a testbed's hosts, and the messages about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 
 
 def office_of(*, clients=1, **limits):
-    """A testbed with these limits of its hosts, as (connections, bit/s)."""
+    """Make a testbed with these limits of its hosts, as (connections, bit/s)."""
     hosts = {
         name: Host(name=name, way="local", settings={}, most_connections=most, most_rate_bit_s=rate)
         for name in ("alpha", "gamma", "delta", "beta")

@@ -1,4 +1,4 @@
-"""The paths between hosts of the user's own, whatever networks and devices they have."""
+"""The paths between the user's own hosts, for all kinds of networks and devices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def host(name, ipv4, **kept):
 
 
 def hosts(having=None, *, router):
-    """Client, server and perhaps a router, with these addresses and devices by role."""
+    """Make client, server and perhaps a router, with these addresses and devices by role."""
     roles = ("client", "server", *(["router"] if router else []))
     return {
         role: host(role, f"192.0.2.{number}", **(having or {}).get(role, {})) for number, role in enumerate(roles, 1)
@@ -79,7 +79,7 @@ def test_a_device_and_its_address_are_read_as_they_are_written(device, address, 
 
 
 def said(read, *arguments):
-    """What it gives, or the sentence with which it refuses."""
+    """Return the result, or the message of the error."""
     try:
         return read(*arguments), ""
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""The built-in lab for real: up as root and as anyone, and gone however its owner ends."""
+"""The built-in lab for real: up as root and as any user, and gone however its owner ends."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Owner:
         self.labs = json.loads(line)
 
     def ended(self):
-        """Its exit status and last words, once its input has ended, or it has been killed."""
+        """Return its exit status and last output, once its input has ended or it was killed."""
         _, said = self.process.communicate(timeout=20)
         return self.process.returncode, said
 
@@ -122,7 +122,7 @@ def owner_of(user, processes):
 
 
 def still_there(owner, processes):
-    """What is left of the labs: processes, their folders."""
+    """Return what is left of the labs: processes and folders."""
     left = processes.left()
     end = time.monotonic() + 20
     while (folders := [found["folder"] for found in owner.labs if Path(found["folder"]).exists()]) and (

@@ -1,4 +1,4 @@
-"""What the wires of a lab do to packets, seen by packets, and the program that delays them."""
+"""What the links of a lab do to packets, and the program that delays them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _own_tmpdir(tmp_path, monkeypatch):
 
 @contextlib.contextmanager
 def live_lab(testbed):
-    """A lab with its tunnels, and those of its arms that it can have on this machine."""
+    """Set up a lab with its tunnels, and those of its arms that work on this machine."""
     backend, why = lab_backend(dataclasses.replace(testbed, links=Links(rate_bit_s=1e9)), "auto")
     transports = () if why else tuple(testbed.paths)
     with build_testbed(testbed, transports=transports, backend=backend or "auto") as up:
@@ -53,14 +53,14 @@ def live_lab(testbed):
 
 
 def pinging(entry, address, *arguments):
-    """A ping of an address, under way."""
+    """Start a ping of an address."""
     require("ping")
     argv = [*entry, "ping", "-q", *arguments, address]
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def ponged(ping):
-    """How many were answered, and the shortest time of one in seconds."""
+    """Return how many pings were answered, and the shortest time of one in seconds."""
     said, _ = ping.communicate(timeout=60)
     received, fastest = re.search(r"(\d+) received", said), re.search(r"= ([\d.]+)/", said)
     assert received, said
@@ -75,7 +75,7 @@ def _said(entry, *argv):
 
 
 def test_a_share_of_the_packets_is_lost_in_each_direction_and_on_every_arm():
-    """Of both ends' packets, so that a ping has two chances to be lost; 5 standard deviations are 6e-7 each."""
+    """Packets of both ends are dropped, so a ping has two chances to be lost; 5 standard deviations are 6e-7 each."""
     share = 0.1
     testbed = lab("lossy", 3, Links(loss=share))
     expected = PINGS * (1 - share) ** 2
@@ -108,7 +108,7 @@ with socket.create_connection((sys.argv[1], 5001)) as sock:
 
 
 def test_tcp_takes_what_is_lost_for_lost():
-    """Not for refused by its own device, which it would send again without a word."""
+    """Packets refused by the sender's own device would be sent again without being counted as lost."""
     testbed = lab("lossy", 2, Links(loss=0.05))
     with contextlib.ExitStack() as stack:
         up, _ = stack.enter_context(live_lab(testbed))
@@ -123,7 +123,7 @@ def test_tcp_takes_what_is_lost_for_lost():
 
 
 def test_what_finds_neighbours_is_not_lost():
-    """With nearly all else lost, each of six searches has its answer."""
+    """With nearly all other packets lost, each of six neighbour solicitations is answered."""
     testbed = lab("lossy", 2, Links(loss=0.999))
     with namespaces(testbed) as entries:
         entry = entries["client"]
@@ -153,9 +153,9 @@ def test_every_packet_is_delayed_once_each_way_on_every_arm():
 
 
 def fastest(entry, below_s):
-    """The shortest time to each address, of as many pings as it takes until one is below its bound, up to 800.
+    """Return the shortest time to each address, of as many pings as needed to get below its bound, up to 800.
 
-    What is delayed once more is never below, so a busy machine, which holds most of them up, is given more of them.
+    A packet that is delayed twice is never below, so a busy machine, which delays most packets, gets more pings.
     """
     found = dict.fromkeys(below_s, math.inf)
     for _ in range(20):
@@ -219,7 +219,7 @@ else:
 
 @pytest.mark.parametrize("ipver", [4, 6])
 def test_super_packets_and_unfinished_checksums_come_through(ipver):
-    """A lab whose devices were told nothing yet leaves both to the wire."""
+    """A lab whose devices keep their offloads leaves segmentation and checksums to the link."""
     testbed = lab("far", 3, Links(delay_s=0.002))
     address, size = testbed.server.address(ipver), 3_000_000
     with namespaces(testbed) as entries:
@@ -232,7 +232,7 @@ def test_super_packets_and_unfinished_checksums_come_through(ipver):
 
 
 def test_a_rate_beside_a_delay_is_the_rate():
-    """Of a path whose packets wait: wide bounds, as this is no measurement."""
+    """The bounds are wide because packets wait on this path, and this is no measurement."""
     rate_bit_s = 50e6
     testbed = lab("far", 3, Links(delay_s=0.005, rate_bit_s=rate_bit_s))
     with live_lab(testbed) as (up, arms):

@@ -1,4 +1,4 @@
-"""What a real snmpd tells, and that nobody learns its community by the way."""
+"""The answers of a real snmpd, and that its community is not revealed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ agentXSocket {folder}/agentx
 
 @pytest.fixture(scope="module")
 def snmpd(tmp_path_factory):
-    """Where one answers, without its community: both places, by IP version."""
+    """Start snmpd and return its addresses by IP version, without its community."""
     program = shutil.which("snmpd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     if not program or not shutil.which("snmpget"):
         pytest.skip("no snmpd or no snmpget here (Debian: apt-get install snmpd snmp)")
@@ -128,7 +128,7 @@ sys.exit(1)
 
 
 def spied(tmp_path, monkeypatch, *, kills=False):
-    """Where a program of ours in place of snmpget tells what it was told."""
+    """Replace snmpget by a program that reports its arguments."""
     spy, reported = tmp_path / "snmpget", str(tmp_path / "told")
     spy.write_text(SPY.format(python=sys.executable, reported=reported, kills=kills))
     spy.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Hosts that are not as they were after their tunnels: what the error says of them, and of their marks."""
+"""Hosts that cannot be restored after their tunnels: the error, and their marks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_ipperf.lab.tunnels import setup
 
 
 class Returned:
-    """An agent whose host is not as it was."""
+    """An agent whose host could not be restored."""
 
     def __init__(self, name):
         self.host = SimpleNamespace(name=name)

@@ -1,4 +1,4 @@
-"""Tunnelled arms on labs that stand: each goes where it is said to go, and one that does not is told in words."""
+"""Tunnelled arms on live labs: each takes its path, and a wrong path is reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRANSPORTS = ("tunnel", "isatap")
 
 
 def lab_named(name):
-    """With a rate where tunnels need one."""
+    """Return the lab, with a rate if its tunnels need one."""
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
     testbed = BUILTIN[name]
@@ -48,7 +48,7 @@ def test_auto_means_one_thing_wherever_it_is_written(own):
 
 @pytest.fixture
 def up():
-    """Puts labs up with all their tunnels; gives the live testbed and the words that run a command in a node."""
+    """Set up labs with all their tunnels; return the live testbed and the command prefix for each node."""
     with contextlib.ExitStack() as stack:
 
         def put(testbed, **options):
@@ -65,13 +65,13 @@ def workload(testbed, connections=10):
 
 
 def command(live, role, text):
-    """Runs a shell in a node, by the words that lead to its agent."""
+    """Run a shell command in a node, by the prefix of its agent."""
     argv = live._agents[role]._process.args
     subprocess.run([*argv[: argv.index("env")], "sh", "-ec", text], check=True)
 
 
 def inside(live, role, *lines):
-    """Runs lines of `ip` in a node."""
+    """Run `ip` commands in a node."""
     command(live, role, "\n".join(f"ip {line}" for line in lines))
 
 
@@ -248,7 +248,7 @@ WRONG = {
 
 
 def test_every_wrong_path_is_told_in_words(up, monkeypatch):
-    """Routes of sources, of rules and of what arrives by a device; what makes packets smaller; and the way back."""
+    """Wrong routes by source, rule or incoming device; reduced packet sizes; and the reverse path."""
     monkeypatch.setattr(proving, "_TRIES", 2)
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
@@ -286,7 +286,7 @@ def test_the_longest_delay_is_no_silence_although_all_look_for_their_neighbours(
 
 
 def test_the_way_back_is_as_wide_as_the_tunnel_and_no_wider(up):
-    """Behind the router of ISATAP the server may send more, of which the router says that it is too big."""
+    """Behind the ISATAP router the server may send larger packets, which the router reports as too big."""
     testbed = lab_named("lab")
     live, work = up(testbed), workload(testbed)
     service = live.serve(work, "embedded")

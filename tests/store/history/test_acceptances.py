@@ -62,7 +62,7 @@ def test_a_withdrawal_ends_what_was_said_of_that_very_pattern_before(tmp_path):
 
 
 def test_what_was_said_later_is_not_told_of_an_earlier_time(tmp_path):
-    """So that a night comes out as it did, also where it ended on the day of a withdrawal."""
+    """A night can be decided again as it was, even if it ended on the day of a withdrawal."""
     accept(tmp_path, ONE)
     withdraw(tmp_path, "lab-*", reason="it is mended", by="ada", at=AT + 60)
     accept(tmp_path, Acceptance(**{**_plain(ONE), "at": AT + 120}))
@@ -106,7 +106,7 @@ INVALID_EVENT_ERRORS: dict[str, list[Any]] = {
 )
 @pytest.mark.parametrize("withdrawn", [False, True])
 def test_each_value_is_one_that_an_acceptance_can_have(tmp_path, name, value, withdrawn):
-    """As a line of before there were checksums, so that nothing but its values is wrong."""
+    """The lines have no checksum, as in earlier versions, so that only their values can be wrong."""
     plain = {"reason": "a new kernel", "by": "ada", "at": AT}
     plain |= {"withdrawn": "lab-*"} if withdrawn else {"cell": "lab-*", "metric": "", "until": "2027-01-31", "up_to": 1}
     (tmp_path / FILE).write_text(json.dumps(plain) + "\n")
@@ -127,9 +127,9 @@ def test_a_value_that_is_missing_is_no_other_one(tmp_path, key):
 
 
 def test_a_byte_that_turned_is_seen(tmp_path):
-    """Another day, level or cell would be a right line, and let pass what nobody accepted.
+    """A flipped byte could give another valid day, level or cell, and accept what nobody accepted.
 
-    Each byte is turned into all others; a file is what its lines are.
+    Each byte is changed to all other values, newlines included.
     """
     accept(tmp_path, ONE)
     line = (tmp_path / FILE).read_bytes()

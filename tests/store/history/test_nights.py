@@ -1,4 +1,4 @@
-"""Nights, as their verdicts tell later ones."""
+"""Nights, as their verdicts describe them to later nights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYS = (HistoryKey("a", "loss", "1-10x"), HistoryKey("b", "loss", "1-10x"))
 
 
 def rule(root, name, began_at, **more):
-    """A verdict of the night of that name."""
+    """Write a verdict of the night of that name."""
     verdict = {"session": name, "saved": "main", "began_at": began_at, "status": 12, "cells": CELLS} | more
     folder = root / "nights" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -31,20 +31,20 @@ def rule(root, name, began_at, **more):
 
 
 def before(archive, number, saved="main"):
-    """The name of the last night before the session of that day."""
+    """Return the name of the last night before the session of that day."""
     found = archive.last_night(saved, before=name_of(number))
     return found.name if found else None
 
 
 def last_night(root, saved="main", *, number):
-    """As the archive tells it for the session of that day."""
+    """Return the archive's last night for the session of that day."""
     with contextlib.closing(Archive(root)) as archive:
         return archive.last_night(saved, before=name_of(number)), archive.notes
 
 
 @pytest.fixture
 def root(tmp_path):
-    """Four nights saved as `main`, a day apart, and one more session."""
+    """Make four nights saved as `main`, a day apart, and one more session."""
     for number in range(5):
         keep(tmp_path, number, [record(1)], saved="main")
     for number in range(4):
@@ -63,7 +63,7 @@ def test_the_next_night_is_told_which_cells_and_versions_the_last_one_had(root):
 
 
 def test_the_last_night_is_the_last_to_begin_whatever_its_name_says(root):
-    """Where the clock was set, and where the session was cleared out."""
+    """Names are out of order where the clock was set; one session was cleared out."""
     rule(root, "19990101T000000Z-aa", BEGAN + 3.5 * 86400)
     assert last_night(root, number=4)[0].name == "19990101T000000Z-aa"
     rule(root, "19990101T000000Z-aa", BEGAN - 86400)
@@ -88,7 +88,7 @@ def test_the_last_night_is_the_last_to_begin_whatever_its_name_says(root):
     ids=["nonsense", "list", "lacking", "status"],
 )
 def test_a_verdict_that_cannot_be_read_is_said_and_stops_the_next_night(root, verdict, why):
-    """Else nobody would miss what that night measured and this one did not."""
+    """Otherwise a cell that the unreadable night measured and this one did not would not be missed."""
     path = root / "nights" / name_of(3) / "verdict.json"
     path.write_text(verdict.replace("NAME", name_of(3)))
     remedy = "put back a copy of it, or remove the night's folder"

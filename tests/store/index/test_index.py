@@ -1,4 +1,4 @@
-"""The index: it reads what is new, once, and asks no more than a question needs."""
+"""The index: it reads new lines once, and queries no more rows than needed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEAL = 553712732
 
 @pytest.fixture(scope="module")
 def year(tmp_path_factory):
-    """200 cells in each of 20 nights."""
+    """Make 200 cells in each of 20 nights."""
     root = tmp_path_factory.mktemp("year")
     plain = [dataclasses.replace(record(1), cell=f"lab-{number:03d}") for number in range(CELLS)]
     for number in range(NIGHTS):
@@ -35,7 +35,7 @@ def year(tmp_path_factory):
 
 @pytest.fixture
 def counted(year, monkeypatch):
-    """The archive, and how many rows and questions were needed since it was opened."""
+    """Return the archive, and how many rows and queries were needed since it was opened."""
     archive = Archive(year)
     counts: Counter[str] = Counter()
     ask = archive._index.query
@@ -79,7 +79,7 @@ def test_courses_of_a_session_are_a_question_for_each_earlier_one(counted):
 
 @pytest.mark.parametrize("question", ["_OF_SESSION", "_OF_KEY", "_OF_KEYS", "_ORIGINS"])
 def test_no_table_of_cells_is_read_from_end_to_end(year, question):
-    """As SQLite plans it: a SCAN of what grows with cells and nights would be slow in a year."""
+    """Check SQLite's query plan: a SCAN of a table that grows with cells and nights would be slow after a year."""
     from pytest_ipperf.store import archive as archive_module  # noqa: PLC0415 - for its questions
 
     text = getattr(archive_module, question)
@@ -197,7 +197,7 @@ def test_while_another_process_writes_the_index_all_is_told_the_same(tmp_path, m
 
 
 def test_the_seal_of_a_row_is_that_of_its_values_alone():
-    """Not of whether Python shares them, which differs from process to process, nor of Python's version."""
+    """The seal must not depend on whether Python shares objects, which differs between processes, or on its version."""
     word = b"a b c".decode()  # an object of its own
     rows = [(7, 0.1, None, "", "a b c", "a b c"), (7, 0.1, None, "", word, sys.intern("a b c"))]
     assert {tables._row_seal(*row) for row in rows} == {SEAL}

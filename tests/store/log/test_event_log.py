@@ -76,7 +76,7 @@ def test_a_killed_writer_loses_no_line_that_was_appended(tmp_path):
 
 @pytest.mark.host
 def test_half_a_line_does_not_spoil_the_next_one(tmp_path):
-    """A limit on the size of files stands for a disk that takes the first part of a line and no more."""
+    """A limit on the size of files imitates a disk with room for part of a line only."""
     code = (
         "import resource, sys, pathlib; from pytest_ipperf.core.portable.errors import LabError\n"
         "from pytest_ipperf.store import EventLog\n"
@@ -93,7 +93,7 @@ def test_half_a_line_does_not_spoil_the_next_one(tmp_path):
 
 
 def test_a_full_disk_is_said_with_the_folder_and_keeps_what_was_written(tmp_path):
-    """/dev/full takes nothing; a link to it stands for the disk on which there is no room any more."""
+    """A link to /dev/full, which takes nothing, imitates a full disk."""
     folder = tmp_path / "one"
     event_log = EventLog(folder, "main")
     event_log.append("note", {"text": "kept"})

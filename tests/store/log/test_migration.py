@@ -1,4 +1,4 @@
-"""Migration: what earlier versions wrote is read as if today's had written it."""
+"""Migration: events of earlier versions are read as if the current version had written them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEW_IN_6: dict[str, Any] = {"workload_version": "", "fingerprint": "", "nodeid":
 
 @pytest.fixture
 def folder(tmp_path):
-    """A session as schema 5 wrote it: without what came later, and without an end."""
+    """Write a session of schema 5: without later keys, and without an end."""
     folder = keep(tmp_path, 0, [record(1), record(2, 1.3)], status=None, schema=5)
     path = folder / "main.jsonl"
     events = events_of(path)
@@ -90,7 +90,7 @@ def test_another_schema_is_refused(schema):
 
 
 def test_a_session_of_schema_5_that_stops_in_half_a_line_is_broken_off(folder):
-    """Of a red session the record of the red cell may be what is cut, and nothing else would tell that it is gone."""
+    """The partial line may be the record of the red cell, and nothing else would show that it is missing."""
     path = folder / "main.jsonl"
     whole = path.read_bytes()
     for data, state in (
