@@ -126,4 +126,4 @@ def test_text_that_occurs_in_very_many_cells_is_not_enough(program, tmp_path):
     keep(root, 0, [record(1, cell=f"lab-{number:02d}") for number in range(21)])
     status, _, said = program(root, "show", "lab")
     such = "lab-00 response_time, lab-01 response_time, lab-02 response_time"
-    assert (status, said) == (4, f"pytest-ipperf: 'lab' occurs in 21 cells, such as {such}; say more\n")
+    assert (status, said) == (4, f"pytest-ipperf: 'lab' occurs in 21 cells, such as {such}; give a longer text\n")
