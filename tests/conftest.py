@@ -1,7 +1,9 @@
 """Settings for the project's own tests: hypothesis profiles, pytest's tester, and what runs only when asked for."""
 
+import contextlib
 import ctypes
 import fcntl
+import gc
 import os
 import signal
 import socket
@@ -15,7 +17,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests.support.sessions.forked_sessions import can_fork, fork
+from tests.support.sessions.forked_python import ForkedPython, can_fork
 
 # pytest refuses this line in a conftest that it meets after its start. The tests' own is always met at the start,
 # and at the top level it would load the tester into every measurement.
@@ -38,7 +40,8 @@ hypothesis.settings.register_profile("long", derandomize=True, deadline=None, ma
 hypothesis.settings.load_profile(os.environ.get("IPPERF_HYPOTHESIS", "project"))
 
 
-_CLONE_NEWNET = 0x40000000
+_CLONE_NEWNET, _CLONE_NEWNS = 0x40000000, 0x00020000
+_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _MARKS = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
@@ -50,13 +53,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # What tests start reads bytecode and writes none, as a file that is written anew within a second would be taken for the
 # one before; and it does without a plugin that it has no use for and that takes a second to load.
-_STARTED = {"PYTEST_ADDOPTS": "-p no:hypothesispytest", "PYTHONDONTWRITEBYTECODE": "1"}
+# OpenBLAS would start a thread for each processor, and the package uses one.
+_STARTED = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTEST_ADDOPTS": "-p no:hypothesispytest",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
 # These hold the longest files. Begun last they would keep one worker busy while the others have nothing left.
 _LONGEST_FIRST = ("cli", "system/far", "system/trouble", "plugin", "system/truth", "lab")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(_STARTED)
+    gc.disable()  # collecting the tests creates objects that live as long as the process
     if hasattr(config, "workerinput"):
         _leave_network()
         _have_marks(config)
@@ -66,16 +75,37 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _leave_network() -> None:
-    """Gives a worker of xdist a network of its own: in one network, sessions that measure wait for each other."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(_CLONE_NEWNET):
-        number = ctypes.get_errno()
-        raise pytest.UsageError(f"-n takes root, as each worker needs a network of its own: {os.strerror(number)}")
+    """Give a worker of xdist a network of its own: in one network, sessions that measure wait for each other."""
+    _unshare(_CLONE_NEWNET, "a network")
+    # A network made within this one, as all of a lab's are, would share the host's table of TCP connections, and every
+    # agent that looks for a free port reads all of it (ip-sysctl: tcp_child_ehash_entries, since Linux 6.2).
+    with contextlib.suppress(OSError):
+        Path("/proc/sys/net/ipv4/tcp_child_ehash_entries").write_text("2048", encoding="ascii")
+        _unshare(_CLONE_NEWNET, "a network")
+        Path("/proc/sys/net/ipv4/tcp_child_ehash_entries").write_text("2048", encoding="ascii")
     # Not by `ip`, which a minimal system lacks.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
     # What a test starts is no worker.
     os.environ.pop("PYTEST_XDIST_WORKER", None)
+
+
+def _unshare(flag: int, what: str) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(flag):
+        number = ctypes.get_errno()
+        raise pytest.UsageError(f"-n takes root, as each worker needs {what} of its own: {os.strerror(number)}")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Keep the temporary folders of a worker in memory: thousands of mailboxes take a disk's file system seconds."""
+    if not hasattr(session.config, "workerinput"):
+        return
+    folder = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    _unshare(_CLONE_NEWNS, "mounts")
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
+    libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"mode=700")
 
 
 def _have_marks(config: pytest.Config) -> None:
@@ -90,6 +120,12 @@ def _have_separation(config: pytest.Config) -> None:
     if os.geteuid() == 0 and not folder.exists():
         folder.mkdir(mode=0o755)
         config.add_cleanup(folder.rmdir)
+
+
+def pytest_collection_finish() -> None:
+    """Keep garbage collection from visiting the collected tests, which outnumber the objects that tests create."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -113,7 +149,7 @@ def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
         ):
             return begin(argv, stdin=stdin, **streams)
         path = os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))
-        return fork(argv[2:], os.environ | {"PYTHONPATH": path}, *(streams[name].name for name in ("stdout", "stderr")))
+        return ForkedPython(["-m", "pytest", *argv[2:]], env=os.environ | {"PYTHONPATH": path}, **streams)
 
     monkeypatch.setattr(pytester, "popen", popen)
     return pytester

@@ -22,8 +22,9 @@ from pytest_ipperf.cli.night.run import only_arguments
 from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.store import Archive, verdict_with_checksum
 from tests.store.kept import events_of, rewrite
+from tests.support.sessions.forked_python import ForkedPython, run_python
 
-NIGHT = [sys.executable, "-c", "import sys; from pytest_ipperf.cli import main; sys.exit(main())", "night"]
+NIGHT = ["-c", "import sys; from pytest_ipperf.cli import main; sys.exit(main())", "night"]
 FEW, MANY = "loopback-smtp-c1-1k", "loopback-smtp-c10-1k"
 ITEM = "test_a_night.py::test_smtp_response_time[{}-ipv6]"
 NOT_OURS = """
@@ -48,7 +49,7 @@ def night(project):
 
     def run(*arguments):
         argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly", "-q", *arguments]
-        done = subprocess.run(argv, cwd=project.pytester.path, capture_output=True, text=True, check=False)
+        done = run_python(argv, cwd=project.pytester.path)
         verdicts = sorted((project.pytester.path / ".ipperf" / "nights").glob("*/verdict.json"))
         return done.returncode, done.stdout + done.stderr, json.loads(verdicts[-1].read_text()) if verdicts else None
 
@@ -108,7 +109,7 @@ def test_an_accepted_change_is_told_and_not_red_until_it_gets_worse(project, nig
     project.network(slower={MANY: 0.2}, noise=0.006)
     reason = ["--reason", "the new firewall", "--for", "30d", "--up-to", "25%"]
     accept = [*NIGHT[:-1], "accept", f"{MANY}-ipv6", *reason]
-    subprocess.run(accept, cwd=project.pytester.path, check=True)
+    assert run_python(accept, cwd=project.pytester.path).returncode == 0
     status, said, verdict = night()
     assert (status, decisions(verdict)[f"{MANY}-ipv6"]) == (0, "accepted"), said
     assert "the new firewall" in said
@@ -233,7 +234,7 @@ def test_a_night_that_is_ended_leaves_no_verdict_and_no_process(project):
         """
     )
     for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
-        argv = [*NIGHT, "-p", "no:randomly", "test_long.py"]
+        argv = [sys.executable, *NIGHT, "-p", "no:randomly", "test_long.py"]
         with subprocess.Popen(
             argv, cwd=project.pytester.path, start_new_session=True, stdout=subprocess.PIPE
         ) as process:
@@ -256,7 +257,7 @@ def test_a_night_that_was_broken_off_goes_on_where_it_was(project, night):
     project.network(slower={MANY: 0.2})
     project.pytester.makepyfile(test_zz=WAITS)
     argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly", "-q"]
-    with subprocess.Popen(argv, cwd=project.pytester.path, stdout=subprocess.DEVNULL) as process:
+    with ForkedPython(argv, cwd=project.pytester.path, stdout=subprocess.DEVNULL) as process:
         while not (project.pytester.path / "waiting").exists():
             time.sleep(0.05)
             assert process.poll() is None
@@ -271,9 +272,7 @@ def test_a_night_that_was_broken_off_goes_on_where_it_was(project, night):
 def test_it_is_shown_with_its_answer_and_last_is_no_second_session(project, night):
     project.network(slower={MANY: 0.2})
     _, _, verdict = night()
-    shown = subprocess.run(
-        [*NIGHT[:-1], "show", "last"], cwd=project.pytester.path, capture_output=True, text=True, check=True
-    )
+    shown = run_python([*NIGHT[:-1], "show", "last"], cwd=project.pytester.path)
     assert f"session {verdict['session']} (saved as night), the screening of a night: began " in shown.stdout
     assert f"exceeds margin, confirmed: {MANY}-ipv6 response_time: " in shown.stdout
     assert verdict["headline"] in shown.stdout
@@ -369,7 +368,7 @@ def test_a_verdict_that_cannot_be_read_is_found_before_anything_is_measured(proj
     folder.mkdir(parents=True)
     (folder / "verdict.json").write_text("so be it\n")
     argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly"]
-    done = subprocess.run(argv, cwd=project.pytester.path, capture_output=True, text=True, check=False)
+    done = run_python(argv, cwd=project.pytester.path)
     assert (done.returncode, project.measured) == (3, []), done.stderr
     said = "no verdict: night 20261122T013000Z-aa: .ipperf/nights/20261122T013000Z-aa/verdict.json is not a verdict"
     assert said in done.stdout
@@ -449,7 +448,7 @@ def test_a_full_disk_leaves_no_verdict_and_no_status_of_one(project):
     script = f'mount -t tmpfs -o size=4m none {records} && "$@"'
     argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly", "-q"]
     done = subprocess.run(
-        ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", *argv],
+        ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", sys.executable, *argv],
         cwd=project.pytester.path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if "ermi" in done.stderr and done.returncode in (1, 32):
@@ -462,7 +461,9 @@ def test_an_output_that_takes_nothing_gives_no_status_of_a_verdict(project):
     project.network()
     argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly", "-q"]
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(argv, cwd=project.pytester.path, stdout=full, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            [sys.executable, *argv], cwd=project.pytester.path, stdout=full, stderr=subprocess.PIPE, check=False
+        )
     assert done.returncode in (3, 5), done.stderr.decode()  # an error of pytest, or nothing measured
 
 

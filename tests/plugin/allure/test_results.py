@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -21,6 +20,7 @@ from pytest_ipperf.plugin.allure.statuses import Category, Classification, categ
 from pytest_ipperf.plugin.measure.outcome import VERDICTS
 from pytest_ipperf.plugin.session.session_end import SESSION_END
 from pytest_ipperf.plugin.session.stash import SESSION
+from tests.support.sessions.forked_python import run_python
 from tests.support.sessions.project_settings import STRICT
 from tests.support.sessions.projects import SYNTHETIC
 
@@ -91,8 +91,7 @@ class Folder:
         (self.path / "conftest.py").write_text(text + textwrap.dedent(CAPTURES))
 
     def run(self, *arguments: str) -> str:
-        argv = [sys.executable, "-m", "pytest", "--testbed=loopback", "-p", "no:randomly", *arguments]
-        done = subprocess.run(argv, cwd=self.path, capture_output=True, text=True, check=False)
+        done = run_python(["-m", "pytest", "--testbed=loopback", "-p", "no:randomly", *arguments], cwd=self.path)
         return done.stdout + done.stderr
 
     def results(self, name: str) -> dict[str, SimpleNamespace]:

@@ -17,11 +17,18 @@ from pytest_ipperf.lab.netns import namespaces
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.servers import SERVERS
 from tests.support.needs import require
+from tests.support.sessions.forked_python import ForkedPython
 
 NATIVE = ("--transport=native", "--ipperf-server=embedded")
 SMOKE = ("--design=smoke", "--connections=2", *NATIVE)
 # Long enough to be killed in the middle, and no longer than necessary.
 LONG = ("--design=quick", "--connections=20", *NATIVE)
+# What goes on after a fault is measured to its end: by the smallest design that judges, with runs as long as others'.
+SHORT = """
+from pytest_ipperf.core.design.design import DESIGNS, Design
+
+DESIGNS["short"] = Design(name="short", epochs=5, blocks=1, alpha=0.05, judges=True, purpose="this test")
+"""
 
 needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot be built: {namespaces.unusable()}")
 
@@ -61,14 +68,12 @@ class Killable:
         self.tmp.mkdir()
         self.tmp.chmod(0o755)
         self.mark = str(self.tmp)
-        command = [sys.executable, "-m", "pytest", "-p", "no:randomly", f"--testbed={testbed}", *LONG, *arguments]
-        self.process = subprocess.Popen(
-            command,
+        self.process = ForkedPython(
+            ["-m", "pytest", "-p", "no:randomly", f"--testbed={testbed}", *LONG, *arguments],
             cwd=project.pytester.path,
             env={**os.environ, "TMPDIR": str(self.tmp)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
             start_new_session=True,
         )
         self._project = project
@@ -188,7 +193,8 @@ def test_ctrl_c_ends_in_order_and_leaves_nothing(project, testbed):
 
 @pytest.mark.parametrize("testbed", KILLED_ON)
 def test_an_agent_that_is_killed_is_an_error_and_the_next_workload_goes_on(project, testbed):
-    with Killable(project, testbed, "--connections=30", "--design=smoke", "--design=quick") as inner:
+    project.pytester.makeconftest(SHORT)
+    with Killable(project, testbed, "--connections=30", "--design=short") as inner:
         inner.wait_for_runs(2)
         os.kill(inner.victim(r"python\S* -P -u -c"), signal.SIGKILL)
         said = inner.said()
@@ -201,7 +207,8 @@ def test_an_agent_that_is_killed_is_an_error_and_the_next_workload_goes_on(proje
 
 @pytest.mark.parametrize("testbed", KILLED_ON)
 def test_a_server_that_is_killed_in_a_run_is_an_error_and_the_next_workload_goes_on(project, testbed):
-    with Killable(project, testbed, "--connections=30") as inner:
+    project.pytester.makeconftest(SHORT)
+    with Killable(project, testbed, "--connections=30", "--design=short") as inner:
         inner.wait_for_runs(2)
         os.kill(inner.victim(r"^\S*python\S* -m pytest_ipperf.servers.aiosmtpd"), signal.SIGKILL)
         said = inner.said()
@@ -271,11 +278,11 @@ def test_without_rights_for_namespaces_loopback_is_used_and_the_reason_named(pro
 
 def test_two_jobs_never_measure_on_one_machine_at_once(project):
     """Each waits for the other between workloads; the epochs of the two never overlap."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "--testbed=loopback", *SMOKE, "--connections=3"]
+    command = ["-m", "pytest", "-p", "no:randomly", "--testbed=loopback", *SMOKE, "--connections=3"]
     with contextlib.ExitStack() as stack:
         jobs = []
         for _ in range(2):
-            job = subprocess.Popen(command, cwd=project.pytester.path, stdout=subprocess.PIPE, text=True)
+            job = ForkedPython(command, cwd=project.pytester.path, stdout=subprocess.PIPE)
             jobs.append(stack.enter_context(job))
             stack.callback(job.kill)
         said = [job.communicate(timeout=120)[0] for job in jobs]

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +25,7 @@ from pytest_ipperf.plugin.session.plan_text import plan_data, question_texts
 from pytest_ipperf.plugin.session.resume import _check_workload
 from pytest_ipperf.store import StoredWorkload, read_session
 from tests.store.kept import events_of, rewrite
+from tests.support.sessions.forked_python import ForkedPython, run_python
 from tests.support.sessions.project_settings import STRICT
 
 SUITE = """
@@ -62,7 +62,7 @@ class Sessions:
         return [*ARGUMENTS, *(own if any(each.startswith("--design") for each in own) else (DESIGN, *own))]
 
     def command(self, *arguments):
-        return [sys.executable, "-m", "pytest", *self.arguments(*arguments)]
+        return ["-m", "pytest", *self.arguments(*arguments)]
 
     def ask(self, *arguments):
         """Run in this process, which is faster, if nothing is measured."""
@@ -70,20 +70,17 @@ class Sessions:
         return result.ret, result.stdout.str() + result.stderr.str()
 
     def run(self, *arguments):
-        done = subprocess.run(
-            self.command(*arguments), cwd=self.folder, capture_output=True, text=True, timeout=300, check=False
-        )
+        done = run_python(self.command(*arguments), cwd=self.folder)
         return done.returncode, done.stdout + done.stderr
 
     def interrupted(self, number, *arguments, runs):
         """Run a session that is sent a signal after so many runs."""
         known = set(self.names)
-        with subprocess.Popen(
+        with ForkedPython(
             self.command(*arguments),
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
             start_new_session=True,
         ) as inner:
             try:

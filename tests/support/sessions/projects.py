@@ -6,8 +6,6 @@ Tests that need no known difference measure for real.
 """
 
 import json
-import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -17,6 +15,7 @@ import pytest_ipperf.plugin.distribution.scheduler
 # Inner sessions in this process remove their modules, and would import these again each time.
 import pytest_ipperf.plugin.start
 import pytest_ipperf.plugin.summary  # noqa: F401
+from tests.support.sessions.forked_python import run_python
 from tests.support.sessions.project_settings import STRICT
 
 SUITE = """
@@ -136,8 +135,8 @@ def program(*calls: list[str]) -> list[tuple[int, str]]:
 
     They run in a process of their own: pytester forgets what a test has loaded, and numpy is loaded once in a process.
     """
-    argv = [sys.executable, "-c", PROGRAM, json.dumps(calls)]
-    reported = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300)
+    reported = run_python(["-c", PROGRAM, json.dumps(calls)])
+    assert reported.returncode == 0, reported.stderr
     return [(status, text) for status, text in json.loads(reported.stdout)]
 
 

@@ -1,4 +1,4 @@
-"""Import the modules of every inner session once, in the process from which they are forked.
+"""Import the modules of inner sessions, the package too, once in the process from which they are forked.
 
 Otherwise pytest would rewrite the assertions of all plugins in each session, as it may keep no bytecode; that takes
 longer than the rest of a session's start.
@@ -11,22 +11,8 @@ import sys
 from importlib.metadata import entry_points
 
 import pytest_ipperf
+import tests.support.sessions.library_preload  # noqa: F401
 
-_LIBRARIES = (
-    "_pytest.config",
-    "aiohttp",
-    "allure_pytest.plugin",
-    "execnet",
-    "matplotlib.backends.backend_svg",
-    "matplotlib.figure",
-    "numpy",
-    "pytest",
-    "scipy.special",
-    "xdist.plugin",
-)
-
-for _name in _LIBRARIES:
-    importlib.import_module(_name)
 for _module in pkgutil.walk_packages(pytest_ipperf.__path__, "pytest_ipperf."):
     importlib.import_module(_module.name)
 # pytest warns of a plugin that it can no longer rewrite, unless the plugin's text opts out.

@@ -29,6 +29,7 @@ import pytest_ipperf
 from pytest_ipperf.agent.kernel.processes import Process, survivors, tree
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.protocols.base import PHASES
+from tests.support.sessions.forked_python import ForkedPython
 from tests.support.sessions.project_settings import STRICT
 from tests.system.trouble.rows import Row
 
@@ -94,15 +95,16 @@ class Session:
         self._seen: dict[tuple[int, int], Process] = {}
         self._pinned: set[str] = set()
         pytests = ["-m", "pytest", "-p", "no:randomly", f"--testbed={PAIR.name}", "--transport=native"]
-        self._process = subprocess.Popen(
-            [*entry, sys.executable, *pytests, *argv],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(site), "TMPDIR": str(self.tmp)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        env = {**os.environ, "PYTHONPATH": str(site), "TMPDIR": str(self.tmp)}
+        streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        self._process: subprocess.Popen[str] | ForkedPython
+        if entry:
+            words = [*entry, sys.executable, *pytests, *argv]
+            self._process = subprocess.Popen(words, cwd=folder, env=env, text=True, start_new_session=True, **streams)
+        else:
+            self._process = ForkedPython(
+                [*pytests, *argv], cwd=folder, env=env, start_new_session=True, copy_of_package=True, **streams
+            )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -152,7 +154,7 @@ class Session:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(1)
         self._reader.join()
-        return self._process.returncode
+        return self._process.wait()
 
     def kill(self) -> None:
         """Ends all of it that still runs."""

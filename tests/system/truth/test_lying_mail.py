@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import pytest_ipperf
 from pytest_ipperf.servers import SERVERS
+from tests.support.sessions.forked_python import run_python
 from tests.support.sessions.project_settings import STRICT
 
 LIARS = Path(__file__).parents[2] / "agent" / "servers" / "lying_smtp.py"
@@ -53,10 +52,8 @@ def session(folder, kind, lie):
     (folder / "conftest.py").write_text(SHORT)
     (folder / "pyproject.toml").write_text(STRICT)
     argv = ["-m", "pytest", "-p", "no:randomly", "--testbed=loopback", "--ipver=6", "--ipperf-server=liar"]
-    done = subprocess.run(
-        [sys.executable, *argv], cwd=folder, env={**os.environ, "PYTHONPATH": str(folder / "site")},
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    env = {**os.environ, "PYTHONPATH": str(folder / "site")}
+    done = run_python(argv, cwd=folder, env=env, copy_of_package=True)
     (journal,) = folder.glob(".ipperf/runs/*/main.jsonl")
     return done.returncode, [json.loads(line) for line in journal.read_text().splitlines()], done.stdout + done.stderr
 

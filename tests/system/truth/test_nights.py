@@ -9,13 +9,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import pytest_ipperf
 from pytest_ipperf.lab.netns.namespaces import unusable
+from tests.support.sessions.forked_python import run_python
 
 SLOWER_SERVER = Path(__file__).parent / "slower.py"
 SUITE = """
@@ -53,10 +53,8 @@ class Nights:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         program = "import sys; from pytest_ipperf.cli import main; sys.exit(main())"
-        return subprocess.run(
-            [sys.executable, "-c", program, *arguments], cwd=self._folder, text=True, capture_output=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(self._folder / "site")},
-        )  # fmt: skip
+        env = {**os.environ, "PYTHONPATH": str(self._folder / "site")}
+        return run_python(["-c", program, *arguments], cwd=self._folder, env=env, copy_of_package=True)
 
     def run(self, schedule: dict[int, tuple[float, float]]) -> tuple[int, dict, str]:
         log_file = self._folder / "log.jsonl"

@@ -1,0 +1,172 @@
+"""Import one module, then run a Python program in a fork of this process for each request: `python -m ... MODULE`.
+
+Its standard input is a Unix socket of kind SOCK_SEQPACKET. A request is a JSON object, together with descriptors: a
+socket of its own for the reply, and the program's standard output and error. The reply is the program's PID, then its
+status once it has ended, each as text in a packet.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+REQUEST_BYTES = 1 << 18
+_PR_SET_PDEATHSIG = 1
+_popen = subprocess.Popen
+
+
+def main(module: str) -> None:
+    """Serve until the other end of standard input is closed."""
+    control = socket.socket(fileno=os.dup(0))
+    importlib.import_module(module)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C at the terminal is for the tests
+    replies: dict[int, socket.socket] = {}
+    while True:
+        ready, _, _ = select.select([control.fileno(), woken], [], [])
+        if woken in ready:
+            os.read(woken, 4096)
+            _report_ended(replies)
+        if control.fileno() not in ready:
+            continue
+        message, descriptors, _, _ = socket.recv_fds(control, REQUEST_BYTES, 3)
+        if not message:
+            return
+        reply, *streams = descriptors
+        if not (pid := os.fork()):
+            signal.set_wakeup_fd(-1)
+            for each in (control.detach(), reply, woken, wake, *(other.detach() for other in replies.values())):
+                os.close(each)
+            _become(json.loads(message), streams)
+        for stream in streams:
+            os.close(stream)
+        replies[pid] = socket.socket(fileno=reply)
+        with contextlib.suppress(BrokenPipeError):
+            replies[pid].send(str(pid).encode())
+
+
+def _report_ended(replies: dict[int, socket.socket]) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            with replies.pop(ended[0]) as reply, contextlib.suppress(BrokenPipeError):
+                reply.send(str(os.waitstatus_to_exitcode(ended[1])).encode())
+
+
+def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
+    """Run the program of a request in this process, to its end."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, stream in enumerate(streams, start=1):
+        os.dup2(stream, number)
+        os.close(stream)
+    if request["new_session"]:
+        os.setsid()
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.dont_write_bytecode = bool(request["env"].get("PYTHONDONTWRITEBYTECODE"))
+    own = request["env"].get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = [*filter(None, own), *request["path"]]
+    # An inner suite may have a folder of this name.
+    for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    subprocess.Popen = _popen_or_fork  # type: ignore[assignment, misc]
+    _run(request["argv"])
+
+
+def _run(argv: Sequence[str]) -> None:
+    """Run `python ARGV` in this process, and end it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    status = 1
+    try:
+        status = _status(argv)
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _status(argv: Sequence[str]) -> int:
+    kind, text, *arguments = argv
+    try:
+        if kind == "-m":
+            sys.argv[:] = [text, *arguments]
+            sys.path.insert(0, str(Path.cwd()))
+            runpy.run_module(text, run_name="__main__", alter_sys=True)
+        else:
+            sys.argv[:] = ["-c", *arguments]
+            sys.path.insert(0, "")
+            main_module = type(sys)("__main__")
+            sys.modules["__main__"] = main_module
+            exec(compile(text, "<string>", "exec"), vars(main_module))
+    except SystemExit as end:
+        if isinstance(end.code, int | None):
+            return end.code or 0
+        sys.stderr.write(f"{end.code}\n")
+        return 1
+    except BaseException:  # noqa: BLE001 - as Python does
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _popen_or_fork(argv: Any, *arguments: Any, **options: Any) -> Any:
+    """Fork where a program starts pytest as `pytest-ipperf night` does; start a process for everything else."""
+    words = list(argv) if isinstance(argv, list | tuple) else []
+    start = [sys.executable, "-m", "pytest"]
+    at = words.index("--") + 1 if "--pdeathsig" in words else 0
+    if words[at : at + 3] != start or options != {"process_group": 0}:
+        return _popen(argv, *arguments, **options)
+    return _Child(words[at + 1 :], dies_with_parent=at > 0)
+
+
+class _Child:
+    """A fork of this process, with the methods of `Popen` that a night uses."""
+
+    def __init__(self, argv: Sequence[str], *, dies_with_parent: bool) -> None:
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid:
+            return
+        os.setpgid(0, 0)
+        # The parent removes its own temporary folders.
+        atexit._clear()
+        for finalizer in [*weakref.finalize._registry]:  # type: ignore[attr-defined]
+            finalizer.detach()
+        if dies_with_parent:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+        _run(argv)
+
+    def wait(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,189 @@
+"""Run Python programs in forks of a process that has imported their modules, as importing takes longer than most run.
+
+There are two such processes (`fork_server`): one has imported the package too (`session_preload`), the other only the
+libraries (`library_preload`), for programs that import a copy of the package from elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+from tests.support.sessions.fork_server import REQUEST_BYTES
+
+_TOP = Path(__file__).parents[3]
+_FOLDER = "tests.support.sessions"
+# Variables that Python or the package reads at its start, which is over in a fork; the two others are set by hand.
+_AT_START = ("PYTHON", "LC_", "LANG", "PATH")
+_SET_BY_HAND = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+
+
+class ForkedPython:
+    """A fork that runs as `[sys.executable, *argv]` would, with a subset of the methods of `subprocess.Popen`.
+
+    `argv` begins with `-m MODULE` or `-c CODE`. Streams are those of `subprocess.Popen`, as text; the input is empty.
+    `copy_of_package`: the package is imported from the environment's PYTHONPATH. ValueError where the environment
+    differs in a variable that only a new Python reads.
+    """
+
+    stdin = None
+
+    def __init__(
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        stdout: Any = None,
+        stderr: Any = None,
+        start_new_session: bool = False,
+        copy_of_package: bool = False,
+    ) -> None:
+        env = dict(os.environ if env is None else env)
+        if not can_fork(env):
+            raise ValueError(f"no fork is as a new Python with {_at_start(env)} in its environment")
+        self.returncode: int | None = None
+        request = {
+            "argv": [os.fspath(word) for word in argv], "folder": os.fspath(cwd or Path.cwd()), "env": env,
+            "path": _path(), "new_session": start_new_session,
+        }  # fmt: skip
+        message = json.dumps(request).encode()
+        assert len(message) < REQUEST_BYTES, "the program's arguments and environment are too long"
+        self.stderr: Any = None
+        with contextlib.ExitStack() as streams:
+            self.stdout, out = _stream(stdout, sys.stdout, streams)
+            err = out
+            if stderr != subprocess.STDOUT:
+                self.stderr, err = _stream(stderr, sys.stderr, streams)
+            self._reply, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                server, _ = _server("library_preload" if copy_of_package else "session_preload")
+                socket.send_fds(server, [message], [theirs.fileno(), out, err])
+        pid = self._reply.recv(64)
+        assert pid, "the server of forks has ended"
+        self.pid = int(pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self.stdout, self.stderr):
+            if stream:
+                stream.close()
+        self.wait()
+
+    def poll(self) -> int | None:
+        """Return its status once it has ended, negative for a signal."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until it has ended, for its status. TimeoutExpired after `timeout` seconds."""
+        if self.returncode is None:
+            if not select.select([self._reply], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("python", timeout or 0.0)
+            with self._reply:
+                self.returncode = int(self._reply.recv(64))
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Read its output to the end, and wait for it. TimeoutExpired after `timeout` seconds, with nothing kept."""
+        texts: dict[Any, str] = {}
+
+        def read(stream: Any) -> None:
+            texts[stream] = stream.read()
+
+        streams = [stream for stream in (self.stdout, self.stderr) if stream and not stream.closed]
+        readers = [threading.Thread(target=read, args=(stream,), daemon=True) for stream in streams]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(timeout)
+            if reader.is_alive():
+                raise subprocess.TimeoutExpired("python", timeout or 0.0)
+        self.wait(timeout)
+        for stream in streams:
+            stream.close()
+        return texts.get(self.stdout, ""), texts.get(self.stderr, "")
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it by SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+def run_python(
+    argv: Sequence[str | os.PathLike[str]], *, timeout: float = 300, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python program to its end, as `subprocess.run([sys.executable, *argv], capture_output=True, text=True)`."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with ForkedPython(argv, **streams | options) as program:
+        try:
+            out, err = program.communicate(timeout)
+        finally:
+            program.kill()
+    assert program.returncode is not None
+    return subprocess.CompletedProcess([sys.executable, *argv], program.returncode, out, err)
+
+
+def can_fork(env: Mapping[str, str]) -> bool:
+    """Return whether a fork would be as a new Python with this environment."""
+    return _at_start(env) == _FIRST
+
+
+def _at_start(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name.startswith(_AT_START) and name not in _SET_BY_HAND}
+
+
+_FIRST = _at_start(os.environ)
+
+
+def _stream(wanted: Any, ours: Any, ends: contextlib.ExitStack) -> tuple[Any, int]:
+    """Return our end of a stream, where that is a pipe, and the descriptor that the program writes to."""
+    if wanted == subprocess.PIPE:
+        to_read, to_write = os.pipe()
+        ends.callback(os.close, to_write)
+        return os.fdopen(to_read, encoding="utf-8"), to_write
+    if wanted == subprocess.DEVNULL:
+        null = os.open(os.devnull, os.O_WRONLY)
+        ends.callback(os.close, null)
+        return None, null
+    return None, (wanted or ours).fileno()
+
+
+@cache
+def _server(preload: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """Start a server of forks, which ends when this process does; the socket for its requests, and its process."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"{_FOLDER}.fork_server", f"{_FOLDER}.{preload}"],
+            stdin=theirs.fileno(), cwd=_TOP, start_new_session=True,
+        )  # fmt: skip
+    return ours, process
+
+
+@cache
+def _path() -> list[str]:
+    """Return where a new Python looks for modules, without PYTHONPATH and the folder that it is in."""
+    code = "import json, sys; print(json.dumps(sys.path[1:]))"
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    reported = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True).stdout
+    path: list[str] = json.loads(reported)
+    return path
