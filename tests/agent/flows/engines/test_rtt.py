@@ -348,7 +348,7 @@ def test_where_one_processor_is_all_both_ends_sleep(probe, monkeypatch):
 
 def test_without_stamps_nothing_is_known_of_the_wire(monkeypatch):
     monkeypatch.setattr(datagram_probes, "rx_timestamp_ns", lambda _: 0)
-    with pytest.raises(LabError, match=r"^the kernels have no timestamps of probes by udp from .*; wait as 'path' or"):
+    with pytest.raises(LabError, match=r"^the kernels have no timestamps of probes by udp from .*; take 'path' or"):
         ran(spec(HERE, HERE, "udp", "wire"))
 
 

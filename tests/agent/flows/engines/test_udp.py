@@ -394,7 +394,7 @@ def test_what_the_kernel_refuses_is_a_sentence():
         listening(payload_bytes=65508) as (spec, _),
         pytest.raises(
             LabError,
-            match=r"^the kernel refuses datagrams of 65508 bytes to 127\.0\.0\.1; smaller ones, or a larger MTU",
+            match=r"^the kernel refuses datagrams of 65508 bytes to 127\.0\.0\.1; take smaller ones, or raise the MTU",
         ),
     ):
         ENGINES["udp"].near(spec, nobody)
