@@ -32,10 +32,17 @@ STYLES: Mapping[Arm, Style] = {
 }
 """Colour, marker and line of each arm; each of the three differs, so that plots can be read in grey."""
 OTHER: Style = ("#6b6b6b", "x", "-")
+
+
 _WIDE = 8
 """Ratio of the largest to the smallest size from which sizes are placed by their logarithm."""
 _ASIDE = 0.005
 """Offset of the outermost arms' dots from their level, as a share of the axis; small enough to read the level."""
+
+
+def style_of(arm: Arm) -> Style:
+    """Return how an arm's curves are drawn."""
+    return STYLES.get(arm, OTHER)
 
 
 @contextmanager

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -19,9 +17,6 @@ from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.flow.tables import in_order, latest, tables_of
 from pytest_ipperf.report.studies import response_time, router
 from pytest_ipperf.report.studies.response_time import files
-from pytest_ipperf.report.studies.router.summary import summaries
-from pytest_ipperf.report.studies.router.text import notes as graded_notes
-from pytest_ipperf.report.studies.router.text import table as graded_table
 from pytest_ipperf.report.tables.csv_text import write_csv
 from pytest_ipperf.report.tables.layout import Table
 from pytest_ipperf.report.tables.response_time_rows import response_time_rows
@@ -52,8 +47,8 @@ class KindReports(ABC):
         """Return the sweeps to be drawn, those with a single level among them."""
 
     @abstractmethod
-    def write(self, records: Sequence[Record], folder: Path, made_at: datetime) -> None:
-        """Write the files of the tables; `made_at` knows its zone. Raise OSError if they cannot be written."""
+    def write(self, records: Sequence[Record], folder: Path) -> None:
+        """Write the files of the tables, of which there are some; raise OSError if they cannot be written."""
 
 
 class _ConnectionReports(KindReports):
@@ -81,8 +76,7 @@ class _ConnectionReports(KindReports):
     def sweeps(self, records: Sequence[Record]) -> list[Sweep]:
         return connection_sweeps(latest(records))
 
-    def write(self, records: Sequence[Record], folder: Path, made_at: datetime) -> None:
-        del made_at
+    def write(self, records: Sequence[Record], folder: Path) -> None:
         write_csv(folder / "response-times.csv", list(response_time_rows(records)))
         if records[0].design == "paper":
             files.write(records, folder)
@@ -93,13 +87,7 @@ class _FlowReports(KindReports):
         return flow.tables(records, width) + router.tables(records, width)
 
     def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
-        graded = [
-            # Below Table V what its ratios and grades are, as it is another study's than the other tables.
-            dataclasses.replace(table, about=(*table.about, *graded_notes(each)))
-            for each in summaries(records)
-            for table in [graded_table(each)]
-        ]
-        return tables_of(records) + graded, flow_notes(in_order(records))
+        return tables_of(records), flow_notes(in_order(records))
 
     def table(self, record: Record) -> Table:
         return tables_of([record])[0]
@@ -113,9 +101,8 @@ class _FlowReports(KindReports):
         )
         return [sweep for _, group in by_metric for sweep in covering_sweeps(list(group))]
 
-    def write(self, records: Sequence[Record], folder: Path, made_at: datetime) -> None:
+    def write(self, records: Sequence[Record], folder: Path) -> None:
         write_csv(folder / "flows.csv", flow.figures(records))
-        router.write(records, folder, made_at)
 
 
 _REPORTS: dict[WorkloadKind, KindReports] = {CONNECTIONS: _ConnectionReports(), FLOWS: _FlowReports()}

@@ -14,7 +14,7 @@ from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
-from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, STYLES, settings
+from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, settings, style_of
 from pytest_ipperf.report.tables.cell_results import margin_change
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _by_epoch(record: Record) -> bool:
 
 
 def _draw_side(axes: Axes, side: ArmSummary, blocks: int, unit: Unit, *, aside: float) -> None:
-    colour, marker, line = STYLES.get(side.arm, OTHER)
+    colour, marker, line = style_of(side.arm)
     dots: dict[str, Any] = {"marker": marker, "markersize": 5, "color": colour}
     spread = [(block - (blocks - 1) / 2) * _AMONG / max(1, blocks - 1) for block in range(blocks)]
     where = [at // blocks + 1 + aside + spread[at % blocks] for at in range(len(side.values))]
@@ -102,7 +102,7 @@ def _draw_side(axes: Axes, side: ArmSummary, blocks: int, unit: Unit, *, aside: 
 
 def _draw_change(axes: Axes, record: Record) -> None:
     estimate, low, high = record.estimate or 0.0, record.low or 0.0, record.high or 0.0
-    colour, marker, _ = STYLES.get(record.test.arm, OTHER)
+    colour, marker, _ = style_of(record.test.arm)
     axes.axvline(0, color=INK, linewidth=1, alpha=0.5)
     axes.errorbar(
         [estimate], [0], xerr=[[estimate - low], [high - estimate]],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
-from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.document import page
+from pytest_ipperf.report.page.markup import anchor
 
 __all__ = ["anchor", "encoded", "page", "write"]
 

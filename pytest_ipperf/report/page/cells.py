@@ -10,9 +10,8 @@ from pytest_ipperf.core.nightly.report import CellReport, NightReport
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.flow.tables import change_of_means
-from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, decision_class, verdict_class
-from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element
+from pytest_ipperf.report.page.markup import NOTHING, Markup, anchor, boxed, caption, element
 from pytest_ipperf.report.page.words import subject
 from pytest_ipperf.report.tables.cell_results import change_text, margin_change
 from pytest_ipperf.report.tables.paragraphs import capital

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from pathlib import Path
 
 from pytest_ipperf.core.nightly.aa_check import aa_check_of
 from pytest_ipperf.core.nightly.report import GateDecision
@@ -21,9 +20,10 @@ from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.spread import spread_figure
 from pytest_ipperf.report.page.figures.sweeps import level_figure, level_sweeps
 from pytest_ipperf.report.page.figures.trend import trend_figure, trend_of
-from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, joined
+from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, html_file, joined
 from pytest_ipperf.report.page.method import environment, method
 from pytest_ipperf.report.page.night import aa_check_line, night_part
+from pytest_ipperf.report.page.table_v import grade_rules
 from pytest_ipperf.report.page.tables import tables
 from pytest_ipperf.report.page.words import day_text, listed
 from pytest_ipperf.report.tables.cell_results import VERDICTS, cell_results, headline, worst_first
@@ -34,8 +34,6 @@ _LEVELS, _SPREADS, _TRENDS = 24, 12, 12
 """Maximum number of figures of each kind; tables and files have the numbers of all cells."""
 _SOUGHT = 400
 """Maximum number of histories searched for change points, those of bad cells first."""
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""Content security policy: the browser loads and runs nothing, whatever a record contains."""
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='none' "
     "stroke='%232f6fd0' stroke-width='2' d='M1 11h4l2-7 3 9 2-5h3'/%3E%3C/svg%3E"
@@ -58,19 +56,7 @@ def page(summary: SessionSummary) -> str:
         ),
         "\n",
     )
-    head = joined(
-        (
-            Markup('<meta charset="utf-8">'),
-            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
-            Markup('<meta name="color-scheme" content="light dark">'),
-            Markup(f'<link rel="icon" href="{_ICON}">'),
-            element("title", _title(summary)),
-            element("style", Markup(Path(__file__).with_name("style.css").read_text(encoding="utf-8"))),
-        ),
-        "\n",
-    )
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+    return html_file(_title(summary), body, Markup(f'<link rel="icon" href="{_ICON}">'), style=grade_rules())
 
 
 def _title(summary: SessionSummary) -> str:

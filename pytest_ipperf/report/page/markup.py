@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
+from pathlib import Path
+
+from pytest_ipperf.core.records.history_entry import HistoryKey
 
 
 class Markup(str):
@@ -13,6 +17,8 @@ class Markup(str):
 
 
 NOTHING = Markup("")
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""Content security policy: the browser loads and runs nothing, whatever a record contains."""
 
 
 def element(name: str, *parts: str, **attributes: str) -> Markup:
@@ -42,3 +48,29 @@ def boxed(label: str, *parts: str) -> Markup:
 def caption(text: str) -> Markup:
     """Return a table's caption, which stays visible while a wide table is scrolled."""
     return element("caption", element("span", text))
+
+
+def html_file(title: str, body: str, *more_head: Markup, style: str = "") -> str:
+    """Return a whole file in the style of the page, followed by the rules of `style`; it loads and runs nothing."""
+    rules = Path(__file__).with_name("style.css").read_text(encoding="utf-8") + style
+    head = joined(
+        (
+            Markup('<meta charset="utf-8">'),
+            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+            Markup('<meta name="color-scheme" content="light dark">'),
+            *more_head,
+            element("title", title),
+            element("style", Markup(rules)),
+        ),
+        "\n",
+    )
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def anchor(key: HistoryKey) -> str:
+    """Return the id of a cell's row in the page: `cell-lab-smtp-c10-1k-ipv6-response_time`.
+
+    It is unique: characters not allowed in a link are replaced by their code points.
+    """
+    return "cell-" + re.sub(r"[^A-Za-z0-9._-]", lambda found: f"~{ord(found[0]):x}~", f"{key.cell}-{key.metric}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, is_verdict, verdict_class
-from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined
+from pytest_ipperf.report.page.markup import NOTHING, Markup, anchor, boxed, caption, element, joined
+from pytest_ipperf.report.page.table_v import table_v
+from pytest_ipperf.report.studies.router.summary import summaries
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.paragraphs import paragraphs
 from pytest_ipperf.report.workload_kinds import by_kind
@@ -38,6 +39,7 @@ def tables(records: Sequence[Record], files: str) -> Markup:
     """Return all tables with their notes; `files` says where the tables are that the page leaves out."""
     made, note_lines = _made(records)
     shown = [_html(each) for each in made[:_MOST]]
+    shown += [table_v(each, about=True) for each in summaries(records)]
     if len(made) > _MOST:
         shown.append(element("p", f"{len(made) - _MOST} more tables are left out; {files}", class_="soft"))
     lines = [element("li", text) for text in paragraphs(note_lines)]

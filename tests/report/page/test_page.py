@@ -19,7 +19,7 @@ from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSumma
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.report.flow.tables import in_order
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.report.page import anchor, document, encoded, page, write
+from pytest_ipperf.report.page import anchor, document, encoded, markup, page, write
 from pytest_ipperf.report.page.badges import _DECISIONS, _SHAPES, _VERDICTS
 from pytest_ipperf.report.page.markup import element
 from pytest_ipperf.report.tables.paragraphs import paragraphs
@@ -654,4 +654,4 @@ def test_the_documentation_tells_how_much_is_drawn_and_how_a_cell_is_called():
     counts = f"{document._LEVELS} figures by levels, {document._SPREADS} distributions and {document._TRENDS} trends"
     assert counts in DOCS
     assert f"page.html#{anchor(HistoryKey('lab.100mbit-smtp-c10-1k-ipv6', 'response_time'))}" in DOCS
-    assert document._POLICY.partition(";")[0] in DOCS
+    assert markup.POLICY.partition(";")[0] in DOCS

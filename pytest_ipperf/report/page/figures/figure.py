@@ -37,7 +37,7 @@ class Figure:
         return element(
             "figure",
             element("h3", self.title),
-            element("ul", *keys, class_="keys"),
+            *([element("ul", *keys, class_="keys")] if keys else []),
             element("div", drawn, class_="drawn", role="region", aria_label=self.title, tabindex="0"),
             element("figcaption", self.caption),
             element("details", element("summary", "The figures as a table"), self._table()),

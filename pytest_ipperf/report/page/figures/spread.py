@@ -13,7 +13,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.sweep_plot import FONT_PT, grid, plain_log
 from pytest_ipperf.report.page.words import level_text
-from pytest_ipperf.report.plot_style import OTHER, PAPER, STYLES, settings, svg_of
+from pytest_ipperf.report.plot_style import PAPER, settings, style_of, svg_of
 from pytest_ipperf.report.tables.arm_rows import arm_rank
 
 _SIZE_IN = (5.8, 2.9)
@@ -71,7 +71,7 @@ def spread_figure(
         name=f"spread{number_}",
         title=f"{PROTOCOLS[record.protocol].title}{f', {level}' if level else ''}: distribution of {what}",
         svg=_svg(found, workload, f"{what.removesuffix('s')}, {unit.name}", unit),
-        keys={arm.title: STYLES.get(arm, OTHER) for arm in found},
+        keys={arm.title: style_of(arm) for arm in found},
         caption=f"Share of all connections or probes that were done within a time, all runs of {workload} together. "
         f"The fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond the axis{wide}.{ends}",
         head=(
@@ -118,7 +118,7 @@ def _svg(found: Mapping[Arm, Sorted], workload: str, label: str, unit: Unit) -> 
         figure.subplots_adjust(left=0.105, right=0.985, top=0.975, bottom=0.155)
         axes = figure.subplots()
         for at, (arm, each) in enumerate(found.items()):
-            colour, marker, dashes = STYLES.get(arm, OTHER)
+            colour, marker, dashes = style_of(arm)
             x, y = each.curve(unit)
             every = max(1, len(x) // 6)
             axes.plot(

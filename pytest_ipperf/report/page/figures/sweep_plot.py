@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.flow.curves import Curve, Scale, bars, change_of, scale_of, values_of
 from pytest_ipperf.report.flow.sweeps import Sweep
-from pytest_ipperf.report.page.figures.curves import Curve, Scale, change_of, scale_of, values_of
 from pytest_ipperf.report.page.words import short_title
-from pytest_ipperf.report.plot_style import INK, PAPER, axis, places, settings, shifts, svg_of, ticks
+from pytest_ipperf.report.plot_style import INK, PAPER, axis, places, settings, shifts, style_of, svg_of, ticks
 from pytest_ipperf.report.tables.cell_results import margin_change
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ def plain_log(axis_: Axis) -> None:
 def _means(axes: Axes, curves: Sequence[Curve], unit: Unit, at: Sequence[float], aside: Mapping[Arm, float]) -> None:
     for curve in curves:
         x = [at[point.at] + aside[curve.arm] for point in curve.points]
-        bars = zip(*([reach / unit.size for reach in point.bars] for point in curve.points), strict=True)
-        _draw(axes, curve, x, [point.side.mean / unit.size for point in curve.points], list(bars))
+        _draw(axes, curve, x, [point.side.mean / unit.size for point in curve.points], bars(curve, unit))
     scale = scale_of(curves)
     if scale is Scale.LOGARITHMIC:
         axes.set_yscale("log")
@@ -103,8 +102,8 @@ def _changes(axes: Axes, curves: Sequence[Curve], at: Sequence[float], aside: Ma
     for curve in curves:
         changes = [(at[level], *ends) for level, ends in ((level, change_of(record)) for level, record in curve.judged)]
         x = [place + aside[curve.arm] for place, *_ in changes]
-        bars = [[max(0.0, middle - low), max(0.0, high - middle)] for _, middle, low, high in changes]
-        _draw(axes, curve, x, [middle for _, middle, *_ in changes], list(zip(*bars, strict=True)))
+        reaches = [[max(0.0, middle - low), max(0.0, high - middle)] for _, middle, low, high in changes]
+        _draw(axes, curve, x, [middle for _, middle, *_ in changes], list(zip(*reaches, strict=True)))
     ends = axes.get_xlim()
     for curve in curves if margins_differ(curves) else curves[:1]:
         _margin(axes, curve, at, ends, own=margins_differ(curves))
@@ -117,9 +116,10 @@ def _margin(axes: Axes, curve: Curve, at: Sequence[float], ends: tuple[float, fl
     """Over the whole width; that of one arm of several has its marker, hollow."""
     limits = [(at[level], found) for level, found in _limits(curve)]
     (_, first), (_, last) = limits[0], limits[-1]
+    colour, marker, _ = style_of(curve.arm)
     axes.plot(
-        *zip((ends[0], first), *limits, (ends[1], last), strict=True), color=curve.style[0] if own else INK,
-        linestyle=DOTTED, linewidth=1.4, marker=curve.style[1] if own else "", markevery=slice(1, -1), markersize=5,
+        *zip((ends[0], first), *limits, (ends[1], last), strict=True), color=colour if own else INK,
+        linestyle=DOTTED, linewidth=1.4, marker=marker if own else "", markevery=slice(1, -1), markersize=5,
         markerfacecolor="none",
     )  # fmt: skip
 
@@ -128,9 +128,9 @@ def _limits(curve: Curve) -> list[tuple[int, float]]:
     return [(level, margin_change(record) or 0.0) for level, record in curve.judged]
 
 
-def _draw(axes: Axes, curve: Curve, x: Sequence[float], y: Sequence[float], bars: list[tuple[float, ...]]) -> None:
-    colour, marker, dashes = curve.style
+def _draw(axes: Axes, curve: Curve, x: Sequence[float], y: Sequence[float], reaches: list[tuple[float, ...]]) -> None:
+    colour, marker, dashes = style_of(curve.arm)
     axes.errorbar(
-        x, y, yerr=bars, color=colour, marker=marker, linestyle=dashes, markersize=4.5, linewidth=1.2, capsize=2.5,
+        x, y, yerr=reaches, color=colour, marker=marker, linestyle=dashes, markersize=4.5, linewidth=1.2, capsize=2.5,
         elinewidth=1.1,
     )  # fmt: skip

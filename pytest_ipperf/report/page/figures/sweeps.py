@@ -9,13 +9,13 @@ from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.flow.curves import Curve, CurvePoint, Scale, curves_of, scale_of, values_of
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.sweeps import Sweep
-from pytest_ipperf.report.page.figures.curves import Curve, CurvePoint, Scale, curves_of, scale_of, values_of
 from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.sweep_plot import by_size, level_svg, margins_differ
 from pytest_ipperf.report.page.words import short_title
-from pytest_ipperf.report.plot_style import is_spread
+from pytest_ipperf.report.plot_style import is_spread, style_of
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
 from pytest_ipperf.report.workload_kinds import by_kind
@@ -43,7 +43,7 @@ def level_figure(sweep: Sweep, number: int) -> Figure:
         name=f"level{number}",
         title=f"{capital(title) if own else f'{protocol} {title}'} by {sweep.dimension.title}",
         svg=level_svg(sweep, curves, unit),
-        keys={curve.arm.title: curve.style for curve in curves},
+        keys={curve.arm.title: style_of(curve.arm) for curve in curves},
         caption=_caption(sweep, curves),
         head=(capital(sweep.dimension.title), *(_head(curve, unit, first) for curve in curves)),
         rows=[(text, *(_numbers(curve, at, unit) for curve in curves)) for at, text in enumerate(sweep.texts)],

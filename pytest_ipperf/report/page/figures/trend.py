@@ -14,7 +14,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.sweep_plot import DOTTED, FONT_PT, grid
 from pytest_ipperf.report.page.words import at_levels, subject
-from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, STYLES, Style, settings, svg_of
+from pytest_ipperf.report.plot_style import INK, PAPER, Style, settings, style_of, svg_of
 from pytest_ipperf.report.tables.cell_results import margin_change
 from pytest_ipperf.report.terminal.trend import BEGINS, UNSOUND, TrendStep, trend_steps
 
@@ -79,7 +79,7 @@ def trend_figure(found: Trend, among: Sequence[Record], number: int) -> Figure:
     """Return the figure of a trend; its level is named as far as it differs among these records."""
     record, points = found.record, found.points
     arm = record.test.arm
-    colour, marker, _ = STYLES.get(arm, OTHER)
+    colour, marker, _ = style_of(arm)
     keys: dict[str, Style] = {f"{arm.title} against {record.reference.arm.title}": (colour, marker, "-")}
     return Figure(
         name=f"trend{number}",

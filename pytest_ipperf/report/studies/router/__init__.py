@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.report.studies.router.files import write
 from pytest_ipperf.report.studies.router.summary import summaries
 from pytest_ipperf.report.studies.router.text import lines
 
-__all__ = ["tables", "write"]
+__all__ = ["tables"]
 
 
 def tables(records: Sequence[Record], width: int | None = None) -> list[str]:

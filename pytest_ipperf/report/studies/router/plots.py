@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_ipperf.report.plot_style import OTHER, PAPER, STYLES, axis, places, settings, shifts, svg_of, ticks
+from pytest_ipperf.report.flow.curves import CONFIDENCE, Scale, bars, linear_scale_of, values_of
+from pytest_ipperf.report.plot_style import PAPER, axis, places, settings, shifts, style_of, svg_of, ticks
 from pytest_ipperf.report.studies.router.experiments import StudyFigure
-from pytest_ipperf.report.studies.router.series import CONFIDENCE, FigureCurves, MeanPoint, curves
+from pytest_ipperf.report.studies.router.series import FigureCurves, curves
 from pytest_ipperf.report.studies.router.summary import Summary
 from pytest_ipperf.report.tables.network_notes import testbed_text
 
@@ -60,7 +60,7 @@ def _drawn(found: FigureCurves, summary: Summary) -> DrawnFigure:
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         _fill(axes, found)
-        figure.legend(loc="outside lower center", ncols=len(found.points), frameon=False, fontsize=9)
+        figure.legend(loc="outside lower center", ncols=len(found.curves), frameon=False, fontsize=9)
         figure.suptitle(f"{found.plot.title} (paper 001, Fig. {found.plot.number}, again)", fontsize=12)
         axes.set_title(textwrap.fill(caption(found, summary), _LINE), fontsize=7.5)
         raster = io.BytesIO()
@@ -73,14 +73,14 @@ def _drawn(found: FigureCurves, summary: Summary) -> DrawnFigure:
 
 def _fill(axes: Axes, found: FigureCurves) -> None:
     at = places(found.sweep.values, sizes=found.sweep.dimension.unit == "bytes")
-    for (arm, points), shift in zip(found.points.items(), shifts(at, len(found.points)), strict=True):
-        colour, marker, line = STYLES.get(arm, OTHER)
+    for curve, shift in zip(found.curves, shifts(at, len(found.curves)), strict=True):
+        colour, marker, line = style_of(curve.arm)
         axes.errorbar(
-            [at[point.at] + shift for point in points],
-            [point.mean / found.unit.size for point in points],
-            yerr=_bars(points, found.unit.size),
+            [at[point.at] + shift for point in curve.points],
+            [point.side.mean / found.unit.size for point in curve.points],
+            yerr=bars(curve, found.unit),
             color=colour, marker=marker, linestyle=line, markersize=5, linewidth=1.4, capsize=3, elinewidth=1.2,
-            label=arm.title,
+            label=curve.arm.title,
         )  # fmt: skip
     crowded = len(at) > _CROWD
     axes.set_xticks(at, ticks(found.sweep), rotation=45 if crowded else 0)
@@ -91,17 +91,9 @@ def _fill(axes: Axes, found: FigureCurves) -> None:
     axes.grid(visible=True, alpha=0.3)
 
 
-def _bars(points: Sequence[MeanPoint], size: float) -> list[list[float]]:
-    """How far the intervals reach below and above the means; none of a single run."""
-    below = [(point.mean - point.interval.low) / size if point.interval else 0.0 for point in points]
-    above = [(point.interval.high - point.mean) / size if point.interval else 0.0 for point in points]
-    return [below, above]
-
-
 def _from_zero(axes: Axes, found: FigureCurves) -> None:
     """The axis begins at zero unless all values lie in the upper half, where their differences could not be seen."""
-    means = [point.mean for points in found.points.values() for point in points]
-    if min(means) < max(means) / 2 or max(means) == 0:
-        axes.set_ylim(bottom=0, top=None if max(means) else 1)
+    if linear_scale_of(found.curves) is Scale.FROM_ZERO:
+        axes.set_ylim(bottom=0, top=None if any(values_of(found.curves)) else 1)
     else:
         axes.set_ylabel(f"{axes.get_ylabel()}\n(axis does not begin at 0)")

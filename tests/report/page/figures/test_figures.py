@@ -14,11 +14,12 @@ from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_interval, t_quantile
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.page.figures.curves import curves_of
+from pytest_ipperf.report.flow.curves import curves_of
 from pytest_ipperf.report.page.figures.spread import Sorted, spread_figure
 from pytest_ipperf.report.page.figures.sweep_plot import _beside, _changes, margins_differ
 from pytest_ipperf.report.page.figures.sweeps import level_figure, level_sweeps
 from pytest_ipperf.report.page.figures.trend import trend_figure, trend_of
+from pytest_ipperf.report.plot_style import style_of
 from pytest_ipperf.report.tables.cell_results import margin_change
 from pytest_ipperf.report.terminal.trend import trend_lines, trend_steps
 
@@ -106,7 +107,7 @@ def test_margins_of_several_arms_are_told_apart_by_their_markers(factory):
         assert len(margins) == drawn
         assert {tuple(np.asarray(each.get_xdata())[[0, -1]]) for each in margins} == {axes.get_xlim()}
         markers = {each.get_marker() for each in margins}
-        assert markers == ({curve.style[1] for curve in judged} if differ else {""})
+        assert markers == ({style_of(curve.arm)[1] for curve in judged} if differ else {""})
         assert ("with hollow markers: the margin of each arm" in level_figure(line, 0).caption) == differ
 
 

@@ -13,13 +13,14 @@ import pytest
 
 from pytest_ipperf import __version__
 from pytest_ipperf.report import plot_style
-from pytest_ipperf.report.studies import router
+from pytest_ipperf.report.flow.curves import bars
+from pytest_ipperf.report.page.table_v import study_page
 from pytest_ipperf.report.studies.router import plots
 from pytest_ipperf.report.studies.router.grades import GRADES
-from pytest_ipperf.report.studies.router.page import page
 from pytest_ipperf.report.studies.router.series import curves
 from pytest_ipperf.report.studies.router.style import COLOURS, class_of
 from pytest_ipperf.report.studies.router.summary import summaries
+from pytest_ipperf.report.table_files import write_router_study
 from tests.report.page.contrast import contrast
 
 EMPTY = {"meta", "path", "use", "br"}
@@ -77,7 +78,7 @@ def two(made):
 def written(made, tmp_path_factory):
     """The folder of a session that measured the whole study."""
     folder = tmp_path_factory.mktemp("tables")
-    router.write(made.study(), folder, MADE_AT)
+    write_router_study(made.study(), folder, MADE_AT)
     return folder
 
 
@@ -133,7 +134,7 @@ def test_a_cell_between_two_grades_shows_both(made):
     sure = [made.record("rtt", "rtt", "ipv6", [1.2, 1.21, 1.22], [1.0, 1.0, 1.0])]
     (summary,) = summaries(wide + sure)
     assert str(summary.ratios["jitter", summary.arms[1]].graded) == "excellent to very good"
-    shown = page([(summary, [])])
+    shown = study_page([(summary, [])])
     assert '<div class="band dark-green">excellent</div><div class="band green">very good</div>' in shown
 
 
@@ -156,7 +157,7 @@ def test_what_the_study_has_not_is_said_to_be_no_part_of_it(text):
 
 def test_a_design_of_epochs_that_never_judges_has_ratios_alone_and_says_so(made, tmp_path):
     records = [dataclasses.replace(each, design="smoke", judges=False) for each in made.study(epochs=2, blocks=1)]
-    router.write(records, tmp_path, MADE_AT)
+    write_router_study(records, tmp_path, MADE_AT)
     text = (tmp_path / "router.html").read_text()
     read(text)
     assert "design smoke (never judges), 2 runs of 1 s" in text
@@ -166,7 +167,7 @@ def test_a_design_of_epochs_that_never_judges_has_ratios_alone_and_says_so(made,
     assert "% intervals" not in text
     assert not re.findall(r"<small>\[", text)
     assert "Mean of 2 runs, without intervals; testbed" in text
-    dots = [dot for each in curves(summaries(records)[0]) for own in each.points.values() for dot in own]
+    dots = [dot for each in curves(summaries(records)[0]) for own in each.curves for dot in own.points]
     assert {dot.interval for dot in dots} == {None}
 
 
@@ -202,7 +203,7 @@ def test_a_figure_has_a_curve_with_error_bars_for_each_arm_units_and_a_title(wri
 def test_the_same_runs_give_the_same_files(two, tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()
-        router.write(two, tmp_path / name, MADE_AT)
+        write_router_study(two, tmp_path / name, MADE_AT)
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert "figure-6.png" in names
     for name in names:
@@ -216,12 +217,13 @@ def test_bars_are_the_t_intervals_of_the_run_values(made):
     jitter = made.record("udp", "jitter", "ipv6", [1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
     (summary,) = summaries([*records, jitter])
     (found,) = curves(summary)  # jitter has one level, which makes no curve
-    dot = found.points[summary.arms[1]][0]
-    assert dot.mean == 2.0
+    curve = found.curves[1]
+    dot = curve.points[0]
+    assert (curve.arm, dot.side.mean) == (summary.arms[1], 2.0)
     assert dot.interval is not None
-    assert dot.interval.high - dot.mean == pytest.approx(4.3027 / 3**0.5, rel=1e-4)  # t(.975, 2) standard errors
-    bare = dataclasses.replace(dot, interval=None)
-    assert plots._bars([bare], 1.0) == [[0.0], [0.0]]
+    assert dot.interval.high - dot.side.mean == pytest.approx(4.3027 / 3**0.5, rel=1e-4)  # t(.975, 2) standard errors
+    bare = dataclasses.replace(curve, points=(dataclasses.replace(dot, interval=None),))
+    assert bars(bare, found.unit) == [(0.0,), (0.0,)]
 
 
 @pytest.mark.parametrize("arms", range(1, 5))
@@ -245,7 +247,7 @@ def test_levels_stand_by_their_size(values, sizes, places):
 
 def test_several_testbeds_have_figures_of_their_own_and_one_page(two, tmp_path):
     elsewhere = [dataclasses.replace(each, testbed="lab", cell=f"{each.cell}-elsewhere") for each in two]
-    router.write(two + elsewhere, tmp_path, MADE_AT)
+    write_router_study(two + elsewhere, tmp_path, MADE_AT)
     assert {"figure-6-lab-quick.png", "figure-6-lab.100mbit-quick.png"} <= {path.name for path in tmp_path.iterdir()}
     text = (tmp_path / "router.html").read_text()
     names = [value for _, name, value in read(text).attributes if name == "id"]
@@ -253,7 +255,7 @@ def test_several_testbeds_have_figures_of_their_own_and_one_page(two, tmp_path):
 
 
 def test_nothing_is_written_without_two_columns(made, tmp_path):
-    router.write([made.record("rtt", "rtt", "ipv6", [1.0, 2.0], [1.0, 1.0])], tmp_path, MADE_AT)
+    write_router_study([made.record("rtt", "rtt", "ipv6", [1.0, 2.0], [1.0, 1.0])], tmp_path, MADE_AT)
     assert not list(tmp_path.iterdir())
 
 

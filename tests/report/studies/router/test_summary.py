@@ -22,6 +22,7 @@ from pytest_ipperf.report.studies.router.printed import RATIOS
 from pytest_ipperf.report.studies.router.ratio import LogRatio, combined, ratio_of
 from pytest_ipperf.report.studies.router.summary import summaries
 from pytest_ipperf.report.studies.router.text import figures, ratio_text
+from pytest_ipperf.report.table_files import write_router_study
 from pytest_ipperf.report.tables.arm_rows import independent_values
 from pytest_ipperf.report.workload_kinds import tables
 
@@ -313,7 +314,7 @@ def test_figures_have_all_digits(made):
 
 def test_table_v_is_written_as_text_and_figures(made, tmp_path):
     records = [made.record(*of, "ipv6", [1.0, 2.0], [1.0, 1.5]) for of in (("rtt", "rtt"), ("udp", "jitter"))]
-    router.write(records, tmp_path, datetime(2026, 11, 22, 1, 30, tzinfo=timezone(timedelta(hours=1))))
+    write_router_study(records, tmp_path, datetime(2026, 11, 22, 1, 30, tzinfo=timezone(timedelta(hours=1))))
     title, _, how, *_ = (tmp_path / "table-V.txt").read_text().splitlines()
     assert title.startswith("Table V of paper 001 again")
     assert how == (

@@ -1,0 +1,155 @@
+"""Write Table V of paper 001 in the study's colours: for the page of a session, and as a page with its six figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.report.flow.curves import CurvePoint
+from pytest_ipperf.report.page.figures.figure import Figure
+from pytest_ipperf.report.page.markup import Markup, boxed, bullets, caption, element, html_file, joined
+from pytest_ipperf.report.studies.router.experiments import Experiment
+from pytest_ipperf.report.studies.router.grades import GRADES, Grade
+from pytest_ipperf.report.studies.router.plots import DrawnFigure
+from pytest_ipperf.report.studies.router.plots import caption as figure_caption
+from pytest_ipperf.report.studies.router.series import FigureCurves
+from pytest_ipperf.report.studies.router.style import COLOURS, class_of
+from pytest_ipperf.report.studies.router.summary import ArmRatio, Summary
+from pytest_ipperf.report.studies.router.text import TITLE, how, interval_text, notes, own_text, paper_text, where
+from pytest_ipperf.report.tables.paragraphs import capital
+
+_STUDY = (
+    "A. Jaha, “Performance Evaluation of IPv4, IPv6, and ISATAP Routers on Windows Server 2008”. Its own figures stand "
+    "in the columns called paper; it states neither their spread nor how long it measured."
+)
+
+
+def grade_rules() -> str:
+    """Return the style rules of the grades' colours."""
+    return "".join(
+        f".{class_of(name)} {{ background: {ground}; color: {ink}; }}\n" for name, (ground, ink) in COLOURS.items()
+    )
+
+
+def study_page(parts: Iterable[tuple[Summary, Sequence[DrawnFigure]]], made: str = "") -> str:
+    """Return the file of all summaries with their figures; `made` says when it was made."""
+    body = [element("header", element("h1", TITLE), element("p", _STUDY, class_="soft"))]
+    for number, (summary, drawn) in enumerate(parts):
+        body += [element("h2", capital(where(summary))), element("p", f"{capital(f'{made}{how(summary)}')}.")]
+        body += [table_v(summary), _key(), bullets(notes(summary))]
+        shown = [_figure(each, summary, f"s{number}f{each.plot.number}") for each in drawn]
+        body += [element("div", *shown, class_="figures")]
+        body += _definitions(summary.experiments)
+    return html_file(TITLE, element("main", joined(body, "\n")), style=grade_rules())
+
+
+def table_v(summary: Summary, *, about: bool = False) -> Markup:
+    """Return the table; with `about` testbed, design and notes stand below it."""
+    heads = [
+        head
+        for each in summary.experiments
+        for head in (
+            element("th", each.title, element("small", each.scale), scope="col"),
+            element("th", "paper", scope="col"),
+        )
+    ]
+    rows = [
+        element(
+            "tr",
+            element("th", arm.title, scope="row"),
+            *(cell for each in summary.experiments for cell in _cells(summary, each, arm)),
+        )
+        for arm in summary.arms
+    ]
+    head = element("thead", element("tr", element("th", "Router", scope="col"), *heads))
+    table = element("table", caption(TITLE), head, element("tbody", *rows), class_="graded")
+    below = [where(summary), how(summary), *notes(summary)] if about else []
+    return boxed("Table V", table, *(element("p", line, class_="about") for line in below))
+
+
+def _cells(summary: Summary, experiment: Experiment, arm: Arm) -> tuple[Markup, Markup]:
+    arm_ratio = summary.ratios[experiment.name, arm]
+    return _own_cell(arm_ratio), _paper_cell(arm_ratio)
+
+
+def _own_cell(arm_ratio: ArmRatio) -> Markup:
+    if arm_ratio.ratio is None and not arm_ratio.is_reference:
+        return element("td", element("span", "nothing to compare", class_="soft"))
+    found, figure = arm_ratio.graded, [element("b", own_text(arm_ratio))]
+    if found is None:
+        return element("td", *figure)
+    if arm_ratio.ratio is not None:
+        figure.append(element("small", interval_text(arm_ratio.ratio, arm_ratio.experiment)))
+    if found.best == found.worst:
+        return element("td", *figure, element("small", found.best.name), class_=class_of(found.best.colour))
+    first, last = GRADES.index(found.best), GRADES.index(found.worst)
+    return element("td", element("div", *figure), *map(_band, GRADES[first : last + 1]), class_="several")
+
+
+def _band(grade: Grade) -> Markup:
+    return element("div", grade.name, class_=f"band {class_of(grade.colour)}")
+
+
+def _paper_cell(arm_ratio: ArmRatio) -> Markup:
+    grade = arm_ratio.paper_grade
+    if grade is None:
+        return element("td", element("span", "not in the study", class_="soft"))
+    parts = element("b", paper_text(arm_ratio)), element("small", grade.name)
+    return element("td", *parts, class_=class_of(grade.colour))
+
+
+def _key() -> Markup:
+    """Return the meaning of the colours, which every cell says in words too."""
+    items = []
+    for number, grade in enumerate(GRADES):
+        least, most = float(grade.least), f"{1 / float(grade.least):.4g}" if grade.least else ""
+        above = f"{1 / float(GRADES[number - 1].least):.4g}" if number else ""
+        rate = (
+            f"{100 * least:.0f} % of IPv4 or more"
+            if grade.least
+            else f"less than {100 * float(GRADES[-2].least):.0f} %"
+        )
+        multiple = f"{most} times or less" if most else f"more than {above} times"
+        items.append(element("li", f"{grade.name}: {rate}; {multiple}", class_=class_of(grade.colour)))
+    return element("ul", *items, class_="key", aria_label="Grades: share of a rate; multiple of a time or loss")
+
+
+def _figure(drawn: DrawnFigure, summary: Summary, name: str) -> Markup:
+    found = drawn.curves
+    return Figure(
+        name=name,
+        title=f"{drawn.plot.title} (paper 001, Fig. {drawn.plot.number}, again)",
+        svg=drawn.bare,
+        keys={},
+        caption=f"{figure_caption(found, summary)}.",
+        head=(capital(found.sweep.dimension.title), *(_head(found, curve.arm) for curve in found.curves)),
+        rows=[(text, *_numbers(found, at)) for at, text in enumerate(found.sweep.texts)],
+    ).html()
+
+
+def _head(found: FigureCurves, arm: Arm) -> str:
+    return f"{arm.title} ({found.unit.name})" if found.unit.name else arm.title
+
+
+def _numbers(found: FigureCurves, at: int) -> list[str]:
+    """Return each arm's mean at a level, with its interval."""
+    points = [next((point for point in curve.points if point.at == at), None) for curve in found.curves]
+    return [_point_text(found, point) if point else "" for point in points]
+
+
+def _point_text(found: FigureCurves, point: CurvePoint) -> str:
+    text, interval = found.unit.text(point.side.mean), point.interval
+    return f"{text} [{found.unit.text(interval.low)}, {found.unit.text(interval.high)}]" if interval else text
+
+
+def _definitions(experiments: Iterable[Experiment]) -> list[Markup]:
+    """Return the definition of each column: formula, unit, source."""
+    lines = []
+    for each in experiments:
+        metric = each.measured
+        unit = f" In {metric.unit}." if metric.unit != "1" else " A share."
+        lines += [
+            element("dt", f"{each.title}: {metric.title}"),
+            element("dd", f"{capital(metric.formula)}.{unit} {metric.source}."),
+        ]
+    return [element("h3", "What was measured"), element("dl", *lines)]
