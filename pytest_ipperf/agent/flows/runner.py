@@ -1,4 +1,4 @@
-"""Run the near or the far end of a flow on this host, one run at a time."""
+"""Runner of the near or the far end of a flow on this host, one run at a time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 
 
 class Flows:
-    """The far end of a flow on this host, if one listens; `close` ends it."""
+    """Far end of a flow on this host, if one listens; `close` ends it."""
 
     def __init__(self) -> None:
         self._far: FarEnd | None = None
 
     def listen(self, spec: FlowSpec) -> FarListening:
-        """Start the far end, in the place of one that was abandoned; return what the near end has to know."""
+        """Start the far end, in place of an abandoned one; return its properties for the near end."""
         self.close()
         self._far = ENGINES[spec.engine].far(spec)
         return self._far.listening
@@ -30,7 +30,7 @@ class Flows:
             return far.finish(near)
 
     def close(self) -> None:
-        """Ends a far end whose run has no end."""
+        """Close the far end of an unfinished run."""
         if self._far is not None:
             self._far.close()
             self._far = None

@@ -1,4 +1,4 @@
-"""The specification of one run of a flow, and what each end reports of it; both travel as plain values."""
+"""Specification of one run of a flow, and the reports of its ends; both travel as plain values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pytest_ipperf.core.portable.factor import Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FarListening:
-    """What the near end of a flow has to know of the far end once that listens; each engine fills what it needs.
+    """Properties of a listening far end that the near end has to know; each engine sets those that it needs.
 
-    `clock_port` answers exchanges of clocks, of the host whose clock is called `clock`. `boot`, `processors` and those
-    to which it is `pinned` tell whether both ends share processors.
+    `clock_port` answers exchanges of clocks, and `clock` identifies its host's clock. `boot`, `processors` and those to
+    which it is `pinned` show whether both ends share processors.
     """
 
     port: int = 0
@@ -28,16 +28,18 @@ class FarListening:
 
 @dataclass(frozen=True, slots=True)
 class FlowSpec:
-    """Specification of one run; plain values, as it travels. The same goes to both ends.
+    """Specification of one run; plain values, as it travels. Both ends receive the same.
 
     `source` and `address` are the arm's literal addresses of client and server; an empty source leaves the choice to
-    the kernel. The far end takes a port of `ports`. `factors` are the protocol's own, by name, all of them.
-    What is sent in the first `warmup_s` counts for nothing, what is sent in the `run_s` after them is the run. A reply
-    that is not there after `deadline_s` is lost, and who hears nothing at all for so long gives up.
-    `backlog_bytes` are to be sent at once at the start of the warm-up: what a queue on the way holds, where more is
-    offered than its link carries, so that the run is of the steady state. `far` is what the far end returned when
-    it began to listen. `ident` tells the packets of this run from those of others. With `segments` the kernel may cut
-    up what is sent at once.
+    the kernel. The far end uses a port of `ports`. `factors` are the protocol's own, by name, all of them.
+
+    Traffic of the first `warmup_s` is not measured, that of the `run_s` after them is the run. A reply that has not
+    come after `deadline_s` is lost, and an end that receives nothing at all for so long gives up.
+
+    `backlog_bytes` are sent at once at the start of the warm-up, to fill a queue on the path if more is offered than
+    its link carries, so that the run is in the steady state. `far` is what the far end returned when it began to
+    listen. `ident` tells the packets of this run from those of others. With `segments` the kernel may split larger
+    messages.
     """
 
     engine: str
@@ -61,12 +63,12 @@ class FlowSpec:
 class FlowReport:
     """Report of one end about a run. The two reports are merged; most fields are filled by one end only.
 
-    `samples` are rows of the protocol's `columns`, native float64. `facts` are numbers in base units that metrics are
-    made of, under the names that the engine's file explains, `detail` everything else that is worth keeping and kept as
-    JSON. `notes` are sentences about what limits the figures, for people. `peers` (address -> connections),
-    `sources` and `families` (as `socket` names them) are those of the near end's sockets. `cpu_s` is this end's
-    processor time, user and kernel, in the `wall_s` of the run. The near end's host has the packets of `traffic`, and
-    `control` (see `ProgressReporter`). It is not frozen, as an engine fills it while the run goes on.
+    `samples` are rows of the protocol's `columns`, native float64. `facts` are numbers in base units from which metrics
+    are computed, under the names that the engine's file explains; `detail` is further data, kept as JSON. `notes` are
+    sentences for people about what limits the figures. `peers` (address -> connections), `sources` and `families` (as
+    `socket` names them) are those of the near end's sockets. `cpu_s` is this end's processor time, user and kernel, in
+    the `wall_s` of the run. The near end's host has the packets of `traffic`, and `control` (see `ProgressReporter`).
+    It is not frozen, as an engine fills it during the run.
     """
 
     samples: bytes = b""

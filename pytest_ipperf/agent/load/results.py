@@ -1,4 +1,4 @@
-"""Results of bursts, and how they are merged: of several processes, of several hosts, and of all bursts of a run."""
+"""Results of bursts, and their merging: of several processes, of several hosts, and of all bursts of a run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _START, _CONNECT, _TOTAL = (PHASES.index(name) for name in ("start", "connect", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstResult:
-    """Result of one burst: its rows, what its sockets were, and the client's own part in it.
+    """Result of one burst: its rows, its sockets, and the client's own part in it.
 
     `indices` are the indices of the connections of its rows, in the same order, as unsigned integers of 64 bits.
-    `cpu_s` is its processor time, user and kernel, `wall_s` how long it took to its last figure. `woke_s` is how long
-    after the instant that it was given it really began; 0 where it was given none. `workers_cpu_s` is all the processor
-    time of processes other than this one, the making of the burst included. `content_bytes` came, or were taken by the
-    server, in the completed connections.
+    `cpu_s` is its processor time, user and kernel, `wall_s` the time to its last figure. `woke_s` is the delay of its
+    begin after the given instant; 0 without one. `workers_cpu_s` is all processor time of other processes, the
+    preparation of the burst included. `content_bytes` were received, or accepted by the server, in the completed
+    connections.
     """
 
     rows: bytes
@@ -45,7 +45,7 @@ class BurstResult:
     content_bytes: int = 0
 
     def later(self, seconds: float) -> BurstResult:
-        """Return the same result with all instants so much later."""
+        """Return the same result with all instants later by so many seconds."""
         if not seconds:
             return self
         moved = ((row[_START] + seconds, *row[_START + 1 :]) for row in _ROW.iter_unpack(self.rows))
@@ -91,15 +91,15 @@ def peak_concurrency(rows: Sequence[tuple[float, ...]]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadResult:
-    """Result of a load run on one host, or of several hosts as if it were one.
+    """Result of a load run on one host, or of several hosts as if they were one.
 
-    The samples: `rows` (packed, see `protocols.base.PHASES`), the `indices` of their connections, `attempted`,
-    `failed` by kind, and the `content_bytes` that the completed ones have moved. The sockets: `families`, `peers`,
-    `sources`, `dns_retries`. The client: `cpu_s` (user and kernel), and `burst_cpu_s` of it in the `wall_s` that the
-    bursts took, each to its last figure, on so many `processors`; `lag_s` (the longest that its loop took to come
-    round), `peak` (connections in their transactions at once, median of the bursts). Its host: `tcp` (error counters
-    that moved), `host_cpu_s`, `control` (see `ProgressReporter`), and the packets in its `traffic`. Of a run by several
-    clients each host's result has its `bursts` in place of `rows` and `indices`.
+    The samples: `rows` (packed, see `protocols.base.PHASES`), the `indices` of their connections, `attempted`, `failed`
+    by kind, and the `content_bytes` that the completed ones have moved. The sockets: `families`, `peers`, `sources`,
+    `dns_retries`. The client: `cpu_s` (user and kernel), and `burst_cpu_s` of it in the `wall_s` of all bursts, each to
+    its last figure, on so many `processors`; `lag_s` (the longest time between two polls of its loop), `peak`
+    (connections in their transactions at once, median of the bursts). Its host: `tcp` (error counters that moved),
+    `host_cpu_s`, `control` (see `ProgressReporter`), and the packets in its `traffic`. In a run by several clients,
+    each host's result has its `bursts` instead of `rows` and `indices`.
     """
 
     rows: bytes
@@ -134,7 +134,7 @@ class LoadResult:
         tcp: dict[str, int], host_cpu_s: dict[str, float], control: int | None = None,
         traffic: RunPackets = RunPackets(),  # noqa: B008 - it is frozen
     ) -> LoadResult:  # fmt: skip
-        """Sum up the bursts of a run; what they do not tell of the client and its host is given."""
+        """Return the summed results of a run's bursts, with the given figures of the client and its host."""
         return cls(
             rows=b"".join(each.rows for each in bursts),
             indices=b"".join(each.indices for each in bursts),

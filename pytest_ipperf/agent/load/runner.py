@@ -1,4 +1,4 @@
-"""Load run: a series of bursts, with packed rows, failures counted by kind, and the sockets that were used."""
+"""Load run: a series of bursts, with packed rows, failures counted by kind, and the addresses of the sockets."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pytest_ipperf.agent.load.silence import ProgressReporter
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.load.worker import LoadWorker
 
-# A server that answers nobody would otherwise cost a deadline for each of hundreds of bursts.
+# A server that never answers would otherwise cost a deadline for each of hundreds of bursts.
 _MOST_FAILED_BURSTS = 3
 
 
 class _BurstRunner(Protocol):
-    """Runs the bursts of a spec, in this process or in others."""
+    """Runner of the bursts of a spec, in this process or in others."""
 
     def prepare(self, number: int) -> None: ...
 
@@ -31,9 +31,9 @@ class _BurstRunner(Protocol):
 
 
 class LoadRun:
-    """Load run in progress, until its `result` is taken, or at least until `close`.
+    """Load run in progress, until its `result` is taken, or at the latest until `close`.
 
-    LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
+    Raise LabError if this host cannot have so many sockets at once, AgentError if a worker dies.
     """
 
     def __init__(self, spec: LoadSpec) -> None:
@@ -52,7 +52,7 @@ class LoadRun:
         self._runner.prepare(number)
 
     def run(self, at: float = 0.0) -> BurstResult:
-        """Run the prepared burst when the clock says `at`; at once without."""
+        """Run the prepared burst when the clock says `at`; 0: at once."""
         result = self._runner.run(at)
         self.bursts.append(result)
         return result
@@ -78,7 +78,7 @@ class LoadRun:
 
 
 class ConsecutiveFailures:
-    """Counts consecutive bursts of which no connection completed; a few of them end a run."""
+    """Counter of consecutive bursts without a completed connection; a few of them end a run."""
 
     def __init__(self) -> None:
         self._bursts = 0
@@ -92,8 +92,8 @@ class ConsecutiveFailures:
 def load(spec: LoadSpec, reporter: ProgressReporter | None = None) -> LoadResult:
     """Run the spec and return its result; `reporter` is notified when each burst begins and ends.
 
-    The run ends early after a few bursts in a row of which no connection completed; `attempted` counts what was begun.
-    LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
+    The run ends early after a few bursts in a row without a completed connection; `attempted` counts the begun ones.
+    Raise LabError if this host cannot have so many sockets at once, AgentError if a worker dies.
     """
     reporter, failures = reporter or ProgressReporter(), ConsecutiveFailures()
     with contextlib.closing(LoadRun(spec)) as run:
@@ -110,6 +110,6 @@ def load(spec: LoadSpec, reporter: ProgressReporter | None = None) -> LoadResult
 def _burst_runner(spec: LoadSpec) -> _BurstRunner:
     if spec.workers == 1:
         return LoadWorker(spec)
-    from pytest_ipperf.agent.load.worker_pool import WorkerPool  # noqa: PLC0415 - one process has no use for it
+    from pytest_ipperf.agent.load.worker_pool import WorkerPool  # noqa: PLC0415 - not needed by a single process
 
     return WorkerPool(spec)

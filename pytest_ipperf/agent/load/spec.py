@@ -9,18 +9,19 @@ from pytest_ipperf.core.portable.server_state import ServerState
 
 @dataclass(frozen=True, slots=True)
 class LoadSpec:
-    """Plain values, as it travels.
+    """Load specification, in plain values, as it travels.
 
     `client` is `lean` or `library`. `resolver` and `source` are literal addresses of the arm's family; without a
     resolver, `name` is an address too, and without a source the kernel chooses one. `deadline_s` holds for each burst:
-    a connection without its end by then has failed. `ident` numbers the first query, `first_index` the first
-    connection. `hold` keeps finished sessions open until the last one has its figure. `state` is what the server holds,
-    as far as a client has to know it.
+    a connection that has not completed by then has failed. `ident` numbers the first query, `first_index` the first
+    connection. `hold` keeps finished sessions open until the last one has its figure. `state` is the server's, as far
+    as a client has to know it.
 
     With a rate, connections arrive at the instants of a Poisson process, which is the same for the same `pattern`;
-    `deadline_s` then holds for each connection, and no session is held but those of a protocol whose sessions stay to
-    the end of the run. The connections of each burst are spread over so many `workers`, processes that begin together.
-    Of several hosts that share a run, this one has every `stride`-th connection, from the `offset`-th on.
+    `deadline_s` then holds for each connection, and sessions are held only by protocols whose sessions stay until the
+    end of the run. The connections of each burst are spread over `workers`, processes that begin together.
+
+    If several hosts share a run, this one opens every `stride`-th connection, from the `offset`-th on.
     """
 
     protocol: str
@@ -47,5 +48,5 @@ class LoadSpec:
 
     @property
     def connection_count(self) -> int:
-        """Number of connections of each burst that this host opens."""
+        """Return the number of connections of each burst that this host opens."""
         return len(range(self.offset, self.connections, self.stride))

@@ -27,13 +27,13 @@ _LONGEST_KIND = 300
 
 
 class LoadWorker:
-    """Runs those connections of this host that belong to one of `workers` processes; to all of them if it is alone."""
+    """Worker for those connections of this host that belong to one of `workers` processes; alone, for all of them."""
 
     def __init__(self, spec: LoadSpec, worker: int = 0, workers: int = 1) -> None:
         self._spec = spec
         self._places = range(spec.offset + spec.stride * worker, spec.connections, spec.stride * workers)
         self._protocol = application(spec.protocol)
-        # A name server leads who asks it at an address to the server at that one alone.
+        # A name server that is asked at one address leads to the server at that address alone.
         addresses = (spec.resolver or spec.name,)
         state = dataclasses.replace(spec.state, addresses=addresses)
         self._state = self._protocol.filled(state, spec.payload_bytes)
@@ -48,7 +48,7 @@ class LoadWorker:
         self._staying: list[Burst | LibraryBurst] = []
 
     def prepare(self, number: int) -> None:
-        """Prepare the given burst."""
+        """Prepare a burst."""
         self._prepared = self.burst(number)
 
     def run(self, at: float = 0.0) -> BurstResult:
@@ -56,7 +56,7 @@ class LoadWorker:
         burst, cpu_s = self._prepared, time.process_time()
         burst.run(at)
         cpu_s = time.process_time() - cpu_s
-        # What has failed may have waited for the deadline, in which the client had nothing to do.
+        # Failed connections may have waited for the deadline while the client was idle.
         last = max(each.done for each in burst.connections) or time.perf_counter()
         if self._protocol.stays:
             self._staying.append(burst)
@@ -79,7 +79,7 @@ class LoadWorker:
         )
 
     def close(self) -> None:
-        """Ends what stays open until the end of the run."""
+        """Close the sessions that stay open until the end of the run."""
         for burst in self._staying:
             burst.close()
 
@@ -108,5 +108,5 @@ class LoadWorker:
 
 
 def _counted(texts: Iterable[str]) -> Counter[str]:
-    """Count failures by kind; a server's reply in one is no longer than a line of a table can show."""
+    """Count failures by kind; a server's reply in one is shortened to what a line of a table can show."""
     return Counter(bounded(text, _LONGEST_KIND) for text in texts if text)

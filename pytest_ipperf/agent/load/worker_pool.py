@@ -1,6 +1,6 @@
 """Worker pool: forked processes that share the connections of each burst and start it at one instant.
 
-Each is a fork of the agent and ends with it. Their results are merged as if one process had run it all.
+Each is a fork of the agent and ends with it. Their results are merged as if one process had run everything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pytest_ipperf.agent.load.worker import LoadWorker
 from pytest_ipperf.core.portable.errors import AgentError
 
 _PR_SET_PDEATHSIG = 1
-# Between the start message and the start: enough for the message to reach all.
+# Delay from the start message to the start, so that the message reaches all workers in time.
 _START_DELAY_S = 0.003
 _EXIT_TIMEOUT_S = 2.0
 
@@ -40,11 +40,11 @@ class WorkerPool:
             raise
 
     def prepare(self, number: int) -> None:
-        """Let the workers prepare a burst; AgentError when one of them dies."""
+        """Let the workers prepare a burst; raise AgentError if one of them dies."""
         self._request_all(number)
 
     def run(self, at: float = 0.0) -> BurstResult:
-        """Run the prepared burst when the clock says `at`, else soon; AgentError when a worker dies."""
+        """Run the prepared burst when the clock says `at`, else soon; raise AgentError if a worker dies."""
         return merged(self._request_all(at or time.perf_counter() + _START_DELAY_S))
 
     def _request_all(self, message: float) -> list[Any]:
@@ -56,7 +56,7 @@ class WorkerPool:
             raise
 
     def close(self) -> None:
-        """Lets them end what stays open, and go."""
+        """Let the workers close their sessions and exit; kill those that do not."""
         with contextlib.suppress(AgentError):
             self._send_all(None)
         end = time.monotonic() + _EXIT_TIMEOUT_S
@@ -69,7 +69,7 @@ class WorkerPool:
             worker.send(message)
 
     def _receive_all(self) -> list[Any]:
-        """Return a reply from each; one that dies is noticed at once."""
+        """Return a reply from each worker; a dead one is noticed at once."""
         replies: dict[Any, Any] = {}
         workers = {worker.pipe: worker for worker in self._workers}
         while len(replies) < len(workers):
@@ -84,7 +84,7 @@ class WorkerPool:
 
 
 class _WorkerProcess:
-    """One worker process, seen from the agent."""
+    """Worker process, seen from the agent."""
 
     def __init__(self, spec: LoadSpec, index: int) -> None:
         self._name = f"worker {index + 1} of {spec.workers}"
@@ -92,7 +92,7 @@ class _WorkerProcess:
         self._status: int | None = None
         agent = os.getpid()
         with warnings.catch_warnings():
-            # The agent has a thread that reads its channel. The worker touches nothing that this thread may hold.
+            # The agent has a thread that reads its channel. The worker uses nothing that this thread may hold.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._pid = os.fork()
         if not self._pid:
@@ -101,14 +101,14 @@ class _WorkerProcess:
         worker_end.close()
 
     def send(self, message: float | None) -> None:
-        """Send a message; AgentError when the worker is gone."""
+        """Send a message; raise AgentError if the worker is gone."""
         try:
             self.pipe.send(message)
         except OSError:
             raise AgentError(self._exit_message()) from None
 
     def receive(self) -> Any:
-        """Return the worker's reply; AgentError when the worker is gone or broke."""
+        """Return the worker's reply; raise AgentError if the worker is gone or broke."""
         try:
             reply = self.pipe.recv()
         except (EOFError, OSError):
@@ -124,7 +124,7 @@ class _WorkerProcess:
         return self._status is None
 
     def kill(self) -> None:
-        """Ends it, if it has not ended."""
+        """Kill the worker, if it still runs."""
         self.pipe.close()
         if self.is_alive():
             os.kill(self._pid, signal.SIGKILL)
@@ -135,7 +135,7 @@ class _WorkerProcess:
             self._status = os.waitpid(self._pid, 0)[1]
         code = os.waitstatus_to_exitcode(self._status or 0)
         how = f"was killed by signal {-code}" if code < 0 else f"exited with status {code}"
-        return f"{self._name} {how} in the midst of a run"
+        return f"{self._name} {how} during a run"
 
 
 def _worker_main(pipe: Connection, spec: LoadSpec, index: int, agent: int) -> NoReturn:
@@ -143,9 +143,9 @@ def _worker_main(pipe: Connection, spec: LoadSpec, index: int, agent: int) -> No
     status = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the agent gets it too, and this one ends with it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the agent receives it too, and this process ends with the agent
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == agent:  # or it has died before the signal was set
+        if os.getppid() == agent:  # or the agent died before the signal was set
             _run_bursts(pipe, LoadWorker(spec, index, spec.workers))
             status = 0
     except EOFError:
@@ -158,7 +158,7 @@ def _worker_main(pipe: Connection, spec: LoadSpec, index: int, agent: int) -> No
 
 
 def _run_bursts(pipe: Connection, worker: LoadWorker) -> None:
-    """Receive the number of a burst and the instant at which it starts, again and again; None is the end."""
+    """Receive the number of a burst and its starting instant, repeatedly, until None comes."""
     spent_s = time.process_time()
     while (number := pipe.recv()) is not None:
         worker.prepare(number)

@@ -13,7 +13,7 @@ from pytest_ipperf.agent.paths import routes
 class RunPackets:
     """Packets of a host in a run: those it sent by IP version, those of protocol 41, and bare IPv6 ones of its port.
 
-    `protocol41` and `bare_ipv6` are by direction, `in` and `out`; None where they are not counted.
+    `protocol41` and `bare_ipv6` are by direction, `in` and `out`; None if they are not counted.
     """
 
     packets: dict[str, int] = field(default_factory=dict)
@@ -22,7 +22,7 @@ class RunPackets:
 
     @property
     def tunnelled(self) -> int:
-        """Return how many packets were in a tunnel, or should have been in one."""
+        """Return the number of packets that were in a tunnel, or should have been in one."""
         return sum(sum(counts.values()) for counts in (self.protocol41, self.bare_ipv6) if counts)
 
 
@@ -41,7 +41,7 @@ class RunCounters:
         self._bare = routes.BareIpv6(device)
 
     def read(self) -> RunPackets:
-        """Return the packets since the last reading, without `packets`, which are of a run."""
+        """Return the packets since the last reading, without `packets`, which are a run's."""
         bare = self._bare.count() if self._bare else None
         found = RunPackets(protocol41=self._protocol41.count(), bare_ipv6=bare)
         if found.tunnelled:
@@ -49,9 +49,9 @@ class RunCounters:
         return found
 
     def wait_drained(self, still_s: float, limit_s: float) -> bool:
-        """Reset the counters once no packet in a tunnel was seen for `still_s`; False where that does not come.
+        """Reset the counters once no packet in a tunnel was seen for `still_s`; return False if that takes too long.
 
-        Readings before this call count, so there is nothing to wait for where the last packet was long ago.
+        Earlier readings count, so there is no wait if the last packet was long ago.
         """
         end = time.monotonic() + limit_s
         self.read()

@@ -1,1 +1,1 @@
-"""The remote procedure calls of an agent: its server, its channel to the controller, and the handlers of each call."""
+"""Remote procedure calls of an agent: its server, its channel to the controller, and the handlers of each call."""

@@ -1,7 +1,7 @@
-"""Agent's end of the RPC channel: replies, keep-alives, and the watchdog of a channel that leads over a network.
+"""Agent's end of the RPC channel: replies, keep-alives, and the watchdog of a channel over a network.
 
-A channel to a controller of this machine is a pipe, whose closing is always noticed. One that leads over a network
-disturbs what is measured there, and may break without either end noticing.
+A channel to a controller of this machine is a pipe, whose closing is always noticed. A channel over a network disturbs
+measurements there, and may break without either end noticing.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pytest_ipperf.agent.sockets.control_connection import ControlConnection
 HEARTBEAT = "heartbeat"
 """Message of a controller that has no call, with the seconds until its watchdog expires: `("heartbeat", 900.0)`.
 
-An agent that gets none in that time knows that nobody will ever call it again.
+An agent that receives none in that time assumes that no call will ever come again.
 """
-_CHECKS = 20  # in the watchdog time-out
+_CHECKS = 20  # per watchdog time-out
 
 
 class Channel:
-    """Channel to the controller; a pipe, unless `arm_watchdog` says that it leads over a network."""
+    """Channel to the controller; a pipe, unless `arm_watchdog` says that it is over a network."""
 
     def __init__(self, send: Callable[[object], None]) -> None:
         self._send = send
@@ -35,14 +35,14 @@ class Channel:
         self._busy = False
 
     def arm_watchdog(self, timeout_s: float) -> None:
-        """Note that the channel leads over a network; exit after so long without a heartbeat or a call."""
+        """Note that the channel is over a network; exit after `timeout_s` without a heartbeat or a call."""
         self._watchdog_timeout_s = timeout_s
         if self._control is None:
             self._control = ControlConnection.from_environment()
             Thread(target=self._watchdog, daemon=True).start()
 
     def received(self, timeout_s: float | None = None) -> None:
-        """Note that something came from the controller, and for how long it may be silent from now on."""
+        """Note that something came from the controller, and how long it may be silent from now on."""
         if timeout_s is not None:
             self._watchdog_timeout_s = timeout_s
         self._received_at = time.monotonic()
@@ -58,7 +58,7 @@ class Channel:
             self._busy = False
 
     def reply(self, result: object) -> None:
-        """Reply to the current call in its place, where it hangs."""
+        """Reply to the current call in place of its handler, which hangs."""
         self._send(("ok", result))
 
     def progress_reporter(self) -> ProgressReporter:
@@ -68,4 +68,4 @@ class Channel:
     def _watchdog(self) -> None:
         while self._busy or time.monotonic() - self._received_at < self._watchdog_timeout_s:
             time.sleep(self._watchdog_timeout_s / _CHECKS)
-        os.kill(os.getpid(), signal.SIGTERM)  # also where an answer to nobody has filled the channel and waits
+        os.kill(os.getpid(), signal.SIGTERM)  # also if an unread reply has filled the channel and blocks

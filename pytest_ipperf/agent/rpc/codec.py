@@ -40,7 +40,7 @@ class MismatchError(Exception):
         return self
 
     def sentence(self, message: str) -> str:
-        """Return the sentence of the error that is raised; `message` says which call or reply it was."""
+        """Return the sentence of the error; `message` names the call or the reply."""
         return f"{message}: {''.join(self.path)}: {self}" if self.path else f"{message}: {self}"
 
 
@@ -51,7 +51,7 @@ def encoded(of: Any, value: object) -> Any:
 
 
 def encoder(of: Any) -> _Convert | None:
-    """Return the function that encodes values of a type; None where they are plain data already."""
+    """Return the function that encodes values of a type; None if they are plain data already."""
     if of not in _ENCODERS:
         _ENCODERS[of] = _make_encoder(of)
     return _ENCODERS[of]
@@ -98,14 +98,14 @@ def _mapping_encoder(inner: _Convert | None) -> _Convert:
 
 
 class Decoder:
-    """Decodes plain data; each text passes through `text`, such as one that makes it printable."""
+    """Decoder of plain data; each text passes through `text`, such as a function that makes it printable."""
 
     def __init__(self, text: Callable[[str], str] = str) -> None:
         self._text = text
         self._made: dict[Any, _Convert] = {}
 
     def decode(self, of: type[T], plain: object, message: str) -> T:
-        """Decode a value of type `of`; AgentError where it does not fit, with `message` as what it is part of."""
+        """Decode a value of type `of`; raise AgentError, with `message` as its context, if it does not fit."""
         try:
             return cast("T", self.decoder(of)(plain))
         except MismatchError as error:

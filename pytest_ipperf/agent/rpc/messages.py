@@ -1,4 +1,4 @@
-"""Requests and replies of RPC methods that are more than a few scalars, where no other module owns their type."""
+"""Requests and replies of RPC methods that are more than a few scalars and belong to no other module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """Identity of an agent: its host's name, its Python's version, and its process, named for ever by its start."""
+    """Identity of an agent: its host's name, its Python's version, and its process, unique by number and start."""
 
     python: str
     host: str
@@ -23,7 +23,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What results of a host may depend on; see `agent.kernel.fingerprint`."""
+    """Properties that a host's results may depend on; see `agent.kernel.fingerprint`."""
 
     kernel: str
     machine: str
@@ -49,7 +49,7 @@ class PythonBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledPackages:
-    """Versions of distributions on a host, empty where one is missing, and the Python that they are for."""
+    """Versions of distributions on a host, empty for missing ones, and the Python that they are for."""
 
     versions: dict[str, str]
     python: PythonBuild
@@ -57,7 +57,7 @@ class InstalledPackages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheState:
-    """Folder of a host's package cache, empty where there can be none; what it holds, or why it is not used."""
+    """Folder of a host's package cache, empty if there can be none; its contents, or why it is not used."""
 
     folder: str
     note: str
@@ -67,7 +67,7 @@ class CacheState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
-    """What was removed from a host: the content of its cache, and the number of private folders."""
+    """Leftovers removed from a host: the contents of its cache, and the number of private folders."""
 
     cache: CacheState
     folders: int
@@ -75,7 +75,7 @@ class Cleaned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Route to an address, as `agent.paths.routes.route` explains it; only `error` where there is none."""
+    """Route to an address, see `agent.paths.routes.route`; only `error` if there is none."""
 
     device: str = ""
     gateway: str = ""
@@ -89,7 +89,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacketTrain:
-    """Train of `datagrams` packets of `packet_bytes`, of which the kernel holds at most `backlog` at once."""
+    """Train of `datagrams` packets of `packet_bytes`, of which the kernel queues at most `backlog`."""
 
     source: str
     address: str
@@ -102,9 +102,9 @@ class PacketTrain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeRequest:
-    """Server to start: on `addresses`, on a free port of `ports`, holding `state` in sizes of `payload_bytes`.
+    """Server to start: on `addresses`, on a free port of `ports`, with `state` in sizes of `payload_bytes`.
 
-    `zone` holds the addresses of names, for a name server. `data` is the folder that `provision` has filled, or empty.
+    `zone` has the addresses of names, for a name server. `data` is the folder that `provision` has filled, or empty.
     """
 
     protocol: str
@@ -135,11 +135,11 @@ class CaptureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainRequest:
-    """Wait until nothing of the run before is on its way; then reset the packet counters.
+    """Wait until no packet of the previous run is on its way; then reset the packet counters.
 
-    First no TCP connection of the host may be open any more, for at most `closed_s` seconds; 0: they may be. Each end
-    of a connection that is over has the other's last packet. Then for `still_s` no packet may have been seen in a
-    tunnel, or that should be in one; `limit_s` is the longest that this is waited for.
+    First all TCP connections of the host have to be closed, within `closed_s` seconds; 0: they may be open. (When a
+    connection is over, each end has the other's last packet.) Then, for `still_s`, no packet may have been seen in a
+    tunnel, or that should be in one; the wait for that takes `limit_s` at most.
     """
 
     closed_s: float = 0.0
@@ -149,7 +149,7 @@ class DrainRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
-    """What a host does before its load; without `drain` its counters go on, and of the others None is nothing."""
+    """Request to a host before its load; without `drain` its counters go on, and other None parts are left out."""
 
     drain: DrainRequest | None = None
     mail: ExpectedMail | None = None
@@ -159,7 +159,7 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReady:
-    """A host before its load: whether the run before has `drained`, and is being `captured`; the far end of a flow."""
+    """State of a host before its load: whether it has `drained` and is being `captured`, and the far end of a flow."""
 
     drained: bool
     captured: bool
@@ -168,10 +168,10 @@ class RunReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """What a host is asked after its load: to finish a flow whose near end has sent this report, first of all.
+    """Request to a host after its load: to finish a flow whose near end has sent this report, first of all.
 
-    It waits up to `limit_s` until its servers have nothing left to do. Where a run is `doubtful`, servers that live
-    are asked whether they answer. Mail is compared where all of them are well.
+    The host waits up to `limit_s` until its servers are idle. After a `doubtful` run, running servers are probed. Mail
+    is compared if all of them are well.
     """
 
     limit_s: float = 0.0
@@ -183,7 +183,7 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
-    """Report of a host after its load, of all that was counted there since it began.
+    """Report of a host after its load, on everything counted there since it began.
 
     `busy` says what servers still do, `broken` which of them have died, or do not answer. `tcp` holds the error
     counters that moved, `cpu_s` the servers' processor time. `far` is the report of a flow's far end, `capture` a pcap

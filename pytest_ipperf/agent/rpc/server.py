@@ -1,7 +1,7 @@
 """RPC server of an agent: handle the controller's calls one by one, and clean up when the channel closes.
 
 A call is `(name, arguments)`, its arguments decoded by the annotations of the handler. A reply is `("ok", result)`,
-encoded so too, or `("error", kind, sentence)`; kind tells the controller whether the testbed is in trouble or the
+encoded likewise, or `("error", kind, sentence)`; kind tells the controller whether the testbed is in trouble or the
 instrument itself broke. Before its reply a long call sends keep-alives.
 """
 
@@ -30,10 +30,10 @@ from pytest_ipperf.core.portable.errors import AgentError, IpperfError
 
 
 class Agent:
-    """Map the name of each RPC method to its handler, from the classes in `agent/rpc/handlers/`."""
+    """Agent: the handlers of all RPC methods by name, from the classes in `agent/rpc/handlers/`."""
 
     def __init__(self, stack: contextlib.ExitStack, code_fd: int, channel: Channel) -> None:
-        removed_folders = remove_stale()  # what earlier agents left that were killed
+        removed_folders = remove_stale()  # leftovers of agents that were killed
         folder = stack.enter_context(private_folder())
         counters = stack.enter_context(contextlib.closing(RunCounters()))
         context = AgentContext(stack, code_fd, channel, folder, Packages(folder), counters, removed_folders)
@@ -77,7 +77,7 @@ class _Method:
 
 
 def serve(gateway_channel: Any, code_fd: int) -> None:
-    """Serve calls until the controller goes. `gateway_channel` is execnet's; a call is `(name, arguments)`."""
+    """Serve calls until the controller closes `gateway_channel`, which is execnet's; a call is `(name, arguments)`."""
     calls: queue.SimpleQueue[tuple[str, tuple[Any, ...]] | None] = queue.SimpleQueue()
     channel, over = Channel(gateway_channel.send), threading.Event()
 
@@ -88,10 +88,10 @@ def serve(gateway_channel: Any, code_fd: int) -> None:
             calls.put(message)
         if message is None:
             over.set()
-            os.kill(os.getpid(), signal.SIGTERM)  # a call may be under way: nobody waits for it any more
+            os.kill(os.getpid(), signal.SIGTERM)  # interrupts a running call, as nobody waits for its reply any more
 
     def exit_cleanly(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not cut the clean-up short
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, exit_cleanly)
@@ -107,7 +107,7 @@ def serve(gateway_channel: Any, code_fd: int) -> None:
                     reply = _reply(agent, *call)
                 gateway_channel.send(reply)
         finally:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # that of `receive` may be late, in the midst of the clean-up
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the signal of `receive` may come late, during the clean-up
     if not over.is_set():
         os._exit(0)  # or execnet would wait here for an end of the channel that may never come
 

@@ -178,7 +178,7 @@ def test_a_worker_that_dies_is_a_broken_instrument(client, deaf):
 
     thread = threading.Thread(target=kill)
     thread.start()
-    with pytest.raises(AgentError, match=r"^worker \d of 2 was killed by signal 9 in the midst of a run$"):
+    with pytest.raises(AgentError, match=r"^worker \d of 2 was killed by signal 9 during a run$"):
         load(spec(deaf, client=client, deadline_s=5.0))
     thread.join()
 

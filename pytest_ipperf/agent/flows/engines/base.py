@@ -15,7 +15,7 @@ class FarEnd(ABC):
     """The server's end of one run, which listens from its construction on."""
 
     listening: FarListening
-    """What the near end has to know."""
+    """Properties that the near end has to know."""
 
     @abstractmethod
     def finish(self, near: FlowReport) -> FlowReport:

@@ -16,8 +16,8 @@ from pytest_ipperf.agent.servers.server_process import ServerProcess
 class AgentContext:
     """Resources of an agent from its start on.
 
-    `stack` is undone when it ends. `code_fd` is an open file with its packed code. `folder` is its private one, and
-    `removed_folders` how many of agents that were killed it has removed.
+    `stack` is undone at its end. `code_fd` is an open file with its packed code. `folder` is its private folder, and
+    `removed_folders` the number of folders of killed agents that it has removed.
     """
 
     stack: contextlib.ExitStack
@@ -33,8 +33,8 @@ class AgentContext:
 class Handlers:
     """Group of RPC methods: each public method is one, called with arguments of the types that it declares.
 
-    `lab/agents/methods.py` declares the same methods for the controller. What has to be undone is put on the stack of
-    the context.
+    `lab/agents/methods.py` declares the same methods for the controller. Whatever has to be undone is put on the stack
+    of the context.
     """
 
     def __init__(self, context: AgentContext) -> None:

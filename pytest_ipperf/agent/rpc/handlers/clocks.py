@@ -9,14 +9,14 @@ from pytest_ipperf.agent.rpc.handlers.base import Handlers
 
 
 class ClockHandlers(Handlers):
-    """CLOCK_MONOTONIC is what is measured by; the others tell what has become of it."""
+    """Handlers for clocks: CLOCK_MONOTONIC is the clock of measurements; the others show changes to it."""
 
     def clock(self) -> ClockState:
         """Sample this host's clocks."""
         return sample_clocks()
 
     def stamp(self) -> tuple[int, int]:
-        """When the question came, and when it was answered, in ns."""
+        """Return when the request came, and when it was answered, in ns."""
         return time.monotonic_ns(), time.monotonic_ns()
 
 

@@ -1,4 +1,4 @@
-"""RPC methods that find out whether a host is fit for measurements, and put in order what can be."""
+"""RPC methods that find out whether a host is fit for measurements, and repair it as far as possible."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pytest_ipperf.core.portable.errors import IpperfError
 
 
 class FactHandlers(Handlers):
-    """Nothing is measured meanwhile."""
+    """Handlers for facts and repair, called while nothing is measured."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
         self._responders = context.stack.enter_context(contextlib.ExitStack())
 
     def collect_facts(self, names: list[str], request: FactsRequest) -> dict[str, dict[str, object]]:
-        """By name the facts; of those that cannot be had only `trouble`, a sentence."""
+        """Return the facts by name; facts that cannot be collected have only `trouble`, a sentence."""
         return {name: _facts(name, request) for name in names}
 
     def repair(self, everything: bool) -> list[str]:  # noqa: FBT001 - RPC methods have positional arguments only
-        """Puts in order what earlier measurements have left; what was done, in sentences."""
+        """Repair leftovers of earlier measurements; return sentences on what was done."""
         return repair(self._context.removed_folders, everything=everything)
 
     def reachability_listen(self, address: str, ports: tuple[int, int]) -> int:
@@ -34,7 +34,7 @@ class FactHandlers(Handlers):
         return responder.port
 
     def reachability_probe(self, source: str, address: str, port: int) -> dict[str, str]:
-        """By `tcp` and `udp`, why nobody answers there; empty where somebody does."""
+        """Return by `tcp` and `udp` why nobody answers there; empty if somebody does."""
         return unreachable(source, address, port)
 
     def reachability_close(self) -> None:

@@ -14,14 +14,14 @@ from pytest_ipperf.agent.rpc.messages import Fingerprint, Hello
 
 
 class HostHandlers(Handlers):
-    """What is asked before anything is built."""
+    """Handlers for the host, called before anything is built."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
         self._lease: Lease | None = None
 
     def hello(self) -> Hello:
-        """Who answers here; number and start together name its process for ever."""
+        """Return the identity of this agent; number and start together identify its process uniquely."""
         mine = process_of(os.getpid())
         return Hello(
             python=platform.python_version(),
@@ -35,23 +35,23 @@ class HostHandlers(Handlers):
         self._context.channel.arm_watchdog(timeout_s)
 
     def pin(self, cpus: list[int]) -> list[int]:
-        """Binds the agent and all that it starts to these processors, as far as they are allowed; none: left free."""
+        """Bind the agent and its children to these processors, as far as allowed; return those in use."""
         allowed = os.sched_getaffinity(0) & set(cpus)
         if allowed:
             os.sched_setaffinity(0, allowed)
         return sorted(os.sched_getaffinity(0))
 
     def lease(self, owner: str, wait_s: float) -> str:
-        """Empty when this host is ours now, else who holds it.
+        """Acquire the lease of this host; return the empty string if acquired, else its holder.
 
-        Nobody releases it: it goes with this process, so when all is undone and what stays is marked.
+        It is never released but ends with this process, after everything is undone and all leftovers are marked.
         """
         if self._lease is None:
             self._lease = Lease(owner)
         return self._lease.acquire(wait_s)
 
     def fingerprint(self, device: str) -> Fingerprint:
-        """Return what the results of this host may depend on."""
+        """Return the properties that this host's results may depend on."""
         return Fingerprint(**fingerprint(device))
 
 

@@ -12,21 +12,21 @@ from pytest_ipperf.agent.load.runner import LoadRun
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 
-# What was sent over the control connection has passed by then.
+# By then data sent over the control connection has passed.
 _BEFORE_S = 0.002
 LATE_S = 0.02
-"""Who begins later than that does not begin together with the others."""
+"""Delay of a start above which a client does not begin together with the others."""
 
 
 class MultiClientHandlers(Handlers):
-    """One run at a time: opened, bursts made ready and begun, and closed, or left."""
+    """Handlers for one run at a time: it is opened, its bursts are started, and it is closed or aborted."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
         self._under_way = context.stack.enter_context(contextlib.ExitStack())
 
     def load_open(self, spec: LoadSpec) -> None:
-        """Takes this host's share of a run, and leaves one that was left open."""
+        """Open this host's share of a run, after closing one that was left open."""
         self._under_way.close()
         self._reporter = self._context.channel.progress_reporter()
         self._context.counters.begin()
@@ -34,14 +34,15 @@ class MultiClientHandlers(Handlers):
         self._under_way.callback(self._run.close)
 
     def load_ready(self, number: int) -> None:
-        """Makes a burst."""
+        """Prepare a burst."""
         self._run.prepare(number)
 
     def load_start(self, number: int, instants_ns: list[int]) -> list[tuple[bool, float]]:
-        """Runs that burst, and those after it, when CLOCK_MONOTONIC says so.
+        """Run that burst, and those after it, at these instants of CLOCK_MONOTONIC, in ns.
 
-        Of each whether any of it completed, and what it took in seconds, its making included. It ends before one that
-        others should have behind them. All else is returned in the end, as they may still measure.
+        Return for each whether any connection completed, and its seconds, preparation included. Stop before a burst
+        that is late by more than the others' bursts allow. Results are returned at the end, as other clients may still
+        measure.
         """
         done: list[tuple[bool, float]] = []
         apart_ns = max([int(LATE_S * 1e9), *(after - before for before, after in pairwise(instants_ns))])
@@ -60,7 +61,7 @@ class MultiClientHandlers(Handlers):
         return done
 
     def load_close(self) -> LoadResult:
-        """Return what `load` returns, with the packets counted around it; `bursts` replace its rows."""
+        """Return the result of the run like `load`, with the packets counted around it; `bursts` replace its rows."""
         result = self._run.result()
         self._under_way.close()
         return dataclasses.replace(
@@ -73,7 +74,7 @@ class MultiClientHandlers(Handlers):
         )
 
     def load_abort(self) -> None:
-        """Leaves a run that comes to nothing; may be said where none is open."""
+        """Abort a run without a result; no error if none is open."""
         self._under_way.close()
 
 

@@ -16,43 +16,43 @@ from pytest_ipperf.transports.base import HostRoutes, TunnelEndpoint
 
 
 class NetworkHandlers(Handlers):
-    """What tunnels take, and what a lab's links do to packets."""
+    """Handlers for tunnels, and for the offloads of a lab's links."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
         self._changes = Changes(context.code_fd)
         context.stack.callback(self._changes.undo)
-        # What carries tunnels is closed before its device goes.
+        # The programs that carry tunnels are closed before their devices go.
         self._tunnels = context.stack.enter_context(contextlib.ExitStack())
 
     def dirty_reason(self) -> str:
-        """Why nothing may be measured here until someone has looked after this host; empty where all is well."""
+        """Return why nothing may be measured here until someone has looked after this host; empty if all is well."""
         return dirty_reason()
 
     def without_rollback(self) -> None:
-        """Takes note that the host goes as a whole, so that nothing which is changed here has to be put back."""
+        """Note that this host is thrown away as a whole, so that changes need no rollback."""
         self._changes = UnmanagedChanges()
 
     def watch(self, device: str) -> None:
-        """Counts the bare IPv6 packets of this device too, from now on, in `load` and `quiet`."""
+        """Count the bare IPv6 packets of this device too, from now on, in `load` and `finish_run`."""
         self._context.counters.watch(device)
 
     def cannot_carry(self, backend: str) -> str:
-        """Why that backend cannot carry a tunnel here; empty where it can."""
+        """Return why that backend cannot carry a tunnel here; empty if it can."""
         return BACKENDS[backend].missing()
 
     def create_tunnel(self, backend: str, endpoint: TunnelEndpoint) -> None:
-        """Makes the end of a tunnel, with its addresses and routes."""
+        """Create a tunnel endpoint, with its addresses and routes."""
         create_tunnel(backend, endpoint, self._changes, self._tunnels)
 
     def add_routes(self, routes: HostRoutes) -> None:
-        """Gives this host what it needs beside a tunnel."""
+        """Add the addresses and routes that this host needs beside a tunnel."""
         add_routes(routes, self._changes)
 
     def unmerged(self, ports: list[str], carriers: list[str]) -> None:
-        """From now on every packet on these devices is one of the wire's, as a shaper counts packets.
+        """Make every packet on these devices a packet of the wire, as a shaper counts packets.
 
-        TCP builds larger ones even for a port that has no such offload, unless its segments are limited too.
+        TCP builds larger ones even for a port without such an offload, unless its segments are limited too.
         """
         for device in ports:
             set_offloads(device, dict.fromkeys(offloads(device), False))
@@ -60,11 +60,11 @@ class NetworkHandlers(Handlers):
             self._changes.run(["ip", "link", "set", device, "gso_max_segs", "1"], None)
 
     def rates(self, devices: list[str]) -> dict[str, float]:
-        """By device: the rate in bit/s that it is shaped to; 0 where it is not."""
+        """Return by device the rate in bit/s that it is shaped to; 0 if it is not."""
         return rates(devices)
 
     def restore(self) -> list[str]:
-        """Puts back all that was changed here; a sentence for what is not as it was."""
+        """Restore all that was changed here; return a sentence for each fact that is not as it was."""
         self._tunnels.close()
         return self._changes.undo()
 

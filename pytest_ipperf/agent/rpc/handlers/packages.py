@@ -7,23 +7,23 @@ from pytest_ipperf.agent.rpc.messages import CacheState, Cleaned, InstalledPacka
 
 
 class PackageHandlers(Handlers):
-    """What was sent is gone with the agent, except for what the cache keeps packed."""
+    """Handlers for packages; sent ones are removed with the agent, except for the cached parcels."""
 
     def packages(self, names: list[str]) -> InstalledPackages:
-        """Return which versions of these distributions are here, and the Python that they are for."""
+        """Return the versions of these distributions here, and the Python that they are for."""
         found = self._context.packages.installed(names)
         return InstalledPackages(versions=found["versions"], python=PythonBuild(**found["python"]))
 
     def unpack_kept(self, digest: str, stripped: list[str]) -> bool:
-        """As `unpack`, of a parcel that this host has kept; false where it has not."""
+        """Unpack a cached parcel as `unpack` does; return False if this host has not cached it."""
         return self._context.packages.unpack_kept(digest, stripped)
 
     def unpack(self, digest: str, data: bytes, stripped: list[str]) -> None:
-        """Makes the packages of a parcel importable, here and in servers that start from now on."""
+        """Make the packages of a parcel importable, here and in servers that start from now on."""
         self._context.packages.unpack(digest, data, stripped)
 
     def unpack_and_keep(self, digest: str, data: bytes, stripped: list[str]) -> None:
-        """The same, and keeps the parcel for agents to come, if this host can."""
+        """Unpack a parcel as `unpack` does, and cache it for later agents, if possible."""
         self._context.packages.unpack_and_keep(digest, data, stripped)
 
     def cache(self) -> CacheState:

@@ -14,7 +14,7 @@ from pytest_ipperf.agent.sockets.ports import free_port
 
 
 class PathHandlers(Handlers):
-    """At either end of a path, or on its way."""
+    """Handlers for a path, at either end of it or between them."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
@@ -22,15 +22,15 @@ class PathHandlers(Handlers):
         self._probes = context.stack.enter_context(contextlib.ExitStack())
 
     def route(self, destination: str, source: str = "", arrives: str = "") -> Route:
-        """Return the route to an address, of packets from a `source`, and at a router of such as arrive by a device."""
+        """Return the route to an address, for packets from `source`, or at a router for those arriving by a device."""
         return Route(**routes.route(destination, source, arrives))
 
     def fits(self, resolver: str, port: int, name: str, sizes: tuple[int, int]) -> dict[int, str]:
-        """Return which packets of these sizes get to the name server unfragmented."""
+        """Return which packets of these sizes reach the name server unfragmented."""
         return {size: routes.fits(resolver, port, name, size) for size in sizes}
 
     def reverse_pmtu_listen(self, address: str, ports: tuple[int, int]) -> int:
-        """Answers probes of the way back from now on, on a free port; gives the port."""
+        """Answer probes of the reverse path from now on, on a free port; return the port."""
         self._probes.close()
         port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
         self._reflector = PmtuReflector(address, port)
@@ -44,19 +44,19 @@ class PathHandlers(Handlers):
         self._probes.callback(self._prober.close)
 
     def reverse_pmtu_request(self) -> None:
-        """Asks for them, once more where they have not come."""
+        """Request the packets, once more if they have not come."""
         self._prober.request()
 
     def reverse_pmtu_send(self, packets_bytes: list[int]) -> list[int]:
-        """Sends packets of these sizes to who has asked; gives those that this host refuses."""
+        """Send packets of these sizes to the prober; return those that this host refuses."""
         return self._reflector.send(packets_bytes)
 
     def reverse_pmtu_received(self, packet_bytes: int) -> list[int]:
-        """The sizes that have come, up to that one."""
+        """Return the sizes received, up to that one."""
         return self._prober.received(packet_bytes)
 
     def train_listen(self, address: str, datagrams: int) -> int:
-        """Takes trains from now on, none longer; gives the port."""
+        """Receive trains of at most so many datagrams from now on; return the port."""
         self._trains.close()
         self._train = TrainReceiver(address, datagrams)
         self._trains.callback(self._train.close)
@@ -74,7 +74,7 @@ class PathHandlers(Handlers):
         )
 
     def train_rate(self, ident: int, datagrams: int, wire_bytes: int) -> float | None:
-        """The rate in bit/s of a train that has been sent; None where too little of it came."""
+        """Return the rate in bit/s of a train that has been sent; None if too little of it came."""
         return rate_bit_s(self._train.stamps_ns(ident, datagrams), wire_bytes)
 
 

@@ -1,4 +1,4 @@
-"""RPC methods that reboot the host and tell whether it was rebooted."""
+"""RPC methods that reboot the host and show whether it was rebooted."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from pytest_ipperf.agent.sockets.ports import is_local
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program
 
-_REFUSAL_S = 3.0  # a command that may not do it says so by then
+_REFUSAL_S = 3.0  # a command without the rights to reboot fails within this time
 
 
 class RebootHandlers(Handlers):
-    """The command is the host's own; it is started as words, without a shell."""
+    """Handlers for reboots; the command is the host's own and is started without a shell."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
         self._command: subprocess.Popen[bytes] | None = None
 
     def boot_id(self) -> str:
-        """What the kernel calls the time since the host was started (random(4))."""
+        """Return the kernel's identifier of this boot of the host (random(4))."""
         return boot_id()
 
     def reboot(self, argv: list[str]) -> None:
-        """Runs a command that is to end this host, and with it the agent; LabError where it cannot."""
+        """Run a command that reboots this host, and so ends the agent; raise LabError if it cannot."""
         name, *arguments = argv
         output = self._context.folder / "reboot"
         with output.open("wb") as file:
             try:
-                # It outlives the agent, which ends earlier than what it does.
+                # It outlives the agent, which may end before it.
                 self._command = subprocess.Popen(
                     [program(name) or name, *arguments],
                     stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
@@ -46,13 +46,13 @@ class RebootHandlers(Handlers):
                 raise LabError(f"its reboot command {name!r} failed: {lines[-1].strip()} (exit status {status})")
 
     def stay(self) -> None:
-        """Ends a command that has not started this host anew, so that it does not at a later time."""
+        """Kill a command that has not rebooted this host, so that it does not do so later."""
         if self._command is not None and self._command.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._command.pid, signal.SIGKILL)
 
     def lacking(self, addresses: list[str]) -> list[str]:
-        """Those of these addresses that this host does not have, or not yet."""
+        """Return those of these addresses that this host lacks, or lacks yet."""
         return [address for address in addresses if not is_local(address)]
 
 

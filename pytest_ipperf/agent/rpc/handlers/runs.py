@@ -1,4 +1,4 @@
-"""RPC methods of a run: what a host does before its load, the load itself, and what it is asked afterwards."""
+"""RPC methods of a run: a host's preparation before its load, the load itself, and its report afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POLL_S = 0.005
 
 
 class RunHandlers(Handlers):
-    """A host is asked once before its load and once after it, whatever there is to do."""
+    """Handlers for runs; each host is called once before its load and once after it, whatever there is to do."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
@@ -32,7 +32,7 @@ class RunHandlers(Handlers):
         self._cpu_s = 0.0
 
     def start_run(self, request: RunStart) -> RunReady:
-        """Get ready for a run, and wait until nothing of the run before is on its way."""
+        """Get ready for a run, and wait until no packet of the previous run is on its way."""
         captured = bool(request.capture and self._capture_from(request.capture))
         if request.mail:
             server = self._context.servers[request.mail.server]
@@ -57,7 +57,7 @@ class RunHandlers(Handlers):
         return dataclasses.replace(report, control=reporter.control, traffic=self._context.counters.run())
 
     def finish_run(self, request: RunEnd) -> HostReport:
-        """Finish a run, and report what was counted on this host since it began."""
+        """Finish a run, and report everything counted on this host since it began."""
         far = self._flows.finish(request.flow) if request.flow else None
         servers = self._context.servers.values()
         busy = [said for server in servers if (said := server.wait_quiet(request.limit_s))]
@@ -78,7 +78,7 @@ class RunHandlers(Handlers):
         )
 
     def _drained(self, request: DrainRequest) -> bool:
-        """Reset the counters, if nothing of the run before is on its way any more; return whether that is so."""
+        """Reset the counters once no packet of the previous run is on its way; return whether that came true."""
         end = time.monotonic() + request.closed_s
         while request.closed_s and open_connections():
             if time.monotonic() > end:
@@ -98,7 +98,7 @@ class RunHandlers(Handlers):
         return check_accepted(server.recipe, server.site, mail)
 
     def _capture_from(self, request: CaptureRequest) -> bool:
-        """Capture the first packets of a device from now on; return False where this user may not see them."""
+        """Capture the first packets of a device from now on; return False if this user may not see them."""
         self._captures.close()
         with contextlib.suppress(PermissionError):
             self._capture = Capture(request.device, request.packets)
@@ -107,7 +107,7 @@ class RunHandlers(Handlers):
         return False
 
     def _captured(self) -> bytes:
-        """Return what has been captured, as a pcap file."""
+        """Return the captured packets as a pcap file."""
         packets = self._capture.pcap()
         self._captures.close()
         return packets

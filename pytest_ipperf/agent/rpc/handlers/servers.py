@@ -17,14 +17,14 @@ from pytest_ipperf.servers.base import Site
 
 
 class ServerHandlers(Handlers):
-    """Each is started at most once at a time."""
+    """Handlers for servers, each of which runs at most once at a time."""
 
     def unusable(self) -> dict[str, str]:
-        """By server: why it cannot run here; empty where it can."""
+        """Return by server why it cannot run here; empty if it can."""
         return unusable()
 
     def provision(self, name: str, protocol: str, payload_bytes: int, state: ServerState) -> str:
-        """Lays out what a server is to hold, in a folder that lasts as long as this agent; gives the folder."""
+        """Write the state that a server is to hold to a folder that lasts as long as this agent; return the folder."""
         filled = application(protocol).filled(state, payload_bytes)
         folder = str(self._context.folder / f"{name}-{filled.digest}")
         populate(folder, SERVERS[name].provisions(folder, filled))
@@ -55,7 +55,7 @@ class ServerHandlers(Handlers):
         return Served(port=site.port, version=recipe.version() + self._context.packages.remark(recipe.packages))
 
     def logs(self) -> dict[str, str]:
-        """By server: the end of its log."""
+        """Return the end of each server's log, by its name."""
         return {name: said for name, instance in self._context.servers.items() if (said := instance.log())}
 
 

@@ -15,25 +15,25 @@ from pytest_ipperf.agent.load.silence import PROGRESS_S
 from pytest_ipperf.agent.rpc.handlers.base import Handlers
 from pytest_ipperf.core.portable.errors import LabError
 
-_PATIENCE_S = 300.0  # mailboxes by the hundred thousand are gone before
+_PATIENCE_S = 300.0  # enough to remove hundreds of thousands of mailboxes
 _HANGS_MESSAGE = f"the end of its agent has not come in {_PATIENCE_S:g} s; what that has made may still be there"
 
 
 class TeardownHandlers(Handlers):
-    """After it there are no others."""
+    """Handler of an agent's last call."""
 
     def shut_down(self) -> list[str]:
-        """Ends and removes all that is here of this agent; a sentence for what stays, with which the host is marked.
+        """End and remove everything of this agent; mark the host with a sentence for each leftover, and return them.
 
         A teardown that hangs is reported as such after some minutes.
         """
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end of the line must not cut it short
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end of the channel must not interrupt the teardown
         with self._keeping_alive():
             return teardown(self._context.stack)
 
     @contextlib.contextmanager
     def _keeping_alive(self) -> Iterator[None]:
-        """Send keep-alives, as mailboxes by the thousand take their time, but not for ever."""
+        """Send keep-alives for a limited time, as removing thousands of mailboxes takes long."""
         over, end = Event(), time.monotonic() + _PATIENCE_S
 
         def send_keep_alives() -> None:
@@ -53,7 +53,7 @@ class TeardownHandlers(Handlers):
             thread.join()
 
     def _give_up(self) -> None:
-        """Marks the host, says so in place of what hangs, and ends this process; no controller can beyond ssh."""
+        """Mark the host, reply in place of the hanging teardown, and exit; no controller can do that over ssh."""
         sentences = [_HANGS_MESSAGE]
         try:
             mark_leftovers([{"said": _HANGS_MESSAGE}])
