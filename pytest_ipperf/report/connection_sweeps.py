@@ -1,4 +1,4 @@
-"""Find the sweeps of connections to a server: by their number, else by payload."""
+"""Find the sweeps of application protocols: by the number of connections, else by payload."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _ARRIVING = Dimension("connections", "connections", str, str)
 
 
 def connection_sweeps(records: Sequence[Record]) -> list[Sweep]:
-    """Return the sweeps by connections with two levels at least, and those by payload of the other cells."""
+    """Return the sweeps by connections with at least two levels, and those by payload of the other cells."""
     found = [sweep for sweep in _along(records, _AT_ONCE) if len(sweep.values) > 1]
     covered = {record.cell for sweep in found for record in sweep.records}
     return found + _along([record for record in records if record.cell not in covered], _PAYLOAD)
 
 
 def _along(records: Iterable[Record], dimension: Dimension) -> list[Sweep]:
-    """Return the sweeps of records that share all but that dimension."""
+    """Return the sweeps along a dimension, of records that share all others."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
         other = record.connections if dimension is _PAYLOAD else record.payload_bytes

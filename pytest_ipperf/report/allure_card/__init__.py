@@ -1,4 +1,4 @@
-"""Describe the Allure result of one cell: a title, the answer, a table and a plot."""
+"""Description of a cell's Allure result: title, answer, table and plot."""
 
 from pytest_ipperf.report.allure_card.csv import values_csv
 from pytest_ipperf.report.allure_card.html import description, without_answer

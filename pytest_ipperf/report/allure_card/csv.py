@@ -1,4 +1,4 @@
-"""Write the run values of both arms and the answer as CSV, one figure to a row."""
+"""Write the run values of both arms and the answer as CSV, one figure in each row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Row = tuple[str | int | float | None, ...]
 
 
 def values_csv(record: Record) -> str:
-    """Rows of what, arm, run (from 1, warm-ups left out), value and unit; base units, all digits."""
+    """Return rows of what, arm, run (from 1, without warm-ups), value and unit; base units, all digits."""
     rows = [row for side in (record.reference, record.test) for row in _side(side, record)]
     rows += _answer(record)
     return csv_text([dict(zip(_HEAD, row, strict=True)) for row in rows], end="\n")

@@ -1,6 +1,6 @@
 """Write the description of an Allure result as HTML: answer, plot, both arms side by side, notes.
 
-It is shown inside a page of others, so it has its styles in its elements and no colour that a dark page would hide.
+It is embedded in Allure's page, so its styles are inline, and its colours are visible on a dark page too.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _LINE = "border-bottom:1px solid rgba(128,128,128,.35);"
 _NAME = f"{_LINE}padding:.3em .8em .3em 0;text-align:left;font-weight:normal"
 _FIGURE = f"{_LINE}padding:.3em 0 .3em .8em;text-align:right"
 _OF_ANSWER = ("change", "95 % interval", "margin", "verdict", "change of the means")
-"""Rows that compare an arm with the reference; no arm alone has them."""
+"""Rows that compare an arm with the reference."""
 
 
 def description(record: Record, png: bytes | None = None) -> str:
-    """As a piece of HTML that loads nothing; without `png` it has no plot."""
+    """Return the description as HTML that loads nothing; without `png` it has no plot."""
     reports = reports_of(record)
     table = reports.table(record)
     said = f"<b>{escape(capital(verdict_of(record)))}.</b> {escape(_sentence(record))}".rstrip()
@@ -40,18 +40,18 @@ def description(record: Record, png: bytes | None = None) -> str:
 
 
 def without_answer(what: str, sentence: str) -> str:
-    """Describe a cell that has no answer: `what` became of it, and why."""
+    """Return the description of a cell without an answer: its category `what`, and the reason."""
     return f"<p><b>{escape(what)}.</b> {escape(capital(sentence).rstrip('.'))}.</p>"
 
 
 def _sentence(record: Record) -> str:
-    """The record's own, without the word before it where its verdict is the first of it."""
+    """Return the record's sentence, without the verdict at its beginning."""
     text = record.sentence.removeprefix(f"{UNJUDGED}: ")
     return f"{capital(text).rstrip('.')}." if text else ""
 
 
 def _html_table(record: Record, table: Table) -> Iterator[str]:
-    """Both arms side by side, where a table of many cells has them one below the other."""
+    """Yield a table with both arms side by side; the tables of several cells have them one below the other."""
     reference, test = record.reference.arm.title, record.test.arm.title
     first, second = _arm_cells(table.rows, reference), _arm_cells(table.rows, test)
     heads = "".join(

@@ -1,4 +1,4 @@
-"""Write the title of a cell's Allure result, and its factors as plain texts."""
+"""Build the title of a cell's Allure result, and its factors as texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 
 
 def title(cell: Cell, metric: str, *, testbed: bool = False) -> str:
-    """`SMTP, IPv6 tunnel, 10 connections, 1k`; of a flow also its metric, and the testbed on request."""
+    """Return the title: `SMTP, IPv6 tunnel, 10 connections, 1k`; with a flow's metric, and the testbed on request."""
     workload = cell.workload
     protocol = PROTOCOLS[workload.protocol]
     named = len(protocol.metrics) > 1 and metric != workload.protocol
@@ -30,9 +30,9 @@ def title(cell: Cell, metric: str, *, testbed: bool = False) -> str:
 
 
 def factor_texts(cell: Cell) -> dict[str, str]:
-    """Every factor of a cell by name, as people write it; what goes without saying is left out.
+    """Return every factor of a cell as text, by name; default values are left out.
 
-    The arm is two of them: `ipver`, such as `IPv6`, and `transport`, such as `tunnel` or, of a twin, `native twin`.
+    The arm is given by `ipver`, such as `IPv6`, and `transport`, such as `tunnel` or, for a twin, `native twin`.
     """
     workload, arm = cell.workload, cell.arm
     return {

@@ -15,11 +15,11 @@ _RUNS = ("runs", "mean", "sd_of_runs", "attempted", "completed", "failed", "path
 
 
 def figures(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """A row for each arm of each cell and metric, all with the same columns; the reference of a workload comes once."""
+    """Return a row for each arm of each cell and metric, with the same columns; one for a workload's reference."""
     chosen = latest(records)
     levels, means = columns.names_of(chosen)
     rows, seen = list[dict[str, Any]](), set[tuple[Any, ...]]()
-    # The reference was measured for as long as any arm beside it.
+    # The reference is measured for as long as any other arm.
     for record in sorted(chosen, key=lambda each: -each.epochs):
         where = {
             **columns.of_record(record, _WORKLOAD),

@@ -12,15 +12,14 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Protocol
 
 Point = Mapping[str, Value]
-"""Where a cell lies: its value in each dimension by name."""
+"""Position of a cell: its value in each dimension, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One of them: `title` as a heading has it, `text` of a value as a column has it.
+    """A dimension: `title` for headings, `text` of a value for columns, `held` of a value that does not vary.
 
-    `held` says it where it does not vary. `unit` is that of the values, empty where they are words or counts; `words`
-    are all values of a factor that has no numbers.
+    `unit` is the unit of the values, empty for words and counts; `words` are the values of a factor without numbers.
     """
 
     name: str
@@ -31,14 +30,14 @@ class Dimension:
     words: tuple[str, ...] = ()
 
     def rank(self, value: Value) -> tuple[int, float]:
-        """The place of a value among others: numbers by size, then words in the protocol's own order."""
+        """Return the sort key of a value: numbers by size, then words in the protocol's order."""
         if not isinstance(value, str):
             return 0, value
         return 1, self.words.index(value) if value in self.words else -1
 
 
 def dimensions(protocol: Protocol) -> tuple[Dimension, ...]:
-    """Those of a protocol; the first ones are the likelier columns of a table."""
+    """Return the dimensions of a protocol; the first ones are preferred as columns of a table."""
     payload = Dimension(
         name="payload",
         title=protocol.payload_title,
@@ -52,18 +51,18 @@ def dimensions(protocol: Protocol) -> tuple[Dimension, ...]:
 
 
 def point(record: Record) -> dict[str, Value]:
-    """Where a record's cell lies."""
+    """Return the position of a record's cell."""
     return {"connections": record.connections, "payload": record.payload_bytes, **record.levels}
 
 
 def order(record: Record) -> tuple[tuple[int, float], ...]:
-    """The place of a record's cell among those of its protocol."""
+    """Return the sort key of a record's cell among those of its protocol."""
     where = point(record)
     return tuple(each.rank(where.get(each.name, "")) for each in dimensions(PROTOCOLS[record.protocol]))
 
 
 def place(record: Record) -> tuple[Value, ...]:
-    """The same as a key, in the order of the protocol's dimensions."""
+    """Return the position of a record's cell as a tuple, in the order of the protocol's dimensions."""
     where = point(record)
     return tuple(where.get(each.name, "") for each in dimensions(PROTOCOLS[record.protocol]))
 

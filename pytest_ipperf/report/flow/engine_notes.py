@@ -1,4 +1,4 @@
-"""Merge the engines' notes about what limits the figures: each kind of sentence once for all cells."""
+"""Merge the engines' notes on limits of the figures: each kind of sentence once for all cells."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.dimensions import Dimension, dimensions, point
 
 _FIGURE = re.compile(r"\d+(\.\d+)?(e[-+]?\d+)?( ?([kMGT]?bit/s|(ms|us|ns|s|[kmg])\b))?")
-"""A number with its unit, in which sentences of one kind differ."""
+"""Matches a number with its unit: sentences that differ only in these are of one kind."""
 _MOST = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """The `first` sentence of a kind, and which arms and levels have it; levels by protocol, each once."""
+    """The `first` sentence of a kind, and the arms and levels that have it; levels by protocol, each once."""
 
     first: str
     arms: dict[str, None] = field(default_factory=dict)
@@ -50,13 +50,13 @@ def _some(levels: Iterable[str]) -> str:
 
 
 def _varying(records: Iterable[Record], protocol: str) -> list[Dimension]:
-    """The dimensions in which the protocol's cells differ: what tells one from another."""
+    """Return the dimensions in which the protocol's cells differ."""
     places = [point(record) for record in records if record.protocol == protocol]
     return [each for each in dimensions(PROTOCOLS[protocol]) if len({where.get(each.name) for where in places}) > 1]
 
 
 def _level(record: Record, varying: Sequence[Dimension]) -> str:
-    """By its value alone where that says which dimension it is of."""
+    """Return the level of a record: its value alone if only one dimension varies."""
     where = point(record)
     known = [each for each in varying if each.name in where]
     if len(known) == 1:

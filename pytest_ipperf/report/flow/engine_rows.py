@@ -1,4 +1,4 @@
-"""Build the rows of a flow's further figures, as its protocol declares them; means over an arm's runs."""
+"""Build the rows of a flow's further figures, declared by its protocol: means over an arm's runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pytest_ipperf.report.tables.network_notes import missed_rows
 
 
 def engine_rows(protocol: str, metric: str, sides: Mapping[int, ArmSummary], columns: Sequence[int]) -> list[Row]:
-    """The rows of an arm by column. The table's own metric, and what no engine reported, has no row."""
+    """Return the rows of an arm. The table's own metric and figures that no engine reported have no row."""
     rows: list[Row] = []
     for declared in _declared(protocol):
         known = declared.beside(metric)
-        # A fact of which all that is to be said is that there was none is left out like one that is not known.
+        # A figure with an empty text, such as a count of zero, is left out like an unknown one.
         found = {at: side.figures for at, side in sides.items() if known.needs <= side.figures.keys()}
         texts = {at: known.text(figures) for at, figures in found.items()}
         if any(texts.values()) and known.needs != {metric}:
@@ -31,13 +31,13 @@ def engine_rows(protocol: str, metric: str, sides: Mapping[int, ArmSummary], col
 
 
 def _declared(protocol: str) -> list[FigureRow]:
-    """The rows of the protocol's file; without any those of all its metrics."""
+    """Return the rows that the protocol declares, or else those of all its metrics."""
     found = flow(protocol)
     return [_of_metric(each) if isinstance(each, str) else each for each in found.rows or found.metrics]
 
 
 def _of_metric(name: str) -> FigureRow:
-    """The value of another metric of the same runs."""
+    """Return the row of another metric of the same runs."""
     metric = METRICS[name].metric
 
     def text(figures: Figures) -> str:

@@ -8,20 +8,20 @@ from pytest_ipperf.core.records.record import ArmSummary, Record
 
 _SENDER, _ANY = "its own host or link bounds this figure", "bounds this figure"
 _MEANINGS = {
-    "sender-bound": "sender-bound: the sender did not reach what was offered, as its own host or link bounds it",
-    "host-bound": "host-bound: an end's processor or its buffers for datagrams bound it",
+    "sender-bound": "sender-bound: the sender did not reach the offered rate, as its own host or link bounds it",
+    "host-bound": "host-bound: the processor or the datagram buffers of an end host bound it",
 }
-_CAUTION = "in one of the runs at least; what arms differ by there is not the network's alone"
+_CAUTION = "in at least one of the runs; differences between arms there are not due to the network alone"
 
 
 def limit_text(side: ArmSummary) -> str:
-    """Return the remark after an arm's value, with a space before it; empty where no end host limits it."""
+    """Return the remark after an arm's value, with a space before it; empty if no end host limits it."""
     found = _limited_by(side)
     return f" {found}" if found else ""
 
 
 def limit_notes(records: Iterable[Record]) -> list[str]:
-    """Explain the remarks that a table has."""
+    """Return the note that explains the remarks of a table; empty without remarks."""
     seen = {_limited_by(side) for record in records for side in (record.reference, record.test)}
     meanings = [meaning for word, meaning in _MEANINGS.items() if word in seen]
     return [f"{'; '.join(meanings).capitalize()}; {_CAUTION}."] if meanings else []

@@ -1,4 +1,4 @@
-"""Write the notes below the tables of flows: definitions, how they were measured, what limits them."""
+"""Write the notes below the tables of flows: definitions, method and limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDTH = 120
 
 
 def notes(records: Sequence[Record]) -> list[str]:
-    """The lines below the tables, those that are the same for several tables once; empty without records."""
+    """Return the lines below the tables, without repetition; empty without records."""
     if not records:
         return []
     designs = {record.design: [each for each in records if each.design == record.design] for record in records}
@@ -42,7 +42,7 @@ def notes(records: Sequence[Record]) -> list[str]:
 
 
 def definition(metric: Metric) -> list[str]:
-    """What a metric is: title, unit, formula, source, and how arms are compared by it."""
+    """Return the definition of a metric: title, unit, formula, comparison of arms, source."""
     unit = f", in {metric.unit}" if metric.unit != "1" else ""
     how = f"Compared by {metric.scale} (in {UNITS_OF_CHANGE[metric.scale]}), the {metric.location} of an epoch's blocks"
     return _wrapped([f"{_capital(metric.title)}{unit}: {metric.formula}. {how}. {metric.source}."])
@@ -50,12 +50,10 @@ def definition(metric: Metric) -> list[str]:
 
 def _method(records: Sequence[Record]) -> list[str]:
     record, uneven = records[0], is_uneven(records)
-    epochs = "as many as the row tells" if uneven else f"{record.epochs}"
+    epochs = "as in the row" if uneven else f"{record.epochs}"
     lines = [f"First rows: mean of {counted_text(record, uneven=uneven)}{_run_text(record)}."]
     if record.epochs == 1:
-        lines.append(
-            "Change of the means: without an interval, as one epoch does not tell what differs between epochs."
-        )
+        lines.append("Change of the means: without an interval, as one epoch shows no variation between epochs.")
     else:
         change = f"Change: of an epoch's blocks ({record.blocks}) as above, the mean over the epochs ({epochs})"
         interval = f", with a two-sided {100 * record.confidence:.0f} % t interval" if record.judges else ""
@@ -68,7 +66,7 @@ def _method(records: Sequence[Record]) -> list[str]:
 def _run_text(record: Record) -> str:
     if not record.run_s:
         return ""
-    warmup = f", after {seconds_text(record.warmup_s)} that count for nothing" if record.warmup_s else ""
+    warmup = f", after {seconds_text(record.warmup_s)} that are discarded" if record.warmup_s else ""
     return f"; a run is {seconds_text(record.run_s)} of traffic{warmup}"
 
 
@@ -82,9 +80,7 @@ def _flows(records: Iterable[Record]) -> list[Flow]:
 
 def _bounds(records: Iterable[Record]) -> list[str]:
     known = any("ideal_bit_s" in side.figures for each in records for side in (each.test, each.reference))
-    return [
-        "Of at most: what full packets leave of the links' rate, headers and 38 bytes of Ethernet taken off."
-    ] * known
+    return ["Of at most: the links' rate in full packets, less headers and 38 bytes of Ethernet for each."] * known
 
 
 def _wrapped(texts: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Choose the unit in which a metric's values are read."""
+"""Choose the unit in which a metric's values are shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_ipperf.core.portable.scaling import Unit, rate_unit, time_unit
 
 
 def unit_of(metric: Metric, values: Iterable[float]) -> Unit:
-    """One for all of a table, so that its cells can be compared."""
+    """Return the unit of all values of a table, so that its cells can be compared."""
     largest = max((abs(value) for value in values), default=0.0)
     if metric.unit == "bit/s":
         return rate_unit(largest)

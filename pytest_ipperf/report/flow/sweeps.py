@@ -27,7 +27,7 @@ class Sweep:
 
     @property
     def texts(self) -> list[str]:
-        """The values as heads of columns."""
+        """Values as headings of columns."""
         return [self.dimension.text(value) for value in self.values]
 
 
@@ -49,7 +49,7 @@ def covering_sweeps(records: Sequence[Record]) -> list[Sweep]:
 
 
 def sweeps_along(records: Iterable[Record], name: str) -> list[Sweep]:
-    """Return all sweeps along that dimension, the one with the most values first."""
+    """Return all sweeps along a dimension, the one with the most values first."""
     groups: dict[tuple[Value, ...], list[Record]] = defaultdict(list)
     axis: Dimension | None = None
     for record in records:

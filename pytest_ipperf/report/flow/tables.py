@@ -31,13 +31,13 @@ Group = tuple[str, int, str, int, str]
 
 
 def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
-    """All tables and, below, what their figures are; empty without records, which are all of flows."""
+    """Return all tables of flows with their notes, as lines; empty without records."""
     made = [line for each in tables_of(records) for line in (*each.lines(width), "")]
     return made + notes(in_order(records))
 
 
 def tables_of(records: Sequence[Record]) -> list[Table]:
-    """All tables, before they are written."""
+    """Return all tables of flows."""
     groups: dict[Group, list[Record]] = defaultdict(list)
     for record in in_order(records):
         groups[_group(record)].append(record)
@@ -52,29 +52,29 @@ def tables_of(records: Sequence[Record]) -> list[Table]:
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """Each cell's latest record, in the order of the tables."""
+    """Return the latest record of each cell, in the order of the tables."""
     return placed(latest(records))
 
 
 def placed(records: Iterable[Record]) -> list[Record]:
-    """All records in that order, whichever came first; those of one cell as they came."""
+    """Return all records in the order of the tables; those of one cell keep their order."""
     return sorted(records, key=_place)
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """A record for each cell, metric and design; of several tests that asked of one the worst answer, not the last."""
+    """Return a record for each cell, metric and design; of several tests of a cell the worst answer, not the last."""
     judged = answered(records)
     worst = {_cell(record): record for record in reversed(worst_first(reversed(judged)))}
     return [worst[cell] for cell in dict.fromkeys(map(_cell, judged))]
 
 
 def answered(records: Iterable[Record]) -> list[Record]:
-    """Each test's last record of a cell: several tests may ask different margins of one."""
+    """Return each test's last record of a cell, for which several tests may have different margins."""
     return list({(*_cell(record), record.nodeid): record for record in records}.values())
 
 
 def references(records: Iterable[Record], sweep: Sweep) -> dict[int, Record]:
-    """By column a record with the reference, which was measured for as long as any arm beside it."""
+    """Return by column the record with the longest measurement of the reference."""
     return {sweep.column(record): record for record in sorted(records, key=lambda record: record.epochs)}
 
 
@@ -93,7 +93,7 @@ def _group(record: Record) -> Group:
 
 
 def _table(sweep: Sweep, *, shown_above: bool) -> Table:
-    """One table; with `shown_above` the engines' rows of these runs are in one above."""
+    """Return a table; with `shown_above` a table above has the engines' rows of these runs."""
     first, metric = sweep.records[0], METRICS[sweep.records[0].metric].metric
     sides = [side for record in sweep.records for side in (record.test, record.reference)]
     unit = unit_of(metric, [side.mean for side in sides])
@@ -132,7 +132,7 @@ def _rows(sweep: Sweep, unit: Unit, *, shown_above: bool) -> list[Row]:
 
 
 def _answers(found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
-    """The answers; under a design of a single epoch, which has none, by how much the means differ."""
+    """Return the rows of the answers; under a design of one epoch, which has none, the change of the means."""
     first = next(iter(found.values()))
     if all(record.epochs == 1 for record in found.values()):
         return [layout.row("  change of the means", found, columns, change_of_means)]
@@ -140,7 +140,7 @@ def _answers(found: dict[int, Record], columns: Sequence[int], *, uneven: bool) 
 
 
 def change_of_means(record: Record) -> str:
-    """By how much the means differ, where a design of one epoch gives no interval; empty of a ratio to nothing."""
+    """Return the change of the means, for a design of one epoch without intervals; empty for a reference of zero."""
     test, reference = record.test.mean, record.reference.mean
     if METRICS[record.metric].metric.scale == "ratio":
         return f"{percent_text(100 * (test / reference - 1))} {record.change_unit}" if reference else ""
@@ -148,7 +148,7 @@ def change_of_means(record: Record) -> str:
 
 
 def _value_rows(arm: Arm, sides: dict[int, ArmSummary], columns: Sequence[int], unit: Unit, design: str) -> list[Row]:
-    """The mean of an arm's runs, and what RFC 8219 has of them under its design."""
+    """Return the row of the mean of an arm's runs; under design `rfc8219` also its median and percentiles."""
     mean = layout.row(arm.title, sides, columns, lambda side: f"{unit.text(side.mean)}{limit_text(side)}")
     if design != RFC8219:
         return [mean]
@@ -161,7 +161,7 @@ def _value_rows(arm: Arm, sides: dict[int, ArmSummary], columns: Sequence[int], 
 
 
 def _reused(sweep: Sweep) -> list[str]:
-    """Which columns were measured by an earlier session."""
+    """Return lines that name the columns measured by an earlier session."""
     found: dict[str, set[int]] = defaultdict(set)
     for record in sweep.records:
         if record.taken_from:

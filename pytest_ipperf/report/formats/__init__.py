@@ -1,4 +1,4 @@
-"""Registry of formats: one format in which a session and its night are written, one file. Each offers `report`."""
+"""Registry of formats for sessions and nights: one file for each, which offers `report`."""
 
 from pytest_ipperf.core.portable.registry import Registry
 from pytest_ipperf.report.formats.base import Report

@@ -1,4 +1,4 @@
-"""Define what the file of a format offers: how a session is written in it."""
+"""Interface of a format's file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_ipperf.core.nightly.session_summary import SessionSummary
 
 
 class Report(ABC):
-    """`title` is the format as people know it, `suffix` that of its files, with the dot."""
+    """A format: `title` is its usual name, `suffix` that of its files, with the dot."""
 
     name: str
     title: str
@@ -16,7 +16,7 @@ class Report(ABC):
 
     @abstractmethod
     def render(self, summary: SessionSummary) -> bytes:
-        """The whole file. Where the session was the screening of a night, what the night ruled stands for its answers.
+        """Return the whole file. If the session screened a night, the night's decisions replace its verdicts.
 
-        The same summary gives the same bytes: no clock is read, and nothing is loaded.
+        The same summary gives the same bytes: no clock is read, and no other file.
         """

@@ -1,6 +1,6 @@
-"""CSV: a row for each cell, metric and arm, with its question and its answer, for those who go on computing.
+"""CSV: a row for each cell, metric and arm, with its question and its answer, for further computation.
 
-All figures are in base units with all digits; what a cell does not have stays empty.
+All figures are in base units with all digits; missing values are empty.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NIGHT = ("flagged", "p_fresh", "p_adjusted", "p_history", "p_history_adjusted",
 
 @dataclass(frozen=True, kw_only=True)
 class Csv(Report):
-    """One table for all protocols: what only one kind of them has are columns of its own."""
+    """One table for all protocols, with columns of their own for properties of one kind."""
 
     name: str = "csv"
     title: str = "CSV"
@@ -42,7 +42,7 @@ report = Csv()
 
 
 def _rows(summary: SessionSummary) -> Iterator[dict[str, Any]]:
-    """All with the same columns, in the same order."""
+    """Yield all rows with the same columns, in the same order."""
     results = (*cell_results(summary), *map(_unruled, unruled(summary)))
     found = [result.record for result in results if result.record]
     levels, means = columns.names_of(found)
@@ -54,13 +54,13 @@ def _rows(summary: SessionSummary) -> Iterator[dict[str, Any]]:
             continue
         for role in ("test", "reference"):
             own = _columns(result.record, getattr(result.record, role), levels, means)
-            # The answer is the arm's; the reference comes with every arm, whose epochs it shares.
+            # The answer belongs to the arm; the reference has a row for every arm, whose epochs it shares.
             own |= dict.fromkeys(columns.answer(result.record)) if role == "reference" else {}
             yield {**first, "role": role, **own, **(last if role == "test" else dict.fromkeys(last))}
 
 
 def _unruled(record: Record) -> CellResult:
-    """A twin of the reference, by which the night itself is judged, has figures and no ruling."""
+    """Return the result of a record that a night does not rule on: a twin of the reference."""
     return CellResult(
         kind=ResultKind.GREEN,
         code="",
@@ -107,7 +107,7 @@ def _columns(record: Record, side: ArmSummary, levels: Iterable[str], means: Ite
 
 
 def _decision(result: CellResult) -> dict[str, Any]:
-    """The night's decision; without one, or of a test without an answer, its verdict or trouble again."""
+    """Return the columns of the night's decision; without one, those of the verdict or trouble."""
     cell, record = result.cell, result.record
     night: Mapping[str, Any] = {name: getattr(cell, name) if cell else None for name in _NIGHT}
     return {
@@ -122,7 +122,7 @@ def _decision(result: CellResult) -> dict[str, Any]:
 
 
 def _data(result: CellResult) -> str:
-    """Of which measurement of the night the row is."""
+    """Return the measurement of the night that the row is about; empty without a night."""
     if result.cell is None or result.record is None:
         return ""
     return "fresh" if result.cell.fresh else "screen"

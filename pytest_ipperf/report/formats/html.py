@@ -1,4 +1,4 @@
-"""HTML: the page for people, one file that loads nothing."""
+"""HTML: the page of a session, one file that loads nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_ipperf.report.page import encoded, page
 
 @dataclass(frozen=True, kw_only=True)
 class Html(Report):
-    """Of a session, and of the night that it was the screening of."""
+    """Page of a session, and of the night that it screened."""
 
     name: str = "html"
     title: str = "HTML page"

@@ -1,4 +1,4 @@
-"""JSON (RFC 8259): all data of a session and its night but the samples; what its keys mean: docs/formats.md."""
+"""JSON (RFC 8259): all data of a session and its night except samples; docs/formats.md explains the keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_ipperf.report.json_document import session_document
 
 @dataclass(frozen=True, kw_only=True)
 class Json(Report):
-    """One document with its schema's version."""
+    """A document with the version of its schema."""
 
     name: str = "json"
     title: str = "JSON"

@@ -1,8 +1,8 @@
-"""JUnit XML, for the test pages of CI: red is a failure, trouble an error, undecided skipped, accepted passed.
+"""JUnit XML for the test pages of CI: red is a failure, trouble an error, undecided is skipped, accepted passes.
 
-In the shape of pytest's own (family xunit2): junit-10.xsd of Jenkins' xunit plugin, and besides, as pytest writes and
-Jenkins reads them, `properties` of a test, and its `file`, which GitLab reads. GitLab keeps the first of two tests of
-one name and shows the text of a failure, not its message.
+The format is pytest's own (family xunit2): junit-10.xsd of Jenkins' xunit plugin, with the `properties` of a test that
+pytest writes and Jenkins reads, and with its `file`, which GitLab reads. GitLab keeps the first of two tests of one
+name, and shows the text of a failure, not its message.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _TAGS = {
     ResultKind.UNJUDGED: "skipped",
     ResultKind.UNMEASURED: "skipped",
 }
-# Of a result whose test is not known, and of the night as a whole.
+# Class of results whose test is not known, and of the session or night as a whole.
 _CLASS = "ipperf"
-# What XML 1.0, section 2.2, allows in a document.
+# Characters that XML 1.0, section 2.2, does not allow in a document.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -39,7 +39,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 class JUnit(Report):
     """One suite: a test for each cell and metric, one for each test without an answer, and one for the night itself.
 
-    A session that is not whole is an error of its own, which comes first: no gate takes it for green.
+    An incomplete session adds an error, which comes first, so that no gate takes it for green.
     """
 
     name: str = "junit"
@@ -68,12 +68,12 @@ report = JUnit()
 
 
 def _without_skipped(counts: Mapping[str, str]) -> dict[str, str]:
-    """The schema's root knows no count of those."""
+    """Return the counts without `skipped`, which the schema's root element does not have."""
     return {name: count for name, count in counts.items() if name != "skipped"}
 
 
 def _about(summary: SessionSummary) -> dict[str, str]:
-    """What every test of the session has in common."""
+    """Return the properties that all tests of the session share."""
     night = (
         {"light": summary.night.gate_status.name.lower(), "headline": summary.night.headline} if summary.night else {}
     )
@@ -87,7 +87,7 @@ def _about(summary: SessionSummary) -> dict[str, str]:
 
 
 def _session(summary: SessionSummary) -> Iterator[Element]:
-    """Yield the test that stands for a session which was broken off, or is running."""
+    """Yield the test case for a session that was broken off or is running."""
     if banner := summary.completeness.banner:
         case = Element("testcase", {"classname": _CLASS, "name": "the session as a whole"})
         about = {"message": _clean(banner), "type": summary.completeness.state.value}
@@ -96,7 +96,7 @@ def _session(summary: SessionSummary) -> Iterator[Element]:
 
 
 def _night(night: NightReport | None) -> Iterator[Element]:
-    """The night as a whole, whose cells alone would not tell that they are not to be believed, or too few."""
+    """Yield the test case for the night itself, an error if the night is unstable, shrunk or undecided."""
     if night is None:
         return
     case = Element("testcase", {"classname": _CLASS, "name": "the night as a whole"})
@@ -129,7 +129,7 @@ def _cases(found: Iterable[CellResult]) -> Iterator[Element]:
 
 
 def _place(result: CellResult) -> tuple[str, str, str]:
-    """Class and name of the test as pytest's own JUnit file has them, and its file."""
+    """Return class and name of a test, as in pytest's own JUnit file, and its file."""
     address, bracket, parameters = _clean(result.nodeid).partition("[")
     file, *names = address.split("::")
     if not file.endswith(".py"):
@@ -139,7 +139,7 @@ def _place(result: CellResult) -> tuple[str, str, str]:
 
 
 def _figures(result: CellResult) -> dict[str, str]:
-    """The properties of a test; those that it lacks are left out."""
+    """Return the properties of a result; empty ones are left out of the file."""
     cell, record = result.cell, result.record
     properties: dict[str, str] = {"verdict": result.code, "version": result.key.version if result.key else ""}
     if record:
@@ -158,7 +158,7 @@ def _figures(result: CellResult) -> dict[str, str]:
 
 
 def _lines(result: CellResult) -> Iterator[str]:
-    """The figures below the sentence."""
+    """Yield the lines of figures below the sentence."""
     record, cell = result.record, result.cell
     if record is None:
         return

@@ -1,7 +1,7 @@
-"""Markdown (GFM) for a job's page: the answer first, then every cell that is not green, all others as counts.
+"""Markdown (GFM) for a job's page: the answer first, then every cell that is not green, and counts of the others.
 
-A comment on GitHub holds 65 536 characters and a job's summary 1 MiB, so there is an end to it with any number of
-cells; the figures of all of them stand in the other formats. Names are code, in which nothing is a link or a mention.
+The length is limited, since a comment on GitHub holds 65 536 characters and a job's summary 1 MiB; the other formats
+have the figures of all cells. Names are formatted as code, in which nothing becomes a link or a mention.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pytest_ipperf.report.tables.cell_results import (
 )
 
 _MOST_BYTES = 60_000
-# Of cells that are not red; more of them are counted.
+# Number of listed cells of each kind except red ones; the others are counted.
 _NAMED = 25
 _LONGEST, _LONGEST_HEADLINE = 300, 2000
 _HEAD = ("| cell | result | change | margin | why |", "|---|---|---|---|---|")
@@ -35,21 +35,21 @@ _STATUSES = {
     GateStatus.GREEN: "green",
     GateStatus.RED: "red",
     GateStatus.NOTHING_DECIDED: "nothing decided",
-    GateStatus.UNSTABLE: "not to be believed",
+    GateStatus.UNSTABLE: "not reliable",
     GateStatus.SHRUNK: "cells are missing",
 }
 _SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
-# What would begin a list, a heading or a quotation; a number does with its dot.
+# Characters that would begin a list, a heading or a quotation, after a number too.
 _LEADING = re.compile(r"^(\d*)([-+#=>.)])")
-# Of what GitHub makes a mention, a link or a reference to an issue, also where it is escaped, as it looks for them in
-# the finished text. A space of no width behind it prevents that.
+# Texts of which GitHub makes a mention, a link or a reference to an issue, even if escaped, as it searches the rendered
+# text. A zero-width space after them prevents that.
 _LINKING = re.compile(r"@|:(?=//)|www(?=\.)|#(?=\d)|GH-(?=\d)", re.IGNORECASE)
 _NO_WIDTH = "\u200b"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Markdown(Report):
-    """One page, short whatever the session's size."""
+    """One page of limited length, whatever the session's size."""
 
     name: str = "markdown"
     title: str = "Markdown summary"
@@ -80,7 +80,7 @@ def _first(summary: SessionSummary, results: Sequence[CellResult]) -> list[str]:
 
 
 def _warnings(night: NightReport) -> list[str]:
-    """Each in a line of a list; very many are cut, as the table's rows are."""
+    """Return the warnings as a list, cut at the same length as the table's rows."""
     lines = [f"- {_text(_cut(each))}" for each in night.warnings]
     if len(lines) > _NAMED:
         lines[_NAMED:] = [f"- and {len(lines) - _NAMED} more warnings"]
@@ -88,7 +88,7 @@ def _warnings(night: NightReport) -> list[str]:
 
 
 def _table(results: Sequence[CellResult], room: int) -> list[str]:
-    """The rows that fit into so many bytes, and what is left out by its number."""
+    """Return the rows that fit into `room` bytes, and a line that counts the others."""
     rows, left = list[str](), Counter[str]()
     shown: Counter[ResultKind] = Counter()
     room -= _size(_HEAD) + _LONGEST * len(ResultKind)  # the line about the others
@@ -148,13 +148,13 @@ def _size(lines: Sequence[str]) -> int:
 
 
 def _code(name: str) -> str:
-    """A name as code; one that would end its quotes or a table's cell by the tag."""
+    """Return a name as code; as a tag if it has backquotes, bars or backslashes."""
     name = " ".join(name.split())
     return f"<code>{_text(name)}</code>" if set(name) & set("`\\|") else f"`{name}`"
 
 
 def _text(text: str) -> str:
-    """One line in which nothing is markup, and nothing becomes a link."""
+    """Return a text as one line in which nothing is markup or becomes a link."""
     text = _LINKING.sub(rf"\g<0>{_NO_WIDTH}", " ".join(text.split()))
     text = text.replace("&", "&amp;").replace("<", "&lt;")
     return _LEADING.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", text))

@@ -1,1 +1,1 @@
-"""The tables and figures of the published studies."""
+"""Tables and figures of the published studies."""

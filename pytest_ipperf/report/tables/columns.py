@@ -19,7 +19,7 @@ _OF_RECORD: Mapping[str, Callable[[Record], Any]] = {
     "link_loss": lambda record: record.loss,
     "link_delay_s": lambda record: record.delay_s,
 }
-"""Columns of a cell that are no field of its record; `link_...` is what the links do."""
+"""Columns of a cell that are not fields of its record; `link_...` are properties of the links."""
 
 
 def _spread(side: ArmSummary) -> float | None:
@@ -51,36 +51,36 @@ _OF_SIDE: Mapping[str, Callable[[ArmSummary], Any]] = {
     "path_bit_s": lambda side: side.pace.path_bit_s if side.pace else None,
     "notes": lambda side: " | ".join(side.notes),
 }
-"""Columns of an arm that are no field of its summary."""
+"""Columns of an arm that are not fields of its summary."""
 ARM_COLUMNS = (
     *(f"{phase}_s" for phase in SHOWN_PHASES),
     *("client_share", "goodput_bit_s", "ceiling_bit_s", "path_bit_s"),
 )
-"""The medians of an arm's phases, the client share and the rates of its links; None where there is none."""
+"""Medians of an arm's phases, client share and rates of its links; None if not known."""
 
 
 def of_record(record: Record, names: Iterable[str]) -> dict[str, Any]:
-    """Return the columns of a cell that are called so."""
+    """Return the columns of a cell with these names."""
     return {name: _OF_RECORD[name](record) if name in _OF_RECORD else getattr(record, name) for name in names}
 
 
 def of_side(side: ArmSummary, names: Iterable[str]) -> dict[str, Any]:
-    """Return the columns of an arm that are called so."""
+    """Return the columns of an arm with these names."""
     return {name: _OF_SIDE[name](side) if name in _OF_SIDE else getattr(side, name) for name in names}
 
 
 def levels(record: Record, names: Iterable[str]) -> dict[str, Any]:
-    """Return the levels of the protocol's own factors of these names, each in a column `level_...`."""
+    """Return the levels of these factors of the protocol, each in a column `level_...`."""
     return {f"level_{name}": record.levels.get(name) for name in names}
 
 
 def figures(side: ArmSummary, names: Iterable[str]) -> dict[str, Any]:
-    """Return the means over the arm's runs of these figures, each in a column `mean_...`."""
+    """Return the means of these figures over the arm's runs, each in a column `mean_...`."""
     return {f"mean_{name}": side.figures.get(name) for name in names}
 
 
 def names_of(records: Iterable[Record]) -> tuple[list[str], list[str]]:
-    """Return the names of the levels, and of the figures, that any of these records has."""
+    """Return the names of all levels, and of all figures, in these records."""
     found = list(records)
     means = sorted({name for record in found for side in (record.test, record.reference) for name in side.figures})
     return list(dict.fromkeys(name for record in found for name in record.levels)), means

@@ -1,7 +1,7 @@
-"""Write CSV (RFC 4180), the same for all files of the project.
+"""Write CSV (RFC 4180), in the same form for all files of the project.
 
-All figures have all their digits; what is None stays empty. A text that a spreadsheet would take for a formula has an
-apostrophe before it, as OWASP has it ("CSV Injection"); numbers, also negative ones, have none.
+Figures have all their digits; None is an empty field. A text that a spreadsheet would take for a formula begins with an
+apostrophe, as OWASP recommends ("CSV Injection"); numbers, also negative ones, do not.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], *, head: Iterable[str] = (), end: str = "\r\n") -> str:
-    """Return a line for each row below the names of their columns, which are all those of the first.
+    """Return a header and a line for each row; the columns are those of the first row.
 
-    `head` names the columns where there may be no row; `end` ends each line.
+    `head` names the columns if there are no rows; `end` ends each line.
     """
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(rows[0] if rows else head), lineterminator=end)
@@ -28,7 +28,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]], *, head: Iterable[str] = (), end
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows, of which there is one at least, as a file; raise OSError if it cannot be written."""
+    """Write one or more rows to a file; raise OSError if it cannot be written."""
     path.write_text(csv_text(rows), encoding="utf-8", newline="")
 
 

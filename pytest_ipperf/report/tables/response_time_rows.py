@@ -15,11 +15,11 @@ _CELL = (
 )
 _SIDE = ("arm", "runs", "mean_s", "sd_of_runs_s", "mean_of_completed_s", "attempted", "completed", "failed")
 _ANSWER = {"change": "change_percent", "low": "low_percent", "high": "high_percent", "unit_of_change": ""}
-"""What the columns of the answer are called here, where all are in percent."""
+"""Names of the answer's columns in this file, in which all changes are in percent."""
 
 
 def response_time_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each arm of each cell; the reference comes with every arm, whose epochs it shares."""
+    """Yield a row for each arm of each cell, and one for the reference, which shares the arm's epochs."""
     for record in records:
         cell = columns.of_record(record, _CELL)
         answer = {_ANSWER.get(name, name): value for name, value in columns.answer(record).items()}

@@ -154,8 +154,8 @@ def test_shorter_runs_than_rfc_6349_wants_are_told(windows, run_s, said):
 def test_the_method_is_told(windows):
     text = " ".join(" ".join(printed(windows)).split())
     assert (
-        "mean of 3 runs for each arm, warm-ups left out; a run is 1 s of traffic, after 500 ms that count for "
-        "nothing. Change: of an epoch's blocks (1) as above, the mean over the epochs (3), with a two-sided 95 % t"
+        "mean of 3 runs for each arm, warm-ups left out; a run is 1 s of traffic, after 500 ms that are "
+        "discarded. Change: of an epoch's blocks (1) as above, the mean over the epochs (3), with a two-sided 95 % t"
     ) in text
     assert "Verdict: one-sided 95 % bounds against the margin (design quick)." in text
     alone = " ".join(printed(windows, design="paper", epochs=1, blocks=3, judges=False))

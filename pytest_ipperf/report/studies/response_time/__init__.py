@@ -1,7 +1,7 @@
-"""Tables 3-1 to 3-8 and 6-1 of paper 000, in their shape: our figures, beside them those that the study printed.
+"""Tables 3-1 to 3-8 and 6-1 of paper 000, in their shape: our figures beside those that the study printed.
 
-Ours are restricted means. What the study's own formulas make of our runs, over completed connections alone as there,
-stands in the rows that say so, with the coverage that the formulas truly have.
+Ours are restricted means. Rows of their own, labelled so, show the results of the study's formulas for our runs, over
+completed connections only, with the true coverage of the formulas.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["StudyTable", "study_notes", "study_tables"]
 
 
 def study_tables(records: Iterable[Record]) -> list[StudyTable]:
-    """All tables that these records fill: two for each protocol, and the differences of all protocols in one."""
+    """Return all tables of these records: two for each protocol, and one of the differences of all protocols."""
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     beds: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in records:
@@ -34,7 +34,7 @@ def study_tables(records: Iterable[Record]) -> list[StudyTable]:
 
 
 def study_notes(records: Sequence[Record]) -> list[str]:
-    """What the rows of all these tables are."""
+    """Return the notes that explain the rows of all tables."""
     first = records[0]
     same = " (none failed: the same means)" if nothing_failed(records) else ""
     counted = f"{len(first.test.values)} runs of one burst each, the warm-up left out"
@@ -42,7 +42,7 @@ def study_notes(records: Sequence[Record]) -> list[str]:
         f"mean: of {counted}; a failed connection counts as {seconds_text(first.deadline_s)}.",
         f"study's formula: of these runs, over completed connections alone{same}. What it",
         "calls a 95 % interval truly covers 91.8 % for a mean of 10 runs and 90 % for a difference; its",
-        "confidence is one-sided, so that 50 % says nothing. This design never judges.",
+        "confidence is one-sided, so that 50 % means nothing. This design never judges.",
         "study's figure: printed in paper 000, of its own hosts at 100 Mbit/s; compare how arms and levels",
         "relate, not milliseconds. An asterisk marks what contradicts other figures of the study.",
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",

@@ -1,4 +1,4 @@
-"""Tables 3-1, 3-3, 3-5 and 3-7: the average of each arm, and how sure it is."""
+"""Tables 3-1, 3-3, 3-5 and 3-7: the average of each arm, with its interval."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _mean_figures(table: str, records: Sequence[Record], arm: Arm, count: int, s
 
 
 def _sides(records: Sequence[Record]) -> dict[Arm, dict[int, ArmSummary]]:
-    """All arms with the reference first."""
+    """Return the summaries of all arms by connections, the reference first."""
     sides = {records[0].reference.arm: {record.connections: record.reference for record in records}}
     for arm, found in by_arm(records).items():
         sides[arm] = {count: record.test for count, record in found.items()}

@@ -35,7 +35,7 @@ from pytest_ipperf.report.tables.network_notes import testbed_text
 
 
 def differences(records: Sequence[Record]) -> StudyTable:
-    """The table of all protocols."""
+    """Return the table of all protocols."""
     columns = columns_of(records)
     rows: list[Row] = [("", [str(count) for count in columns])]
     figures: list[dict[str, Any]] = []

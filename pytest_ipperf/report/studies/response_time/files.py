@@ -12,10 +12,10 @@ from pytest_ipperf.report.tables.csv_text import write_csv
 
 
 def write(records: Sequence[Record], folder: Path) -> None:
-    """Write each table as text and with all digits; raise OSError if that cannot be written."""
+    """Write each table as text, and as CSV with all digits; raise OSError if a file cannot be written."""
     texts: dict[str, list[str]] = {}
     figures: dict[str, list[Mapping[str, Any]]] = {}
-    for table in study_tables(records):  # one of several servers or payloads goes below the other
+    for table in study_tables(records):  # tables of several servers or payloads follow each other
         texts.setdefault(table.name, []).extend(table.lines())
         figures.setdefault(table.name, []).extend(table.figures)
     for name, lines in texts.items():

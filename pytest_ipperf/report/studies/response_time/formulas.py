@@ -1,7 +1,7 @@
-"""The formulas of the MITRE response time study, to print its tables and for nothing else.
+"""Formulas of the MITRE response time study, used only to print its tables.
 
-They were recovered from the study's printed figures (29 of 30 intervals, 29 of 32 levels); the study does not state
-them. What it calls 95 % is less, so each `Interval.confidence` here holds the true coverage, for normal values.
+The study does not state them; they were recovered from its printed figures (29 of 30 intervals, 29 of 32 levels). Its
+"95 %" is less, so `Interval.confidence` holds the true coverage for normal values here.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _TOP_LEVEL = 99
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyIncrease:
-    """A column of the study's tables of increase (3-2, 3-4, ...) and of differences (6-1).
+    """A column of the study's tables of increases (3-2, 3-4, ...) and of differences (6-1).
 
-    `increase` is test - reference in the unit of the values; it is called 95 % there and covers 90 %.
+    `increase` is test - reference in the unit of the values; the study calls its interval 95 %, but it covers 90 %.
     `percent` is the increase in percent of the reference. `confidence_level` is the study's whole-number
-    "confidence" that there is a difference, in percent; 50 means that the data say nothing.
+    "confidence" that there is a difference, in percent; 50 means no evidence.
     """
 
     increase: Interval
@@ -33,9 +33,9 @@ class StudyIncrease:
 
 
 def study_mean_interval(values: Sequence[float]) -> Interval:
-    """The study's "95 %" interval of a mean: 1.96 standard errors, whatever the number of values.
+    """Return the study's "95 %" interval of a mean: 1.96 standard errors, whatever the number of values.
 
-    With its 10 values it truly covers 91.8 %. Raises InvalidError for fewer than 2 values.
+    For the study's 10 values it covers 91.8 %. Raise InvalidError for fewer than 2 values.
     """
     mean, error = _mean_and_error(values)
     df = len(values) - 1
@@ -49,11 +49,11 @@ def study_mean_interval(values: Sequence[float]) -> Interval:
 
 
 def study_increase(reference: Sequence[float], test: Sequence[float]) -> StudyIncrease:
-    """The study's "95 %" interval of a difference: Welch, df rounded, the one-sided quantile t(.95) on both sides.
+    """Return the study's increase: Welch's interval with df rounded and the one-sided quantile t(.95) on both sides.
 
-    It truly covers 90 %. The confidence level is the one-sided probability of t at |difference| / error, cut to an
-    integer and to 99 at most; the same data at a two-sided level would give 2 * level - 100.
-    Raises InvalidError for fewer than 2 values, no spread in either arm, or a reference mean that is not positive.
+    The interval, called 95 %, covers 90 %. The confidence level is the one-sided probability of t at |difference| /
+    error, truncated to an integer and to 99 at most; a two-sided level would be 2 * level - 100.
+    Raise InvalidError for fewer than 2 values, no spread in either arm, or a reference mean that is not positive.
     """
     reference_mean, reference_error = _mean_and_error(reference)
     test_mean, test_error = _mean_and_error(test)

@@ -1,4 +1,4 @@
-"""Tables 3-2, 3-4, 3-6 and 3-8: by how much each arm is slower than the reference."""
+"""Tables 3-2, 3-4, 3-6 and 3-8: the increase of each arm over the reference."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The figures that paper 000 printed, for our tables to stand beside.
+"""The figures that paper 000 printed, shown beside ours.
 
 Source: S. Ghazzawi and C. Lee (The MITRE Corporation), "Application Response Times for Internet Protocol Version 4
 (IPv4) versus Internet Protocol Version 6 (IPv6)", Tables 3-1 to 3-8 and 6-1. Times are in milliseconds, as printed.
-`DOUBTS` tells which of them contradict others, and how. The study has no figures for 5000 connections, nor for ISATAP.
+`DOUBTS` lists those that contradict others, and how. The study has no figures for 5000 connections or for ISATAP.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pytest_ipperf.core.design.cell import Arm
 
 TABLES = {"http": ("3-1", "3-2"), "ftp": ("3-3", "3-4"), "smtp": ("3-5", "3-6"), "imap": ("3-7", "3-8")}
-"""By protocol the number of its table of averages, and of that of increases."""
+"""By protocol, the numbers of its tables of averages and of increases."""
 DIFFERENCES = "6-1"
 REFERENCE, _IPV6, _TUNNEL = Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel")
-"""The arm that the study compared the others with; the others are IPv6 and IPv6 by a configured tunnel."""
+"""The study's reference arm; the others are IPv6 and IPv6 through a configured tunnel."""
 Place = tuple[str, Arm, int]
 """Protocol, arm and connections at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedMean:
-    """A cell of the tables of averages: the mean and what is called its 95 % interval."""
+    """A cell of the tables of averages: the mean, and the interval that the study calls 95 %."""
 
     mean_ms: float
     low_ms: float
@@ -32,7 +32,7 @@ class PrintedMean:
 
 @dataclass(frozen=True, slots=True)
 class PrintedIncrease:
-    """A cell of the tables of increases, and of Table 6-1 the interval, low to high."""
+    """A cell of the tables of increases, with the interval of Table 6-1, low to high."""
 
     increase_ms: float
     percent: float
@@ -107,4 +107,4 @@ DOUBTS: Mapping[tuple[str, Arm, int, str], str] = {
     ("6-1 http", _IPV6, 1000, "interval"): "+16.94 has lost its sign: around the increase of 3.7 it is -16.94",
     ("6-1 http", _TUNNEL, 100, "interval"): "+3.35: the increase and the single intervals give 3.45",
 }
-"""By table (6-1 with the protocol), arm, connections and row: what of a printed cell contradicts the others."""
+"""By table (6-1 with the protocol), arm, connections and row: how a printed cell contradicts others."""

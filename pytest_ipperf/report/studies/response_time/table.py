@@ -1,4 +1,4 @@
-"""Share what the study's tables have in common: their parts, and how a cell and a row of them read."""
+"""Common parts of the study's tables: structure, rows and cells."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from pytest_ipperf.transports import TRANSPORTS
 
 NONE = "-"
 FORMULA, FIGURE = "  study's formula:", "  study's figure:"
-"""How rows begin: what the study's formula makes of our runs, and what the study printed of its own."""
+"""Beginnings of row titles: results of the study's formula for our runs, and figures that the study printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyTable:
-    """One table: `name` is the study's number (3-1), or our own name where the study has none (dns-averages).
+    """A table: `name` is the study's number (3-1), or our own name if the study has none (dns-averages).
 
-    `head` is what stands above, `figures` the same with all digits, `notes` what is to be said of it alone.
+    `head` are the lines above, `figures` the rows with all digits, `notes` those of this table alone.
     """
 
     name: str
@@ -48,29 +48,29 @@ class StudyTable:
     notes: list[str] = field(default_factory=list)
 
     def lines(self, width: int | None = None) -> list[str]:
-        """The table as text."""
+        """Return the table as lines."""
         return [*self.head, "", *aligned(self.rows, width), *self.notes, ""]
 
 
 def rank(record: Record) -> tuple[int, str]:
-    """The study's order; what it has not comes last."""
+    """Return the sort key of a record: the study's order of protocols, then others."""
     known = list(TABLES)
     return (known.index(record.protocol) if record.protocol in known else len(known), record.protocol)
 
 
 def name_of(protocol: str, which: int, else_called: str) -> tuple[str, bool]:
-    """The table's number in the study, else a name; and whether the study has it."""
+    """Return the table's number in the study, or else a name, and whether the study has it."""
     known = protocol in TABLES
     return (TABLES[protocol][which] if known else f"{protocol}-{else_called}"), known
 
 
 def columns_of(records: Iterable[Record]) -> list[int]:
-    """The numbers of connections that were measured."""
+    """Return the measured numbers of connections."""
     return sorted({record.connections for record in records})
 
 
 def by_arm(records: Iterable[Record]) -> dict[Arm, dict[int, Record]]:
-    """The cells by arm and connections; what is native comes before what is tunnelled, as in the study."""
+    """Return the cells by arm and connections; native arms precede tunnelled ones, as in the study."""
     found: dict[Arm, dict[int, Record]] = defaultdict(dict)
     for record in sorted(records, key=lambda each: (each.ipver, TRANSPORTS[each.transport].rank, str(each.test.arm))):
         found[record.test.arm][record.connections] = record
@@ -78,22 +78,22 @@ def by_arm(records: Iterable[Record]) -> dict[Arm, dict[int, Record]]:
 
 
 def row(name: str, found: Mapping[int, T], columns: Sequence[int], text: Callable[[T], str]) -> Row:
-    """A row of what was found by connections; the study's tables have no empty cells."""
+    """Return a row of texts by connections, without empty cells, as in the study's tables."""
     return layout.row(name, found, columns, text, NONE)
 
 
 def by_connections(records: Sequence[Record]) -> str:
-    """What the columns are."""
+    """Return the description of the columns."""
     return "by connections" if records[0].rate_per_s else "by connections at once"
 
 
 def client_of(record: Record) -> str:
-    """The client, and how it has its connections arrive."""
+    """Return the client with its arrivals and workers."""
     return client_text(record.client, record.rate_per_s, record.workers)
 
 
 def conditions(records: Sequence[Record]) -> list[str]:
-    """What stands below a table's title."""
+    """Return the lines below a table's title."""
     first = records[0]
     protocol, metric = application(first.protocol), METRICS[first.metric].metric
     where = f"{testbed_text(records)}, server {first.server}, client {client_of(first)}"
@@ -102,7 +102,7 @@ def conditions(records: Sequence[Record]) -> list[str]:
 
 
 def missing(records: Sequence[Record], *, known: bool) -> list[str]:
-    """What the study's table has and this one has not."""
+    """Return a note on arms and levels of the study's table that were not measured; empty if there are none."""
     if not known:
         return ["This table is not in the study."]
     protocol, arms = records[0].protocol, {records[0].reference.arm, *(record.test.arm for record in records)}
@@ -114,14 +114,14 @@ def missing(records: Sequence[Record], *, known: bool) -> list[str]:
 
 
 class DoubtMarks:
-    """Puts an asterisk to the printed figures that contradict others, and collects the reasons in `doubts`."""
+    """Asterisks on printed figures that contradict others, with the reasons in `doubts`."""
 
     def __init__(self, table: str) -> None:
         self.doubts: list[str] = []
         self._table = table
 
     def row(self, what: str, arm: Arm, columns: Sequence[int], texts: Mapping[int, str], protocol: str = "") -> Row:
-        """A row of printed figures; `protocol` where the table has several."""
+        """Return a row of printed figures; `protocol` is given if the table has several."""
         table = f"{self._table} {protocol}".rstrip()
         cells = [self._marked((table, arm, count, what), texts[count]) if count in texts else NONE for count in columns]
         return f"{FIGURE} {what}", cells
@@ -135,18 +135,18 @@ class DoubtMarks:
 
 
 def nothing_failed(records: Iterable[Record]) -> bool:
-    """Whether the study's means, of completed connections alone, are those that count all."""
+    """Return whether no connection failed, so that the means of completed connections equal those of all."""
     return not any(record.test.failed or record.reference.failed for record in records)
 
 
 def printed_increase(record: Record) -> PrintedIncrease | None:
-    """What the study printed of this cell, if it compared with the same reference."""
+    """Return the figures that the study printed for a cell, if it has the same reference."""
     cell = (record.protocol, record.test.arm, record.connections)
     return INCREASES.get(cell) if record.reference.arm == REFERENCE else None
 
 
 def formula(record: Record) -> StudyIncrease | None:
-    """What the study would have said of the two arms; None of too few or too equal runs."""
+    """Return the study's comparison of the two arms; None for too few runs, or runs without spread."""
     try:
         return study_increase(record.reference.completed_values, record.test.completed_values)
     except InvalidError:  # of fewer than two runs with a completed connection, or none that differ
@@ -154,12 +154,12 @@ def formula(record: Record) -> StudyIncrease | None:
 
 
 def signed(milliseconds: float) -> str:
-    """A difference for people."""
+    """Return a difference as text."""
     return f"{milliseconds:+.{2 if abs(milliseconds) < 100 else 1}f}"
 
 
 def interval_ms(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """An interval by its formula with all digits, in milliseconds; `name` is that of its middle."""
+    """Return the columns of a formula's interval in milliseconds, with all digits; `name` is that of the estimate."""
     if interval is None:
         return dict.fromkeys((name, "formula_low_ms", "formula_high_ms", "formula_covers"))
     return {
@@ -171,7 +171,7 @@ def interval_ms(name: str, interval: Interval | None) -> dict[str, float | None]
 
 
 def place(table: str, records: Sequence[Record], arm: Arm, connections: int) -> dict[str, Any]:
-    """Where a row of figures belongs."""
+    """Return the columns that identify a row of figures."""
     first = records[0]
     origin = next((each.taken_from for each in records if each.connections == connections), "")
     return {
@@ -184,7 +184,7 @@ def place(table: str, records: Sequence[Record], arm: Arm, connections: int) -> 
 
 
 def counts(side: ArmSummary) -> dict[str, Any]:
-    """What became of an arm's connections, failures by phase and kind."""
+    """Return the columns of an arm's connections, with failures by phase and kind."""
     return {
         "attempted": side.attempted,
         "completed": side.completed,

@@ -1,4 +1,4 @@
-"""The study's experiments: the five columns of its Table V, and its six figures."""
+"""Experiments of the study: the five columns of its Table V, and its six figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_ipperf.report.flow.dimensions import point
 class Experiment:
     """A column of Table V: the study's cells of a protocol by a metric, as a percentage or a multiple of IPv4's.
 
-    `held` is what the study holds equal in all of them; a cell where it differs belongs to another study.
+    `held` are the levels that the study holds constant; a cell with other levels does not belong to it.
     """
 
     name: str
@@ -26,23 +26,23 @@ class Experiment:
 
     @property
     def measured(self) -> Metric:
-        """What it is about."""
+        """Metric of the experiment."""
         return METRICS[self.metric].metric
 
     @property
     def percent(self) -> bool:
-        """Whether it is given in percent of IPv4, as rates are."""
+        """Whether the ratio to IPv4 is given in percent, as for rates."""
         return self.measured.direction == "higher_is_better"
 
     @property
     def scale(self) -> str:
-        """The unit in which it is given."""
+        """Unit of the ratio."""
         return "% of IPv4" if self.percent else "multiple of IPv4"
 
     def holds(self, record: Record) -> bool:
-        """Whether a record is one of its cells."""
-        own = (record.protocol, record.metric) == (self.protocol, self.metric)
-        return own and set(self.held) <= set(point(record).items())
+        """Return whether a record is a cell of the experiment."""
+        same_metric = (record.protocol, record.metric) == (self.protocol, self.metric)
+        return same_metric and set(self.held) <= set(point(record).items())
 
 
 _TCP = (("direction", "up"), ("congestion", "auto"))
@@ -56,7 +56,7 @@ EXPERIMENTS = (
     Experiment("jitter", "Jitter", "udp", "jitter", _UDP),
     Experiment("loss", "Packet loss", "udp", "loss", _UDP),
 )
-"""In the order of Table V."""
+"""The experiments in the order of Table V."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Grade arms as paper 001 does: how an arm's figure stands to that of IPv4, in five words with a colour each.
+"""Grade arms as paper 001 does, by their ratio to IPv4: five words, with a colour each.
 
 Rates are graded by their share of IPv4's, times by their multiple of it, whose bounds are the reciprocals (printed
-rounded, as 1.176, 1.333 and 1.538). An estimate is graded by the ends of its interval: where these differ, so does what
-the evidence allows. Source: paper 001, section IV, before Table V; the colours are those of its Table V.
+rounded, as 1.176, 1.333 and 1.538). An estimate is graded by the two ends of its interval. Source: paper 001, section
+IV, before Table V; the colours are those of its Table V.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_ipperf.core.portable.errors import InvalidError
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A word, its colour, and the least share of IPv4's rate that deserves it."""
+    """A grade: its word, its colour, and the smallest share of IPv4's rate that has it."""
 
     name: str
     colour: str
@@ -31,12 +31,12 @@ GRADES = (
     Grade("acceptable", "red", Fraction(50, 100)),
     Grade("weak", "dark red", Fraction(0)),
 )
-"""From the best to the worst; below the text the paper calls the last two `accepted` and `poor`."""
+"""From the best to the worst; in another place the paper calls the last two `accepted` and `poor`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """What an interval allows: from the `best` grade to the `worst` one, which may be the same."""
+    """The grades that an interval allows: from the `best` one to the `worst` one, which may be the same."""
 
     best: Grade
     worst: Grade
@@ -46,12 +46,13 @@ class Graded:
 
 
 def grade(ratio: float, direction: Direction) -> Grade:
-    """The grade of a figure that is so many times IPv4's; what is better than IPv4 is excellent.
+    """Return the grade of a ratio to IPv4; a figure better than IPv4's is excellent.
 
-    Each grade takes its own bound in: a share of 0.85 is excellent, and so is a multiple of 1/0.85.
+    Each grade includes its bound: a share of 0.85 is excellent, and so is a multiple of 1/0.85.
+    Raise InvalidError for a ratio that is NaN.
     """
     if math.isnan(ratio):
-        raise InvalidError("a ratio that is no number has no grade; there must be a figure of IPv4 above zero")
+        raise InvalidError("a ratio that is not a number has no grade; IPv4's figure must be above zero")
     higher = direction == "higher_is_better"
     better = (
         each for each in GRADES[:-1] if (ratio >= float(each.least) if higher else ratio <= float(1 / each.least))
@@ -60,8 +61,8 @@ def grade(ratio: float, direction: Direction) -> Grade:
 
 
 def graded(low: float, high: float, direction: Direction) -> Graded:
-    """The grades of an interval's two ends, as ratios to IPv4; InvalidError where they are the wrong way round."""
+    """Return the grades of an interval's two ends, which are ratios to IPv4; raise InvalidError if low exceeds high."""
     if low > high:
-        raise InvalidError(f"an interval from {low!r} to {high!r} has its ends the wrong way round")
+        raise InvalidError(f"the ends of an interval from {low!r} to {high!r} are in the wrong order")
     best, worst = (high, low) if direction == "higher_is_better" else (low, high)
     return Graded(grade(best, direction), grade(worst, direction))

@@ -1,8 +1,8 @@
-"""The figures that paper 001 printed, for our own to stand beside.
+"""The figures that paper 001 printed, shown beside ours.
 
 Source: A. Jaha, "Performance Evaluation of IPv4, IPv6, and ISATAP Routers on Windows Server 2008", section IV and
 Table V. Rates are printed as a percentage of IPv4's and the others as a multiple; all are multiples here. Its six
-figures are pictures whose values the text does not tell, and it measured no configured tunnel.
+figures are pictures whose values are not in the text, and it measured no configured tunnel.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pytest_ipperf.core.design.cell import Arm
 
 REFERENCE, _IPV6, _ISATAP = Arm(4, "native"), Arm(6, "native"), Arm(6, "isatap")
-"""The arm that the study compared the others with; the others are IPv6 and ISATAP."""
+"""The study's reference arm; the others are IPv6 and ISATAP."""
 
 RATIOS: Mapping[tuple[str, Arm], float] = {
     ("tcp_throughput", _IPV6): 0.985,
@@ -26,9 +26,9 @@ RATIOS: Mapping[tuple[str, Arm], float] = {
     ("loss", _IPV6): 1.225,
     ("loss", _ISATAP): 1.45,
 }
-"""Of Table V, by column and arm."""
+"""Ratios of Table V, by column and arm."""
 
 
 def printed(experiment: str, arm: Arm) -> float | None:
-    """What the study printed there, if it did."""
+    """Return the ratio that the study printed; None if it has none."""
     return 1.0 if arm == REFERENCE else RATIOS.get((experiment, arm))

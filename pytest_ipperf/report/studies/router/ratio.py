@@ -1,4 +1,4 @@
-"""Compute an arm's ratio to IPv4, of one cell and of several cells together. Inside they are logarithms."""
+"""Compute an arm's ratio to IPv4, in one cell and over several cells, as logarithms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_ipperf.report.tables.arm_rows import independent_values
 
 @dataclass(frozen=True, slots=True)
 class LogRatio:
-    """ln(arm / IPv4) with its standard error, of `df` degrees of freedom."""
+    """ln(arm / IPv4) with its standard error, which has `df` degrees of freedom."""
 
     estimate: float
     error: float
@@ -24,10 +24,10 @@ class LogRatio:
 
 
 def ratio_of(record: Record) -> LogRatio:
-    """That of a cell: of its effect, else of the pairs of independent values; of a share, of their means.
+    """Return the ratio of a cell: from its effect, else from pairs of independent values; for a share, from the means.
 
-    Raises InvalidError where there is none: of less than two epochs and blocks, where a value is 0 or infinite or a
-    share's mean is 0, or where the arms are further apart than numbers go.
+    Raise InvalidError if there is none: for fewer than two epochs and blocks, a value of 0 or infinity, a share whose
+    mean is 0, or a change that is not finite.
     """
     if METRICS[record.metric].metric.scale == "difference":
         return _of_means(
@@ -45,9 +45,9 @@ def ratio_of(record: Record) -> LogRatio:
 
 
 def combined(cells: Sequence[LogRatio], confidence: float) -> Interval:
-    """The mean of independent cells' log ratios as a ratio, with its two-sided interval.
+    """Return the mean of independent cells' log ratios as a ratio, with its two-sided interval.
 
-    Errors are combined as variances, degrees of freedom after Welch and Satterthwaite. Raises InvalidError of none.
+    Errors are combined as variances, degrees of freedom after Welch and Satterthwaite. Raise InvalidError for no cells.
     Source: F. E. Satterthwaite, "An approximate distribution of estimates of variance components", 1946.
     """
     if not cells:
@@ -70,7 +70,7 @@ def _mean(logs: Sequence[float]) -> LogRatio:
 
 
 def _of_means(test: Sequence[float], reference: Sequence[float]) -> LogRatio:
-    """The ratio of the two means, whose single values may be 0; its error is that of the linearised pairs.
+    """Return the ratio of the two means, whose single values may be 0, with the error of the linearised pairs.
 
     Source: W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, section 2.11 (ratio estimates), on the log scale.
     """

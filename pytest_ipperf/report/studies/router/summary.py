@@ -1,4 +1,4 @@
-"""The summary: Table V of paper 001 from our own records, graded by the ends of intervals."""
+"""Table V of paper 001 from our own records, graded by the ends of intervals."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pytest_ipperf.report.studies.router.ratio import combined, ratio_of
 from pytest_ipperf.report.tables.arm_rows import arm_rank, independent_values
 
 _FEWEST = 2
-"""Columns without which it would be no summary."""
+"""Minimum number of columns of a summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmRatio:
-    """An arm against IPv4 in one experiment: the `ratio` over so many `cells`, None where there is none.
+    """An arm compared with IPv4 in one experiment: the `ratio` over `cells` cells, None if there is none.
 
-    `why` says so where its cells cannot be combined. The reference has 1 to itself, without an interval.
-    A `bare` ratio's interval tells nothing, see `Summary.bare`.
+    `why` is the reason if its cells cannot be combined. The reference's ratio is 1, without an interval.
+    The interval of a `bare` ratio is not shown, see `Summary.bare`.
     """
 
     experiment: Experiment
@@ -41,12 +41,12 @@ class ArmRatio:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is IPv4 itself."""
+        """Whether the arm is IPv4 itself."""
         return self.arm == REFERENCE
 
     @property
     def graded(self) -> Graded | None:
-        """The grades that the interval allows; None where there is none, or none that tells anything."""
+        """Grades that the interval allows; None without a meaningful interval."""
         if self.bare:
             return None
         direction = self.experiment.measured.direction
@@ -56,18 +56,18 @@ class ArmRatio:
 
     @property
     def paper(self) -> float | None:
-        """The study's own ratio."""
+        """The study's printed ratio."""
         return printed(self.experiment.name, self.arm)
 
     @property
     def paper_grade(self) -> Grade | None:
-        """That of the study's own ratio by its own intervals."""
+        """Grade of the study's printed ratio."""
         return None if self.paper is None else grade(self.paper, self.experiment.measured.direction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Table V of one testbed and design: `ratios` by experiment and arm, and what is to be said of single ones."""
+    """Table V of one testbed and design: `ratios` by experiment and arm, with `notes` on single ones."""
 
     records: tuple[Record, ...]
     experiments: tuple[Experiment, ...]
@@ -77,17 +77,17 @@ class Summary:
 
     @property
     def bare(self) -> bool:
-        """Whether its ratios have neither intervals nor grades: of some epochs, and those too few for any verdict."""
+        """Whether ratios have neither intervals nor grades: a design of several epochs that never judges."""
         return _bare(self.records)
 
     def cells(self, experiment: Experiment, arm: Arm | None = None) -> list[Record]:
-        """The records of an experiment, and of one arm."""
-        own = [record for record in self.records if experiment.holds(record)]
-        return [record for record in own if arm is None or record.test.arm == arm]
+        """Return the records of an experiment, or those of one of its arms."""
+        held = [record for record in self.records if experiment.holds(record)]
+        return [record for record in held if arm is None or record.test.arm == arm]
 
 
 def summaries(records: Sequence[Record]) -> list[Summary]:
-    """One for each testbed and design with two columns of Table V at least, against IPv4."""
+    """Return a summary for each testbed and design with at least two columns of Table V, compared with IPv4."""
     groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in sorted(latest(records), key=lambda record: (record.protocol, order(record))):
         if record.reference.arm == REFERENCE and not record.twin and any(each.holds(record) for each in EXPERIMENTS):
@@ -105,8 +105,8 @@ def _summary(records: Sequence[Record]) -> Summary:
     for experiment in held:
         for arm in arms[1:]:
             cells = [record for record in records if experiment.holds(record) and record.test.arm == arm]
-            kept, said = _comparable(experiment, cells)
-            notes.update(dict.fromkeys(said))
+            kept, left_out = _comparable(experiment, cells)
+            notes.update(dict.fromkeys(left_out))
             ratios[experiment.name, arm] = dataclasses.replace(_arm_ratio(experiment, arm, kept), bare=bare)
     return Summary(records=tuple(records), experiments=held, arms=arms, ratios=ratios, notes=tuple(notes))
 
@@ -116,7 +116,7 @@ def _bare(records: Sequence[Record]) -> bool:
 
 
 def _rank(arm: Arm) -> tuple[bool, tuple[int, int, bool]]:
-    """The study's own arms come before others."""
+    """Return the sort key of an arm: the study's own arms precede others."""
     return arm not in {of for _, of in RATIOS}, arm_rank(arm)
 
 
@@ -131,7 +131,7 @@ def _arm_ratio(experiment: Experiment, arm: Arm, cells: Sequence[Record]) -> Arm
 
 
 def _comparable(experiment: Experiment, cells: Sequence[Record]) -> tuple[list[Record], list[str]]:
-    """The cells with a multiple: of a share, those where IPv4's is not 0; and a sentence about the others."""
+    """Return the cells that have a ratio, for a share those where IPv4's is not 0, and a note about the others."""
     if experiment.measured.scale == "ratio" or not cells:
         return list(cells), []
     kept = [record for record in cells if _always(record)]
@@ -149,7 +149,7 @@ def _comparable(experiment: Experiment, cells: Sequence[Record]) -> tuple[list[R
 
 
 def _always(record: Record) -> bool:
-    """Whether the reference has some of it in every epoch, or in every block where there is one epoch."""
+    """Return whether the reference's value is above 0 in every epoch, or in every block of a single epoch."""
     try:
         return all(independent_values(record.reference.values, record))
     except InvalidError:
@@ -161,6 +161,6 @@ def _level(record: Record) -> str:
 
 
 def _own_share(record: Record) -> str:
-    """What both arms had at a level that is left out, where that was anything."""
+    """Return the shares of both arms at a level that is left out; empty if both are 0."""
     test, reference = record.test.mean, record.reference.mean
     return f" ({100 * test:.2g} %, IPv4 {100 * reference:.2g} %)" if test or reference else ""

@@ -1,4 +1,4 @@
-"""Table V as text and as figures: a group of rows for each experiment, in each a row for each arm."""
+"""Table V as text and as figures: a group of rows for each experiment, with a row for each arm."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _WIDTH = 120
 
 
 def lines(summary: Summary, width: int | None = None, made: str = "") -> list[str]:
-    """The table with its notes; `made` is what `stamp` says, which a file tells."""
+    """Return the table with its notes, as lines; `made` is the `stamp` of a file."""
     below = [line for note in notes(summary) for line in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
     return [*table(summary, made).lines(width), "", *below, ""]
 
 
 def table(summary: Summary, made: str = "") -> Table:
-    """The table alone, before it is written."""
+    """Return the table without notes."""
     rows: list[Row] = [("", ["", "95 % interval", "grade", "paper", "its grade"])]
     for experiment in summary.experiments:
         rows.append((f"{experiment.title}, {experiment.scale}", []))
@@ -39,17 +39,17 @@ def table(summary: Summary, made: str = "") -> Table:
 
 
 def stamp(made_at: datetime) -> str:
-    """When a file was made, and by what: `2026-11-22 00:30 UTC, pytest-ipperf 0.1.0; `."""
+    """Return the time and program that made a file: `2026-11-22 00:30 UTC, pytest-ipperf 0.1.0; `."""
     return f"{made_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC, pytest-ipperf {__version__}; "
 
 
 def where(summary: Summary) -> str:
-    """The testbed."""
+    """Return the description of the testbed."""
     return testbed_text(summary.records)
 
 
 def how(summary: Summary) -> str:
-    """The design, and how many runs of which length there were of each arm in each cell."""
+    """Return the design, with the number and length of the runs of each arm in each cell."""
     first, records = summary.records[0], summary.records
     seeds = ", ".join(map(str, sorted({record.seed for record in records})))
     lengths = " or ".join(seconds_text(run_s) for run_s in sorted({record.run_s for record in records}))
@@ -60,10 +60,10 @@ def how(summary: Summary) -> str:
 
 
 def notes(summary: Summary) -> list[str]:
-    """What the figures are, a sentence or two each."""
+    """Return the notes on the figures, a sentence or two each."""
     first = summary.records[0]
     counts = "; ".join(f"{each.title} {_cells(summary, each)}" for each in summary.experiments)
-    ratio = f"Of IPv4: the mean of the cells' log ratios ({counts}), as the study does not tell its own way."
+    ratio = f"Of IPv4: the mean of the cells' log ratios ({counts}), as the study does not state its own method."
     unit = "blocks of one epoch, so that what differs between epochs is in none of them"
     bounds = f"rates {_bounds(percent=True)}; times and losses {_bounds(percent=False)}."
     spread = [
@@ -81,7 +81,7 @@ def notes(summary: Summary) -> list[str]:
 
 
 def ratio_text(ratio: float, experiment: Experiment, digits: int = 0) -> str:
-    """A ratio as the study tells it, with so many more digits: 0.985 -> `98.5 %`, 1.04 -> `1.04`, 1.225 -> `1.225`."""
+    """Return a ratio as the study prints it, with further `digits`: 0.985 -> `98.5 %`, 1.04 -> `1.04`."""
     if ratio == 1.0:
         return "100 %" if experiment.percent else "1.00"
     if experiment.percent:
@@ -90,7 +90,7 @@ def ratio_text(ratio: float, experiment: Experiment, digits: int = 0) -> str:
 
 
 def paper_text(arm_ratio: ArmRatio) -> str:
-    """What the study printed, with the digits that it printed."""
+    """Return the study's ratio with the digits that it printed."""
     if arm_ratio.paper is None:
         return _NONE
     exact = round(arm_ratio.paper, 2) == arm_ratio.paper
@@ -98,7 +98,7 @@ def paper_text(arm_ratio: ArmRatio) -> str:
 
 
 def own_text(arm_ratio: ArmRatio) -> str:
-    """Our own figure, with the digits that its interval is worth."""
+    """Return our own ratio, with as many digits as its interval justifies."""
     if arm_ratio.is_reference:
         return ratio_text(1.0, arm_ratio.experiment)
     if arm_ratio.ratio is None:
@@ -108,7 +108,7 @@ def own_text(arm_ratio: ArmRatio) -> str:
 
 
 def interval_text(ratio: Interval, experiment: Experiment) -> str:
-    """Both ends, in the unit of the ratio: `[98.4, 98.6]`."""
+    """Return the ends of an interval in the unit of the ratio: `[98.4, 98.6]`."""
     ends = (
         ratio_text(end, experiment, digits(ratio, experiment)).removesuffix(" %") for end in (ratio.low, ratio.high)
     )
@@ -116,12 +116,12 @@ def interval_text(ratio: Interval, experiment: Experiment) -> str:
 
 
 def digits(ratio: Interval, experiment: Experiment) -> int:
-    """How many more it needs for its interval to be seen, and on which side of a grade's bound it ends."""
+    """Return the number of further digits that make the interval, and its side of a grade's bound, visible."""
     return 1 if ratio.high - ratio.low < (0.01 if experiment.percent else 0.1) else 0
 
 
 def figures(summary: Summary) -> list[dict[str, Any]]:
-    """A row for each experiment and arm, with all digits; ratios are multiples throughout."""
+    """Return a row for each experiment and arm, with all digits; all ratios are multiples."""
     first = summary.records[0]
     return [
         {

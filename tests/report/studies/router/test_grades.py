@@ -126,7 +126,7 @@ def test_grades_are_in_order():
 
 
 def test_what_is_no_ratio_has_no_grade():
-    with pytest.raises(InvalidError, match=r"^a ratio that is no number has no grade"):
+    with pytest.raises(InvalidError, match=r"^a ratio that is not a number has no grade"):
         grade(math.nan, TIME)
-    with pytest.raises(InvalidError, match=r"^an interval from 2 to 1 has its ends the wrong way round$"):
+    with pytest.raises(InvalidError, match=r"^the ends of an interval from 2 to 1 are in the wrong order$"):
         graded(2, 1, RATE)
