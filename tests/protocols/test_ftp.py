@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
-import threading
 from collections import Counter
 
 import pytest
@@ -16,6 +14,7 @@ from pytest_ipperf.agent.load.library_client import LibraryBurst
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.ftp import protocol as ftp
+from tests.support.servers.tcp import StreamServer, family_of
 
 ADDRESSES = ("127.0.0.1", "::1")
 PASSWORD = "hush-hush"
@@ -181,17 +180,16 @@ def test_it_does_not_gather_an_endless_line():
 # -------------------------------------------------------------
 
 
-class Peer:
-    """A server with a thread for each connection; `wrong` has replies by command, instead of the right ones.
+class Peer(StreamServer):
+    """A server of files; `wrong` has replies by command, instead of the right ones.
 
     `sent` is sent on the data connections; `data` says whether anyone listens for them.
     """
 
     def __init__(self, address, wrong=(), sent=STATE.content, *, data=True):
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self._control = socket.create_server((address, 0), family=family, backlog=64)
-        self._data = socket.create_server((address, 0), family=family, backlog=64)
-        self.port, port = (each.getsockname()[1] for each in (self._control, self._data))
+        super().__init__(address, self._session)
+        self._data = socket.create_server((address, 0), family=family_of(address), backlog=64)
+        port = self._data.getsockname()[1]
         if not data:
             self._data.close()
         self._answers = dict(zip(("", "USER", "PASS", "TYPE", "EPSV", "RETR"), REPLIES, strict=False))
@@ -199,36 +197,13 @@ class Peer:
         self._answers |= {"EPSV": b"229 (|||%d|)\r\n" % port, "RETR": b"150 now\r\n", "end": REPLIES[-1], **dict(wrong)}
         self._sent = sent
         self.heard: list[bytes] = []
-        self._held: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
-
-    def __enter__(self):
-        self._start(self._accept)
-        return self
 
     def __exit__(self, *_):
-        self._control.shutdown(socket.SHUT_RDWR)
-        self._threads[0].join(10)
-        for conn in self._held:
-            with contextlib.suppress(OSError):
-                conn.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(10)
-        for sock in (*self._held, self._control, self._data):
-            sock.close()
+        super().__exit__()
+        self._data.close()
 
-    def _start(self, target, *arguments):
-        self._threads.append(threading.Thread(target=target, args=arguments))
-        self._threads[-1].start()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                self._held.append(self._control.accept()[0])
-                self._start(self._serve, self._held[-1])
-
-    def _serve(self, conn):
-        with contextlib.suppress(OSError), conn.makefile("rb") as lines:
+    def _session(self, conn, _):
+        with conn.makefile("rb") as lines:
             conn.sendall(self._answers[""])
             while line := lines.readline():
                 self.heard.append(line)

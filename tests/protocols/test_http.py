@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections import Counter
 
 import pytest
@@ -15,6 +14,7 @@ from pytest_ipperf.agent.load.library_client import LibraryBurst
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.http import protocol as http
+from tests.support.servers.tcp import StreamServer
 
 STATE = http.filled(ServerState(), 300)
 PAGE = STATE.content
@@ -156,18 +156,14 @@ def test_tiny_segments_of_a_large_page_cost_no_more_than_their_number():
 def fetched(client, stream, n=3):
     """Return how n connections of a client end when the server sends this stream and closes."""
 
-    def serve():
-        for _ in range(n):
-            conn, _ = listener.accept()
-            with conn:
-                while not conn.recv(4096).endswith(b"\r\n\r\n"):
-                    pass
-                conn.sendall(stream)
+    def talk(conn, _):
+        with conn:
+            while not conn.recv(4096).endswith(b"\r\n\r\n"):
+                pass
+            conn.sendall(stream)
 
-    with socket.create_server(("127.0.0.1", 0), backlog=n) as listener:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        target = Target(socket.AF_INET, None, "127.0.0.1", listener.getsockname()[1], "")
+    with StreamServer("127.0.0.1", talk) as server:
+        target = Target(socket.AF_INET, None, "127.0.0.1", server.port, "")
         made: Burst | LibraryBurst
         if client == "lean":
             made = Burst(target, [http.conversation(STATE, at, 4) for at in range(n)], 10.0, 0)
@@ -175,7 +171,6 @@ def fetched(client, stream, n=3):
             pytest.importorskip("aiohttp")
             made = LibraryBurst(target, http, STATE, n, deadline_s=10.0, first_ident=0)
         made.run()
-        thread.join(20)
     moved = [each.content_bytes for each in made.connections if not each.failure]
     assert moved == [300] * len(moved)
     return Counter(each.failure for each in made.connections)

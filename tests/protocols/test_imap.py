@@ -8,7 +8,6 @@ import email
 import email.policy
 import imaplib
 import socket
-import threading
 from collections import Counter
 
 import pytest
@@ -20,6 +19,7 @@ from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.imap import protocol as imap
+from tests.support.servers.tcp import StreamServer, silent_listener
 
 ADDRESSES = ("127.0.0.1", "::1")
 PASSWORD = 'se"cr\\et'
@@ -220,30 +220,20 @@ def test_a_message_that_it_cannot_have_is_told(part, message, words):
 
 @contextlib.contextmanager
 def peer(replies, address="127.0.0.1"):
-    """A server of one thread that answers each line by the next reply, with its tag, and closes after the last."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    """A server that answers each line by the next reply, with its tag, and closes after the last."""
     heard: list[bytes] = []
 
-    def serve():
-        with contextlib.suppress(OSError):
-            while True:
-                conn, _ = listener.accept()
-                conn.settimeout(5)
-                with conn, conn.makefile("rb") as lines:
-                    conn.sendall(replies[0])
-                    for reply in replies[1:]:
-                        line = lines.readline()
-                        heard.append(line)
-                        conn.sendall(reply.replace(b"TAG", line.split()[0] if line else b""))
+    def talk(conn, _):
+        conn.settimeout(5)
+        with conn, conn.makefile("rb") as lines:
+            conn.sendall(replies[0])
+            for reply in replies[1:]:
+                line = lines.readline()
+                heard.append(line)
+                conn.sendall(reply.replace(b"TAG", line.split()[0] if line else b""))
 
-    with socket.create_server((address, 0), family=family) as listener:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield listener.getsockname()[1], heard
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join(10)
+    with StreamServer(address, talk) as server:
+        yield server.port, heard
 
 
 HAS = b"* CAPABILITY IMAP4rev1\r\nTAG OK done\r\n"
@@ -302,8 +292,8 @@ def test_the_library_fails_in_the_lean_clients_words(step, reply, failure):
 
 def test_the_library_waits_no_longer_than_the_deadline():
     pytest.importorskip("aioimaplib")
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        target = Target(socket.AF_INET, None, "127.0.0.1", mute.getsockname()[1], "")
+    with silent_listener() as port:
+        target = Target(socket.AF_INET, None, "127.0.0.1", port, "")
         burst = LibraryBurst(target, imap, STATE, 3, deadline_s=0.3, first_ident=0)
         burst.run()
     assert [call.failure for call in burst.connections] == ["talk deadline"] * 3

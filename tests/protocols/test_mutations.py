@@ -6,14 +6,12 @@ content up to the end of the measurement is the server's.
 
 from __future__ import annotations
 
-import contextlib
 import email.parser
 import os
 import random
 import re
 import socket
 import struct
-import threading
 from importlib import import_module
 
 import hypothesis
@@ -26,6 +24,7 @@ from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.protocols import application, applications
 from tests.protocols.test_any import ADDRESSES, PARTS, STATE, Wire
 from tests.support.payloads import payload_of
+from tests.support.servers.tcp import StreamServer
 
 SIZE = 300
 MANY = hypothesis.settings(max_examples=20_000, derandomize=True, deadline=None)
@@ -372,36 +371,29 @@ class Liar:
         self._rng, self._share = rng, share
         # Without damage nobody waits in vain, and a machine that stalls gets enough time.
         self.pause_s = PAUSE_S if share else 30.0
-        self._control, self._data = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
-        self.port = self._control.getsockname()[1]
-        self._replies = protocol.canned_replies(protocol.filled(STATE, SIZE)).with_port(self._data.getsockname()[1])
+        self._control, self._data = (StreamServer("127.0.0.1", each) for each in (self._talk, self._move))
+        self.port = self._control.port
+        self._replies = protocol.canned_replies(protocol.filled(STATE, SIZE)).with_port(self._data.port)
         self.said = self.data = b""
-        self._threads = [threading.Thread(target=each) for each in (self._talk, self._move)]
 
     def __enter__(self):
-        for thread in self._threads:
-            thread.start()
+        self._control.__enter__()
+        self._data.__enter__()
         return self
 
     def __exit__(self, *_):
-        for sock, thread in zip((self._control, self._data), self._threads, strict=True):
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-            thread.join(20)
-            sock.close()
-            assert not thread.is_alive()
+        self._control.__exit__()
+        self._data.__exit__()
 
     def _maybe(self, said):
         return mutated(said, self._rng) if said and self._rng.random() < self._share else said
 
-    def _talk(self):
-        with contextlib.suppress(OSError):
-            conn, _ = self._control.accept()
-            with conn:
-                conn.settimeout(self.pause_s)
-                self._say(conn, self._replies.greeting)
-                for number in range(9):
-                    self._say(conn, self._answer(conn, number))
+    def _talk(self, conn, _):
+        with conn:
+            conn.settimeout(self.pause_s)
+            self._say(conn, self._replies.greeting)
+            for number in range(9):
+                self._say(conn, self._answer(conn, number))
 
     def _answer(self, conn, number):
         """Wait for the client's next command, and return the answer to it; OSError if it sends none."""
@@ -423,12 +415,10 @@ class Liar:
         conn.sendall(said[:at])
         conn.sendall(said[at:])
 
-    def _move(self):
-        with contextlib.suppress(OSError):
-            conn, _ = self._data.accept()
-            with conn:
-                self.data = self._maybe(self._replies.data or b"")
-                conn.sendall(self.data)
+    def _move(self, conn, _):
+        with conn:
+            self.data = self._maybe(self._replies.data or b"")
+            conn.sendall(self.data)
 
 
 def brings(name, liar, content):

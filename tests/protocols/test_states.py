@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import re
 import socket
-import threading
 
 import pytest
 from hypothesis import given
@@ -17,6 +15,8 @@ from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
+from tests.support.servers.mail import serve_mail
+from tests.support.servers.tcp import StreamServer
 
 STATE = ServerState(users=2, password="secret")
 SMTP = application("smtp")
@@ -118,22 +118,10 @@ def test_a_message_arrives_with_all_of_its_dots(lines):
 def test_both_clients_send_a_message_with_dots_alike():
     pytest.importorskip("aiosmtplib")
     heard: list[bytes] = []
-
-    def serve():
-        conn, _ = listener.accept()
-        conn.settimeout(10)
-        with contextlib.suppress(OSError), conn, conn.makefile("rb") as lines:
-            for number, reply in enumerate(REPLIES):
-                conn.sendall(reply)
-                while (line := lines.readline()) != b".\r\n" and number == 4:
-                    heard.append(line)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        target = Target(socket.AF_INET, None, "127.0.0.1", listener.getsockname()[1], "")
+    with StreamServer("127.0.0.1", lambda conn, _: serve_mail(conn, note=heard.append)) as server:
+        target = Target(socket.AF_INET, None, "127.0.0.1", server.port, "")
         burst = LibraryBurst(target, SMTP, ServerState(DOTTED), 1, deadline_s=10.0, first_ident=0)
         burst.run()
-        thread.join(20)
     assert [each.failure for each in burst.connections] == [""]
-    assert b"".join(heard) + b".\r\n" == sent(DOTTED)
+    message = heard[heard.index(b"DATA\r\n") + 1 : heard.index(b".\r\n") + 1]
+    assert b"".join(message) == sent(DOTTED)

@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 from array import array
 from pathlib import Path
 
@@ -28,6 +27,8 @@ from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS, bind
 from pytest_ipperf.servers.base import Site, true_root
+from tests.support.servers.tcp import family_of
+from tests.support.servers.udp import DatagramServer
 
 ROOT = Path(__file__).parents[2]
 ADDRESSES = ("127.0.0.1", "::1")
@@ -40,10 +41,6 @@ NAMES = ["bind", "nameserver"]
 every_server = pytest.mark.parametrize("name", NAMES)
 both_families = pytest.mark.parametrize("address", ADDRESSES)
 both_clients = pytest.mark.parametrize("client", ["lean", "library"])
-
-
-def family_of(address):
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 @contextlib.contextmanager
@@ -180,29 +177,20 @@ def test_where_nobody_listens_look_ups_are_refused(client, address):
 @both_families
 def test_the_library_client_repeats_a_query_that_was_lost(address, monkeypatch):
     monkeypatch.setattr(library_client, "RETRY_S", (0.05, 0.05))
-    heard: list[bytes] = []
 
-    def deaf_at_first():
-        for _ in range(3):
-            query, peer = sock.recvfrom(4096)
-            heard.append(query)
-            if len(heard) == 2:
-                sock.sendto(b"\0\0" + query[2:], peer)  # an answer to nobody's question
-            if len(heard) == 3:
-                rtype, packed = dns.record_type(6 if ":" in address else 4), socket.inet_pton(sock.family, address)
-                record = struct.pack("!HHHIH", 0xC00C, rtype, 1, 0, len(packed)) + packed
-                sock.sendto(query[:2] + struct.pack("!5H", 0x8400, 1, 1, 0, 0) + query[12:] + record, peer)
+    def deaf_at_first(query, number):
+        if number == 1:
+            yield b"\0\0" + query[2:]  # an answer to nobody's question
+        if number == 2:
+            rtype, packed = dns.record_type(6 if ":" in address else 4), socket.inet_pton(family_of(address), address)
+            record = struct.pack("!HHHIH", 0xC00C, rtype, 1, 0, len(packed)) + packed
+            yield query[:2] + struct.pack("!5H", 0x8400, 1, 1, 0, 0) + query[12:] + record
 
-    with socket.socket(family_of(address), socket.SOCK_DGRAM) as sock:
-        sock.settimeout(5)
-        sock.bind((address, 0))
-        thread = threading.Thread(target=deaf_at_first)
-        thread.start()
-        told = looked_up("library", address, sock.getsockname()[1], 1, first_index=9)
-        thread.join()
+    with DatagramServer(address, deaf_at_first) as server:
+        told = looked_up("library", address, server.port, 1, first_index=9)
     assert (told.failed, told.dns_retries) == ({}, 2)
-    assert heard == [heard[0]] * 3
-    assert heard[0][:2] == b"\0\x09"
+    assert server.heard == [server.heard[0]] * 3
+    assert server.heard[0][:2] == b"\0\x09"
 
 
 # --- BIND as an instance ----------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import dataclasses
 import os
-import socket
 import struct
 import subprocess
 import threading
@@ -17,6 +16,7 @@ from typing import Any
 from pytest_ipperf.agent.flows.engines.tcp import engine
 from pytest_ipperf.agent.flows.spec import FlowSpec
 from pytest_ipperf.core.portable.errors import LabError
+from tests.support.servers.tcp import StreamServer
 
 HELLO_BYTES = 12
 
@@ -72,28 +72,9 @@ def refusal(asked, far=None):
     return "nothing"
 
 
-class Fake:
-    """A far end that accepts one stream, sends something and does nothing more."""
-
-    def __init__(self, said):
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._socks = []
-        self.port = self._listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._take, args=(said,))
-        self._thread.start()
-
-    def _take(self, said):
-        sock, _ = self._listener.accept()
-        self._socks.append(sock)
-        sock.sendall(said)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._thread.join()
-        for sock in (self._listener, *self._socks):
-            sock.close()
+def fake(said):
+    """Return a far end that accepts streams, sends something and does nothing more."""
+    return StreamServer("127.0.0.1", lambda conn, _: conn.sendall(said))
 
 
 def left():

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import random
-import socket
 import statistics
 import struct
-import threading
 import time
 from collections import Counter
 
@@ -24,6 +22,9 @@ from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
+from tests.support.servers.mail import serve_mail
+from tests.support.servers.stalling import StallingServer
+from tests.support.servers.tcp import StreamServer, silent_listener
 
 ADDRESSES = ("127.0.0.1", "::1")
 STALLED = 20
@@ -102,53 +103,11 @@ def test_a_closed_burst_is_never_behind(null):
     assert len(rows_of(told)) == 100
 
 
-class Stalling:
-    """A server of one thread that stalls once, until `others` more connections have come."""
-
-    def __init__(self, stall_s, others):
-        self._stall_s, self._others = stall_s, others
-        self._waiting: list[socket.socket] = []
-        self._sock = socket.create_server(("127.0.0.1", 0), backlog=1000)
-        self._sock.settimeout(0.05)
-        self.port = self._sock.getsockname()[1]
-        self._ended = False
-        self._thread = threading.Thread(target=self._serve)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._ended = True
-        self._thread.join(10)
-        self._sock.close()
-
-    def _serve(self):
-        served = 0
-        while not self._ended:
-            with contextlib.suppress(TimeoutError, OSError):
-                conn = self._waiting.pop(0) if self._waiting else self._sock.accept()[0]
-                with conn:
-                    served += 1
-                    if served == STALLED:
-                        self._stall()
-                    conn.settimeout(5)
-                    conn.recv(4096)
-                    conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + application("http").content(1000))
-
-    def _stall(self):
-        time.sleep(self._stall_s)
-        end = time.monotonic() + 20
-        while len(self._waiting) < self._others and time.monotonic() < end:
-            with contextlib.suppress(TimeoutError):
-                self._waiting.append(self._sock.accept()[0])
-        self.came = len(self._waiting)
-
-
 @both_clients
 def test_a_stall_of_the_server_is_in_the_figures_of_all_who_came_in_it(client):
     """Under coordinated omission one figure would be long and the others short."""
-    with Stalling(0.5, others=60) as server:
+    page = b"HTTP/1.1 200 OK\r\n\r\n" + application("http").content(1000)
+    with StallingServer("127.0.0.1", page, STALLED, 0.5, others=60) as server:
         told = load(spec(server.port, connections=200, bursts=1, client=client))
     rows = rows_of(told)
     assert told.failed == {}
@@ -179,8 +138,8 @@ def test_a_stall_of_the_client_is_in_the_figures_too(null, monkeypatch):
 
 @both_clients
 def test_the_deadline_is_each_connections_own(client):
-    with socket.create_server(("127.0.0.1", 0), backlog=100) as deaf:
-        asked = spec(deaf.getsockname()[1], connections=10, bursts=1, rate_per_s=20.0, deadline_s=0.5, client=client)
+    with silent_listener() as port:
+        asked = spec(port, connections=10, bursts=1, rate_per_s=20.0, deadline_s=0.5, client=client)
         begun = time.monotonic()
         told = load(asked)
     assert told.failed == {"talk deadline": 10}
@@ -188,42 +147,19 @@ def test_the_deadline_is_each_connections_own(client):
     assert last + 0.5 <= time.monotonic() - begun < last + 4
 
 
-def _mail(conn, number, seen):
-    """Serve as a mail server that records when sessions begin and end."""
-    seen.append(("came", number))
-    conn.sendall(b"220 hello\r\n")
-    with conn.makefile("rb") as lines:
-        while line := lines.readline():
-            if line == b"QUIT\r\n":
-                seen.append(("left", number))
-                conn.sendall(b"221 Bye\r\n")
-                return
-            if line == b"DATA\r\n":
-                conn.sendall(b"354 go on\r\n")
-                while lines.readline() != b".\r\n":
-                    pass
-            conn.sendall(b"250 2.0.0 Ok: queued as 1\r\n")
-
-
 @both_clients
 def test_sessions_are_not_held(client):
     seen: list[tuple[str, int]] = []
-    threads = []
-    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
 
-        def serve():
-            for number in range(10):
-                conn = server.accept()[0]
-                held.enter_context(conn)
-                threads.append(threading.Thread(target=_mail, args=(conn, number, seen)))
-                threads[-1].start()
+    def talk(conn, number):
+        def note(line):
+            if line == b"QUIT\r\n":
+                seen.append(("left", number))
 
-        with contextlib.ExitStack() as held:
-            threads.append(threading.Thread(target=serve))
-            threads[0].start()
-            port = server.getsockname()[1]
-            told = load(spec(port, protocol="smtp", connections=10, bursts=1, rate_per_s=8.0, client=client))
-            for thread in threads:
-                thread.join(10)
+        seen.append(("came", number))
+        serve_mail(conn, note=note)
+
+    with StreamServer("127.0.0.1", talk) as server:
+        told = load(spec(server.port, protocol="smtp", connections=10, bursts=1, rate_per_s=8.0, client=client))
     assert told.failed == {}
     assert seen.index(("left", 0)) < seen.index(("came", 9))

@@ -28,13 +28,10 @@ from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
+from tests.support.servers.tcp import StreamServer, family_of, silent_listener
 
 both_families = pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 each_protocol = pytest.mark.parametrize("protocol", ["http", "smtp"])
-
-
-def family_of(address):
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 @pytest.fixture
@@ -83,21 +80,14 @@ def burst(address, port, n=1, payload=1000, protocol="http", **settings):
     return made
 
 
-@contextlib.contextmanager
 def answering(address, answer):
-    """A server of one connection, handled by `answer` in a thread."""
-    with socket.create_server((address, 0), family=family_of(address)) as listener:
+    """Return a server whose connections `answer` handles; they are closed then."""
 
-        def serve():
-            conn, _ = listener.accept()
-            with conn, contextlib.suppress(OSError):
-                answer(conn)
+    def talk(conn, _):
+        with conn:
+            answer(conn)
 
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield listener.getsockname()[1]
-        thread.join(10)
-        assert not thread.is_alive()
+    return StreamServer(address, talk)
 
 
 @both_families
@@ -151,9 +141,9 @@ def test_the_kernel_tells_how_late_the_client_was(address):
             time.sleep(0.05)
             super()._receive(connection, event)
 
-    with answering(address, answer) as port, rx_timestamping():
+    with answering(address, answer) as server, rx_timestamping():
         kind = application("http")
-        made = Kept(Target(family_of(address), None, address, port, ""), [kind.conversation(page, 0, 4)], 5.0, 0)
+        made = Kept(Target(family_of(address), None, address, server.port, ""), [kind.conversation(page, 0, 4)], 5.0, 0)
         made.run()
     (connection,) = made.connections
     assert connection.failure == ""
@@ -182,9 +172,9 @@ def test_every_segment_is_stamped_once_the_kernel_has_begun(null):
 @both_families
 def test_an_end_that_came_with_the_answer_is_seen_after_it(address):
     """Both make one edge: a client that stops after a short read would wait for the deadline."""
-    with answering(address, lambda conn: conn.sendall(PARTLY)) as port:
+    with answering(address, lambda conn: conn.sendall(PARTLY)) as server:
         begun = time.monotonic()
-        made = burst(address, port)
+        made = burst(address, server.port)
     assert [each.failure for each in made.connections] in (["talk closed"], ["talk reset"])
     assert time.monotonic() - begun < 4
 
@@ -223,11 +213,11 @@ def test_the_receipt_tells_what_the_run_took_of_the_machine(null):
 
 def test_an_overflowing_queue_shows_in_the_counters():
     before = tcp_error_counters()
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, contextlib.ExitStack() as stack:
+    with silent_listener(backlog=0) as port, contextlib.ExitStack() as stack:
         for _ in range(6):
             sock = stack.enter_context(socket.socket())
             sock.settimeout(0)
-            sock.connect_ex(server.getsockname())
+            sock.connect_ex(("127.0.0.1", port))
         time.sleep(0.05)
         moved = deltas(before, tcp_error_counters())
     assert moved.get("ListenOverflows", 0) >= 1

@@ -28,6 +28,9 @@ from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
+from tests.support.servers.mail import serve_mail
+from tests.support.servers.tcp import StreamServer, family_of, refusing_port, reset, silent_listener, wait_for_client
+from tests.support.servers.udp import closed_port, silent_socket
 
 ADDRESSES = ("127.0.0.1", "::1")
 HOSTS = {application(name).host: ADDRESSES for name in ("http", "smtp")}
@@ -36,10 +39,6 @@ PAYLOAD = {"http": 10_000, "smtp": 1000}
 
 both_families = pytest.mark.parametrize("address", ADDRESSES)
 both_protocols = pytest.mark.parametrize("name", ["http", "smtp"])
-
-
-def family_of(address):
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 @contextlib.contextmanager
@@ -68,48 +67,7 @@ def resolver():
         yield port
 
 
-class Peer:
-    """A server with a thread for each connection, handled by `talk` with the connection's number."""
-
-    def __init__(self, address, talk):
-        self._talk = talk
-        self.held, self._threads = [], []
-        self._sock = socket.create_server((address, 0), family=family_of(address), backlog=128)
-        self.port = self._sock.getsockname()[1]
-        self.heard = b""
-
-    def __enter__(self):
-        self._start(self._accept)
-        return self
-
-    def __exit__(self, *_):
-        self._sock.shutdown(socket.SHUT_RDWR)
-        self._sock.close()
-        self._threads[0].join(10)
-        for conn in self.held:
-            with contextlib.suppress(OSError):
-                conn.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(10)
-        for conn in self.held:
-            conn.close()
-
-    def _start(self, target, *arguments):
-        self._threads.append(threading.Thread(target=target, args=arguments))
-        self._threads[-1].start()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                self.held.append(self._sock.accept()[0])
-                self._start(self._serve, self.held[-1], len(self.held) - 1)
-
-    def _serve(self, conn, number):
-        with contextlib.suppress(OSError):
-            self._talk(conn, number)
-
-
-GREETING = b"220 hello\r\n"
+GREETING = b"220 mail.ipperf.test ESMTP\r\n"
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 10000\r\n\r\n"
 SHORT = PAGE.replace(b"10000", b"100")
 
@@ -123,8 +81,7 @@ def first(conn, said):
 
 def resets(conn, said):
     first(conn, said)
-    conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    conn.close()
+    reset(conn)
 
 
 def closes(conn, said):
@@ -146,11 +103,6 @@ def endless(conn, said):
     if said == PAGE:
         conn.sendall(SHORT + b"x" * 100)
     wait_for_client(conn)
-
-
-def wait_for_client(conn):
-    while conn.recv(65536):
-        pass
 
 
 WORDS = {"http": PAGE, "smtp": GREETING}
@@ -245,9 +197,8 @@ def test_without_a_resolver_nothing_is_looked_up(name, address):
 @both_families
 @both_protocols
 def test_a_refused_connection_is_a_failure_by_kind(name, address, resolver):
-    with socket.socket(family_of(address)) as bound:
-        bound.bind((address, 0))  # keeps the port from others without listening
-        made = burst(name, address, bound.getsockname()[1], resolver, 5)
+    with refusing_port(address) as port:
+        made = burst(name, address, port, resolver, 5)
     assert failures(made) == {"connect refused": 5}
     assert {each.peer for each in made.connections} == {address}
 
@@ -265,7 +216,7 @@ def test_a_refused_connection_is_a_failure_by_kind(name, address, resolver):
     ],
 )
 def test_a_server_that_breaks_off_is_a_failure_by_kind(name, talk, failure, address, resolver):
-    with Peer(address, lambda conn, _: talk(conn, WORDS[name])) as peer:
+    with StreamServer(address, lambda conn, _: talk(conn, WORDS[name])) as peer:
         made = burst(name, address, peer.port, resolver, 5)
     assert failures(made) == {failure: 5}
     assert packed(made.connections, made.began) == b""
@@ -296,7 +247,7 @@ def test_a_wrong_reply_is_named(name, said, failure, resolver):
             conn.sendall(second)
         wait_for_client(conn)
 
-    with Peer("127.0.0.1", talk) as peer:
+    with StreamServer("127.0.0.1", talk) as peer:
         made = burst(name, "127.0.0.1", peer.port, resolver, 3)
     (found,) = failures(made)
     before, _, after = failure.partition("*")
@@ -305,43 +256,21 @@ def test_a_wrong_reply_is_named(name, said, failure, resolver):
 
 
 def test_a_message_that_is_not_queued_has_failed(resolver):
-    def talk(conn, _):
-        conn.sendall(GREETING)
-        with conn.makefile("rb") as lines:
-            while line := lines.readline():
-                conn.sendall(b"354 go on\r\n" if line == b"DATA\r\n" else b"250 Ok\r\n")
-                while line == b"DATA\r\n" and lines.readline() != b".\r\n":
-                    pass
-                if line == b"DATA\r\n":
-                    conn.sendall(b"250 2.0.0 Ok\r\n")
-
-    with Peer("127.0.0.1", talk) as peer:
+    with StreamServer("127.0.0.1", lambda conn, _: serve_mail(conn, b"250 2.0.0 Ok\r\n")) as peer:
         made = burst("smtp", "127.0.0.1", peer.port, resolver)
     assert failures(made) == {"protocol: reply '250 2.0.0 Ok' to the message": 1}
 
 
 @pytest.mark.parametrize("payload", [200, 70_000])
 def test_a_message_is_the_lean_clients_to_the_byte_and_so_are_the_commands(payload, resolver):
-    heard = []
-
-    def talk(conn, _):
-        conn.sendall(GREETING)
-        with conn.makefile("rb") as lines:
-            while line := lines.readline():
-                heard.append(line)
-                if line == b"DATA\r\n":
-                    conn.sendall(b"354 go on\r\n")
-                    while (line := lines.readline()) != b".\r\n":
-                        heard.append(line)
-                conn.sendall(b"250 2.0.0 Ok: queued as 1\r\n")
-
-    with Peer("127.0.0.1", talk) as peer:
+    heard: list[bytes] = []
+    with StreamServer("127.0.0.1", lambda conn, _: serve_mail(conn, note=heard.append)) as peer:
         made = burst("smtp", "127.0.0.1", peer.port, resolver, payload=payload)
     assert failures(made) == {"": 1}
     state = application("smtp").filled(ServerState(), payload)
     lean = application("smtp").conversation(state, 0, 4)
     commands = b"".join(lean.receive_data(reply) for reply in (GREETING, *[b"250 Ok\r\n"] * 3))
-    assert b"".join(heard) == commands + state.content + b"QUIT\r\n"
+    assert b"".join(heard) == commands + state.content + b".\r\n" + b"QUIT\r\n"
 
 
 def test_a_page_is_asked_for_by_the_servers_name(resolver):
@@ -353,7 +282,7 @@ def test_a_page_is_asked_for_by_the_servers_name(resolver):
         time.sleep(0.05)
         conn.sendall(page[-3:])
 
-    with Peer("::1", talk) as peer:
+    with StreamServer("::1", talk) as peer:
         made = burst("http", "::1", peer.port, resolver)
     assert failures(made) == {"": 1}
     (request,) = heard
@@ -365,7 +294,7 @@ def test_a_page_is_asked_for_by_the_servers_name(resolver):
 @both_families
 @both_protocols
 def test_a_server_without_an_answer_costs_the_deadline_and_no_more(name, address, resolver):
-    with Peer(address, lambda conn, _: wait_for_client(conn)) as peer:
+    with StreamServer(address, wait_for_client) as peer:
         begun = time.monotonic()
         made = burst(name, address, peer.port, resolver, 5, deadline_s=0.4, payload=1_000_000)
         took = time.monotonic() - begun
@@ -383,15 +312,15 @@ def test_a_large_message_that_nobody_takes_costs_the_deadline_and_leaves_nothing
         conn.sendall(b"354 go on\r\n")
         time.sleep(1.5)
 
-    with Peer("127.0.0.1", talk) as peer:
+    with StreamServer("127.0.0.1", talk) as peer:
         made = burst("smtp", "127.0.0.1", peer.port, resolver, 3, deadline_s=0.5, payload=20_000_000)
     assert failures(made) == {"talk deadline": 3}
 
 
 @both_protocols
 def test_a_server_that_never_accepts_costs_the_deadline(name, resolver):
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
-        made = burst(name, "127.0.0.1", server.getsockname()[1], resolver, 5, deadline_s=0.4)
+    with silent_listener(backlog=0) as port:
+        made = burst(name, "127.0.0.1", port, resolver, 5, deadline_s=0.4)
     found = failures(made)
     # The kernel itself accepts one or two into the queue, which then receive nothing.
     assert set(found) == {"connect deadline", "talk deadline"}
@@ -400,8 +329,7 @@ def test_a_server_that_never_accepts_costs_the_deadline(name, resolver):
 
 @pytest.mark.parametrize(("name", "address"), [("http", "127.0.0.1"), ("smtp", "::1")])
 def test_a_silent_resolver_is_asked_again_and_then_given_up(name, address):
-    with socket.socket(family_of(address), socket.SOCK_DGRAM) as silent:
-        silent.bind((address, 0))
+    with silent_socket(address) as silent:
         made = burst(name, address, 9, silent.getsockname()[1], 3, deadline_s=1.4)
         silent.settimeout(0)
         heard = Counter(silent.recv(2048) for _ in range(6))
@@ -414,10 +342,7 @@ def test_a_silent_resolver_is_asked_again_and_then_given_up(name, address):
 @both_families
 @both_protocols
 def test_a_resolver_that_is_not_there_is_told(name, address):
-    with socket.socket(family_of(address), socket.SOCK_DGRAM) as gone:
-        gone.bind((address, 0))
-        port = gone.getsockname()[1]
-    assert failures(burst(name, address, 9, port, 3)) == {"dns refused": 3}
+    assert failures(burst(name, address, 9, closed_port(address), 3)) == {"dns refused": 3}
 
 
 @both_protocols
@@ -447,38 +372,31 @@ def test_every_tenth_reset_leaves_the_others_their_figures(resolver):
             conn.recv(4096)
             conn.sendall(PAGE + content)
 
-    with Peer("127.0.0.1", talk) as peer:
+    with StreamServer("127.0.0.1", talk) as peer:
         made = burst("http", "127.0.0.1", peer.port, resolver, 30)
-        assert len(peer.held) == 30
+        assert peer.accepted == 30
     assert failures(made) == {"": 27, "talk reset": 3}
     assert len(packed(made.connections, made.began)) == 27 * 8 * len(PHASES)
 
 
 def _mail(conn, number, open_now):
     """Serve as a mail server that records the sessions open at each QUIT, and answers the first one late."""
-    conn.sendall(GREETING)
-    with conn.makefile("rb") as lines:
-        while line := lines.readline():
-            if line == b"QUIT\r\n":
-                open_now.append(number)
-                conn.sendall(b"221 Bye\r\n")
-                return
-            if line == b"DATA\r\n":
-                conn.sendall(b"354 go on\r\n")
-                while lines.readline() != b".\r\n":
-                    pass
-                if number == 0:
-                    time.sleep(0.3)
-                open_now.append("queued")
-                conn.sendall(b"250 2.0.0 Ok: queued as 1\r\n")
-            else:
-                conn.sendall(b"250 Ok\r\n")
+
+    def note(line):
+        if line == b".\r\n":
+            if number == 0:
+                time.sleep(0.3)
+            open_now.append("queued")
+        elif line == b"QUIT\r\n":
+            open_now.append(number)
+
+    serve_mail(conn, note=note)
 
 
 @pytest.mark.parametrize("hold", [True, False])
 def test_nobody_leaves_before_the_last_one_has_its_figure(hold, resolver):
     seen: list[int | str] = []
-    with Peer("127.0.0.1", lambda conn, number: _mail(conn, number, seen)) as peer:
+    with StreamServer("127.0.0.1", lambda conn, number: _mail(conn, number, seen)) as peer:
         made = burst("smtp", "127.0.0.1", peer.port, resolver, 5, hold=hold)
     assert failures(made) == {"": 5}
     assert sorted(map(str, seen)) == ["0", "1", "2", "3", "4", *["queued"] * 5]
@@ -489,18 +407,7 @@ def test_nobody_leaves_before_the_last_one_has_its_figure(hold, resolver):
 def test_a_server_that_does_not_say_goodbye_is_left_after_a_while(resolver, monkeypatch):
     monkeypatch.setattr("pytest_ipperf.agent.load.library_client._CLOSE_TIMEOUT_S", 0.2)
 
-    def talk(conn, _):
-        conn.sendall(GREETING)
-        with conn.makefile("rb") as lines:
-            while line := lines.readline():
-                if line == b"DATA\r\n":
-                    conn.sendall(b"354 go on\r\n")
-                    while lines.readline() != b".\r\n":
-                        pass
-                if line != b"QUIT\r\n":
-                    conn.sendall(b"250 2.0.0 Ok: queued as 1\r\n")
-
-    with Peer("127.0.0.1", talk) as peer:
+    with StreamServer("127.0.0.1", lambda conn, _: serve_mail(conn, bye=b"")) as peer:
         begun = time.monotonic()
         made = burst("smtp", "127.0.0.1", peer.port, resolver, 3)
         assert time.monotonic() - begun < 5
@@ -514,7 +421,7 @@ def test_a_signal_to_end_ends_it_at_once_by_its_own_handler(name, resolver):
 
     before = signal.signal(signal.SIGTERM, leave)
     try:
-        with Peer("127.0.0.1", lambda conn, _: wait_for_client(conn)) as peer:
+        with StreamServer("127.0.0.1", wait_for_client) as peer:
             threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
             begun = time.monotonic()
             with pytest.raises(SystemExit, match="7"):

@@ -102,16 +102,17 @@ def test_sessions_that_stay_keep_the_ports_of_all_bursts(isolated, rate):
 
 
 REAL = """
-import resource, socket
+import resource
 from test_limits import *
 from pytest_ipperf.agent.load.runner import load
+from tests.support.servers.tcp import silent_listener
 resource.setrlimit(resource.RLIMIT_NOFILE, (50, 100))
-with socket.create_server(("127.0.0.1", 0)) as server:
+with silent_listener() as port:
     try:
-        load(spec(connections=37, port=server.getsockname()[1]))
+        load(spec(connections=37, port=port))
     except LabError as error:
         print(error)
-    told = load(spec(connections=36, bursts=1, port=server.getsockname()[1], deadline_s=0.3))
+    told = load(spec(connections=36, bursts=1, port=port, deadline_s=0.3))
     print(told.failed)
 """
 

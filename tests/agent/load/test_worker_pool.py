@@ -7,7 +7,6 @@ import gc
 import os
 import random
 import signal
-import socket
 import struct
 import threading
 import time
@@ -30,6 +29,8 @@ from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
+from tests.support.servers.tcp import refusing_port, silent_listener
+from tests.support.servers.udp import silent_socket
 
 ADDRESSES = ("127.0.0.1", "::1")
 
@@ -141,8 +142,7 @@ def test_the_arrivals_of_an_open_burst_are_shared(client, port):
 
 def test_every_account_is_used_and_every_question_numbered_once(port):
     del port
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
-        silent.bind(("127.0.0.1", 0))
+    with silent_socket() as silent:
         asked = spec(9, resolver="127.0.0.1", resolver_port=silent.getsockname()[1], name="a.test", deadline_s=0.3,
                       connections=20, bursts=2, ident=65530, workers=3)  # fmt: skip
         told = load(asked)
@@ -153,17 +153,16 @@ def test_every_account_is_used_and_every_question_numbered_once(port):
 
 
 def test_failures_of_all_are_counted_together():
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        told = load(spec(bound.getsockname()[1], bursts=10))
+    with refusing_port() as refusing:
+        told = load(spec(refusing, bursts=10))
     assert (told.attempted, told.failed, told.rows) == (123, {"connect refused": 123}, b"")
 
 
 @pytest.fixture
 def deaf():
     """Return the port of a server that sends nothing."""
-    with socket.create_server(("127.0.0.1", 0), backlog=100) as sock:
-        yield sock.getsockname()[1]
+    with silent_listener() as port:
+        yield port
 
 
 @both_clients

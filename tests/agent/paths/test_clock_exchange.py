@@ -9,7 +9,6 @@ import random
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from pytest_ipperf.agent.paths import clock_exchange
 from pytest_ipperf.agent.paths.clock_exchange import OffsetServer, clock_of_host, estimate, exchange
 from pytest_ipperf.core.portable.errors import LabError
 from tests.support.needs import require
+from tests.support.servers.udp import DatagramServer, silent_socket
 
 ROOT = str(Path(__file__).parents[3])
 PORTS = (21000, 21999)
@@ -109,32 +109,22 @@ print((result, clock, clock_of_host()))
 
 def test_what_is_lost_is_left_out_and_late_answers_are_told_apart():
     """A server that ignores request 3 and answers 5 and 6 with the reply to the request before."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
 
-        def answer():
-            while True:
-                question, asker = sock.recvfrom(100)
-                number = int.from_bytes(question[:8], "big")
-                if len(question) == 1:
-                    return
-                for each in {3: [], 5: [4], 6: [5, 6]}.get(number, [number]):
-                    stamp = time.monotonic_ns().to_bytes(8, "big")
-                    sock.sendto(each.to_bytes(8, "big") + 2 * stamp + bytes(8), asker)
+    def answer(query, _):
+        number = int.from_bytes(query[:8], "big")
+        for each in {3: [], 5: [4], 6: [5, 6]}.get(number, [number]):
+            stamp = time.monotonic_ns().to_bytes(8, "big")
+            yield each.to_bytes(8, "big") + 2 * stamp + bytes(8)
 
-        thread = threading.Thread(target=answer)
-        thread.start()
-        exchanges = exchange("127.0.0.1", "127.0.0.1", sock.getsockname()[1], 10)
-        sock.sendto(b"x", sock.getsockname())
-        thread.join()
+    with DatagramServer("127.0.0.1", answer) as server:
+        exchanges = exchange("127.0.0.1", "127.0.0.1", server.port, 10)
     assert len(exchanges) == 8
     assert all(t1 <= t2 == t3 <= t4 for t1, t2, t3, t4 in exchanges)
 
 
 def test_silence_ends_it_soon(monkeypatch):
     monkeypatch.setattr(clock_exchange, "_LATEST_NS", 100_000_000)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
+    with silent_socket() as sock:
         began = time.monotonic()
         assert exchange("", "127.0.0.1", sock.getsockname()[1], 500) == []
         assert 0.2 <= time.monotonic() - began < 3

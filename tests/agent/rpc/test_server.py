@@ -28,6 +28,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.bootstrap import BOOT, start_agent
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from tests.support.servers.udp import silent_socket
 
 SERVED = encoded(
     ServeRequest,
@@ -77,8 +78,7 @@ def agent():
 @pytest.fixture
 def silent():
     """The port of a name server that says nothing."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
+    with silent_socket() as sock:
         yield sock.getsockname()[1]
 
 
@@ -249,9 +249,7 @@ def test_who_waits_for_the_lease_gets_it_when_all_is_undone_and_what_stays_is_ma
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "in the midst of a call"])
 @pytest.mark.parametrize("how", ["line", "terminate", "SIGTERM", "SIGKILL"])
 def test_nothing_is_left_however_it_ends(agent, tmp_path, how, busy):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.settimeout(10)
+    with silent_socket() as silent:
         agent.call("serve", "nameserver", SERVED)
         assert len(list(tmp_path.iterdir())) == 1
         everything = agent.processes()

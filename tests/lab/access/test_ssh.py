@@ -46,6 +46,7 @@ from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.servers import SERVERS
 from tests.support.hosts.machines import SSHD_CONFIG, bare_pythons, sshd_program
+from tests.support.servers.tcp import refusing_port, silent_listener
 
 SERVER = f"""{SSHD_CONFIG}
 Port {{port}}
@@ -302,11 +303,16 @@ def test_a_wrong_key_is_told(sshd, folder):
     assert refused(sshd.host(folder, key="stranger")).endswith("Permission denied (publickey). (exit status 255)")
 
 
-def test_a_wrong_port_is_told_and_nothing_beside_it(sshd, folder, capfd):
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    sentence = f"ssh: connect to host 127.0.0.1 port {port}: Connection refused (exit status 255)"
-    assert refused(sshd.host(folder, port=port)) == sentence
+@pytest.fixture
+def gone():
+    """Return a port at which nobody listens."""
+    with refusing_port() as port:
+        yield port
+
+
+def test_a_wrong_port_is_told_and_nothing_beside_it(sshd, folder, gone, capfd):
+    sentence = f"ssh: connect to host 127.0.0.1 port {gone}: Connection refused (exit status 255)"
+    assert refused(sshd.host(folder, port=gone)) == sentence
     assert capfd.readouterr() == ("", "")
 
 
@@ -318,8 +324,8 @@ def test_a_host_that_is_not_the_known_one_is_told(sshd, folder):
 def test_a_port_on_which_something_else_listens_is_told(sshd, folder, monkeypatch):
     monkeypatch.setattr(client_module, "_START_S", 0.5)
     monkeypatch.setattr(base, "_PATIENCE_S", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        assert refused(sshd.host(folder, port=mute.getsockname()[1])) == "no answer in 0.5 s"
+    with silent_listener() as port:
+        assert refused(sshd.host(folder, port=port)) == "no answer in 0.5 s"
 
 
 def test_a_host_without_that_python_is_told(sshd, folder):
@@ -513,12 +519,10 @@ def test_clean_removes_what_is_kept(sshd, folder, kept, capsys):
     assert capsys.readouterr().out == "far: nothing to remove\n"
 
 
-def test_clean_goes_on_behind_a_host_that_cannot_be_reached(sshd, folder, kept, capsys):
+def test_clean_goes_on_behind_a_host_that_cannot_be_reached(sshd, folder, kept, gone, capsys):
     sshd.host(folder)
     inventory = folder / "hosts.ini"
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    (folder / "gone").write_text((folder / "ssh_config").read_text().replace(f"Port {sshd.port}", f"Port {port}"))
+    (folder / "gone").write_text((folder / "ssh_config").read_text().replace(f"Port {sshd.port}", f"Port {gone}"))
     inventory.write_text(
         inventory.read_text().replace("server = far", "server = gone")
         + f"[host gone]\nway = ssh\nssh = gone\nipv4 = 127.0.0.2\nssh_config = {folder}/gone\n"

@@ -23,6 +23,7 @@ from pytest_ipperf.lab.agents import client as client_module
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
+from tests.support.servers.udp import silent_socket
 
 HOST = BUILTIN["loopback"].server
 DIED = "; its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
@@ -78,9 +79,7 @@ def long_call(agent, port, patience_s=30.0, *, bursts=1, deadline_s=30.0):
 @pytest.fixture
 def silent():
     """A name server that says nothing."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        sock.settimeout(10)
+    with silent_socket() as sock:
         yield sock
 
 

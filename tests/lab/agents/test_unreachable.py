@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 from pytest_ipperf.core.portable.errors import AgentError
@@ -12,6 +10,7 @@ from pytest_ipperf.lab.access.ssh import Ssh
 from pytest_ipperf.lab.agents.unreachable import UnreachableCache
 from pytest_ipperf.lab.inventory.model import Host
 from tests.support.needs import needs
+from tests.support.servers.tcp import silent_listener
 
 ALPHA = Host(name="alpha", way="ssh", settings={"ssh": "ssh://alpha.invalid:22"})
 AWAY = "host alpha: no agent could be started by access method ssh: "
@@ -85,6 +84,6 @@ def test_hosts_here_are_never_asked_beforehand(away):
 @needs("ssh")
 def test_a_knock_tells_in_the_words_of_ssh():
     """Here of an address at which somebody listens and says nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        said = ssh.access_method.knock({"ssh": f"ssh://127.0.0.1:{mute.getsockname()[1]}"}, ())
+    with silent_listener() as port:
+        said = ssh.access_method.knock({"ssh": f"ssh://127.0.0.1:{port}"}, ())
     assert said == "Connection timed out during banner exchange (exit status 255)"

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import zipfile
@@ -27,6 +26,7 @@ from pytest_ipperf.lab.deploy.install import package_archive
 from pytest_ipperf.lab.deploy.interpreters import Python
 from pytest_ipperf.lab.deploy.wheels import CACHE_SECTION, Wheel, Wheels
 from tests.support.hosts.machines import TOLD, bare_pythons
+from tests.support.servers.tcp import refusing_port
 
 OURS = Python.from_report(interpreter())
 ROOT = Path(__file__).parents[3]
@@ -325,9 +325,8 @@ def test_an_index_that_cannot_be_reached_is_told_without_its_password(index, mon
     monkeypatch.delenv("PIP_NO_INDEX")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "*")
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))  # and nobody listens
-        place = f"127.0.0.1:{silent.getsockname()[1]}/simple"
+    with refusing_port() as port:
+        place = f"127.0.0.1:{port}/simple"
         monkeypatch.setenv("PIP_INDEX_URL", f"http://somebody:secret@{place}")
         with pytest.raises(LabError) as caught:
             package_archive(("ipperf-top",), host())

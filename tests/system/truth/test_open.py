@@ -18,22 +18,8 @@ from pytest_ipperf.agent.load.arrivals import arrivals
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
+from tests.support.servers import stalling
 
-SERVER = """
-import socket, sys, time
-address, number, stalled, stall_s = sys.argv[1], *map(int, sys.argv[2:4]), float(sys.argv[4])
-page = sys.argv[5].encode()
-family = socket.AF_INET6 if ":" in address else socket.AF_INET
-with socket.create_server((address, 0), family=family, backlog=number) as listener:
-    print(listener.getsockname()[1], flush=True)
-    for at in range(number):
-        client, _ = listener.accept()
-        if at == stalled:
-            time.sleep(stall_s)
-        client.recv(65536)
-        client.sendall(b"HTTP/1.1 200 OK\\r\\n\\r\\n" + page)
-        client.close()
-"""
 CONNECTIONS, RATE_PER_S, PAYLOAD_BYTES = 300, 500.0, 1024
 STALLED, STALL_S = 150, 0.2
 # So near to each other connections may be accepted in another order than they were opened in.
@@ -41,14 +27,15 @@ NEAR = 5
 
 
 @contextlib.contextmanager
-def stalling(bench, ipver):
+def stalling_server(bench, ipver):
     """The port of the server."""
-    page = application("http").content(PAYLOAD_BYTES).decode()
-    arguments = (bench.hosts[1].address(ipver), CONNECTIONS, STALLED, STALL_S, page)
-    argv = [sys.executable, "-c", SERVER, *map(str, arguments)]
+    page = "HTTP/1.1 200 OK\r\n\r\n" + application("http").content(PAYLOAD_BYTES).decode()
+    # The stall comes before connection STALLED, which counts from 0 here and from 1 there.
+    argv = [sys.executable, stalling.__file__, bench.hosts[1].address(ipver), str(STALLED + 1), str(STALL_S), page]
     with subprocess.Popen(
-        [*bench.entries["server"], "taskset", "--cpu-list", "0", *argv], stdout=subprocess.PIPE, text=True
-    ) as process:
+        [*bench.entries["server"], "taskset", "--cpu-list", "0", *argv],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
         try:
             assert process.stdout
             yield int(process.stdout.readline())
@@ -59,7 +46,7 @@ def stalling(bench, ipver):
 @pytest.mark.parametrize(("ipver", "workers"), [(4, 1), (6, 2)])
 def test_who_arrives_while_a_server_stalls_has_the_wait_in_its_total(plain, ipver, workers):
     client, server = (host.address(ipver) for host in plain.hosts)
-    with stalling(plain, ipver) as port:
+    with stalling_server(plain, ipver) as port:
         spec = LoadSpec(
             protocol="http", client="lean", payload_bytes=PAYLOAD_BYTES, connections=CONNECTIONS, bursts=1, ipver=ipver,
             resolver="", resolver_port=0, name=server, port=port, source=client, deadline_s=60.0, ident=0,

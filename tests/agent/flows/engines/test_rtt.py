@@ -28,6 +28,7 @@ from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.core.portable.errors import LabError
 from tests.agent.flows.rtt_ends import known, rows, spec
 from tests.support.needs import require
+from tests.support.servers.udp import silent_socket
 
 HERE = "127.0.0.1"
 ENOUGH = 30  # probes, of which at least the fastest was not delayed by other work
@@ -239,8 +240,7 @@ def test_a_message_that_comes_late_is_not_taken_for_the_next(waiting):
 
 def test_silence_is_told_and_ends_the_run():
     """A socket that reads nothing, and a host that does not exist."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind((HERE, 0))
+    with silent_socket(HERE) as sock:
         for waiting in ("path", "application", "wire"):
             one = spec(HERE, HERE, "udp", waiting, run_s=30, deadline_s=0.05, far=known(sock.getsockname()[1]))
             began = time.monotonic()

@@ -12,6 +12,7 @@ from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceili
 USE = """
 import contextlib, dataclasses, os, signal, socket, subprocess, threading, time
 from tcp_ends import *
+from tests.support.servers.tcp import silent_listener
 """
 
 
@@ -218,15 +219,15 @@ def test_who_is_silent_is_named_after_the_deadline(output_of):
     code = """
 found = []
 for direction, said in (("up", b""), ("up", b"!"), ("down", b""), ("down", bytes(100000))):
-    with Fake(said) as fake:
+    with fake(said) as far:
         asked = spec(direction=direction, deadline_s=0.3, run_s=30.0)
-        found.append(refusal(asked, port=fake.port).replace(str(fake.port), "PORT"))
-with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as stack:
+        found.append(refusal(asked, port=far.port).replace(str(far.port), "PORT"))
+with silent_listener(backlog=0) as full, contextlib.ExitStack() as stack:
     for _ in range(2):
         sock = stack.enter_context(socket.socket())
         sock.setblocking(False)
-        sock.connect_ex(full.getsockname())
-    found.append(refusal(spec(deadline_s=0.3), port=full.getsockname()[1]).replace(str(full.getsockname()[1]), "PORT"))
+        sock.connect_ex(("127.0.0.1", full))
+    found.append(refusal(spec(deadline_s=0.3), port=full).replace(str(full), "PORT"))
 print(found)
 """
     assert output_of(code) == [
@@ -302,8 +303,8 @@ def test_nothing_is_left_of_what_ran_failed_or_never_began(output_of):
 before = left()
 for direction in ("up", "down"):
     run(spec(direction=direction, connections=3))
-    with Fake(b"!") as fake:
-        refusal(spec(direction=direction, deadline_s=0.2), port=fake.port)
+    with fake(b"!") as far:
+        refusal(spec(direction=direction, deadline_s=0.2), port=far.port)
     far = engine.far(spec(direction=direction, connections=2))
     far.close(), far.close()
     asked = spec(direction=direction, run_s=60.0)

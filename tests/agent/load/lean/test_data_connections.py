@@ -7,7 +7,6 @@ import gc
 import os
 import socket
 import struct
-import threading
 import time
 from collections import Counter
 
@@ -17,14 +16,11 @@ from pytest_ipperf.agent.load.lean.epoll_client import Burst
 from pytest_ipperf.agent.load.samples import packed
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.protocols.base import PHASES, Conversation
+from tests.support.servers.tcp import StreamServer, family_of, reset
 
 ADDRESSES = ("127.0.0.1", "::1")
 
 both_families = pytest.mark.parametrize("address", ADDRESSES)
-
-
-def family_of(address):
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 class Fetch(Conversation):
@@ -75,46 +71,16 @@ class Fetch(Conversation):
         return b"AGAIN\n"
 
 
-class Files:
-    """Server with a thread for each connection; `give` handles a file's transfer: both connections and the number."""
+class Files(StreamServer):
+    """A server of files; `give` handles a file's transfer: both connections and the number."""
 
     def __init__(self, address, give, listens=lambda _: True):
-        self._address = address
-        self._give = give
-        self._listens = listens
-        self._sock = socket.create_server((address, 0), family=family_of(address), backlog=128)
-        self.port = self._sock.getsockname()[1]
-        self.names, self.data_names, self.quits = [], [], 0
-        self._held, self._threads = [], [threading.Thread(target=self._accept)]
-        self._threads[0].start()
+        super().__init__(address, self._files)
+        self._address, self._give, self._listens = address, give, listens
+        self.data_names, self.quits = [], 0
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._sock.shutdown(socket.SHUT_RDWR)
-        self._sock.close()
-        self._threads[0].join(10)
-        for conn in self._held:
-            with contextlib.suppress(OSError):
-                conn.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(10)
-            assert not thread.is_alive()
-        for conn in self._held:
-            conn.close()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                conn, name = self._sock.accept()
-                self._held.append(conn)
-                self.names.append(name)
-                self._threads.append(threading.Thread(target=self._serve, args=(conn, len(self.names) - 1)))
-                self._threads[-1].start()
-
-    def _serve(self, conn, number):
-        with contextlib.suppress(OSError), conn.makefile("rb") as lines:
+    def _files(self, conn, number):
+        with conn.makefile("rb") as lines:
             while True:
                 self._transfer(conn, lines, number)
                 if (line := lines.readline()) != b"AGAIN\n":
@@ -132,10 +98,10 @@ class Files:
                 lines.readline()
                 return
             data, name = listener.accept()
-        self._held.append(data)
-        self.data_names.append(name)
-        if lines.readline() == b"RETR\n":
-            self._give(conn, data, number)
+        with data:
+            self.data_names.append(name)
+            if lines.readline() == b"RETR\n":
+                self._give(conn, data, number)
 
 
 def sends(size):
@@ -150,8 +116,7 @@ def sends(size):
 
 
 def resets(_, data, __):
-    data.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    data.close()
+    reset(data)
 
 
 def burst(address, port, n=1, times=1, deadline_s=10.0, **settings):
@@ -189,8 +154,8 @@ def test_files_come_whole_by_connections_of_their_own(address, n, size, times, h
     assert made.sources == {address}
     assert made.families == {family_of(address)}
     assert {each.peer for each in made.connections} == {address}
-    assert {name[0] for name in server.names + server.data_names} == {address}
-    assert len({name[1] for name in server.names}) == n  # connections to the same port come from different ones
+    assert {name[0] for name in server.peers + server.data_names} == {address}
+    assert len({name[1] for name in server.peers}) == n  # connections to the same port come from different ones
     assert len(server.data_names) == n * times
     assert server.quits == n
 
@@ -291,16 +256,12 @@ def test_failures_of_some_leave_the_others_their_files():
 
 @pytest.mark.parametrize("port", [65536, 99999, -1])
 def test_a_port_that_does_not_exist_is_the_servers_failure(port):
-    def talk(server):
-        with server.accept()[0] as conn, contextlib.suppress(ConnectionResetError):
-            conn.sendall(b"port %d\n" % port)
-            conn.recv(100)
+    def talk(conn, _):
+        conn.sendall(b"port %d\n" % port)
+        conn.recv(100)
 
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=talk, args=(server,))
-        thread.start()
-        assert failures(burst("127.0.0.1", server.getsockname()[1])) == {f"protocol: data port {port}": 1}
-        thread.join(10)
+    with StreamServer("127.0.0.1", talk) as server:
+        assert failures(burst("127.0.0.1", server.port)) == {f"protocol: data port {port}": 1}
 
 
 def test_no_descriptor_for_the_file_is_a_failure_by_kind(monkeypatch):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import os
-import socket
 import struct
-import threading
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
@@ -26,15 +23,13 @@ from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import PHASES, Application, Conversation
+from tests.support.servers.tcp import family_of
+from tests.support.servers.udp import DatagramServer, closed_port
 
 ADDRESSES = ("127.0.0.1", "::1")
 
 both_families = pytest.mark.parametrize("address", ADDRESSES)
 both_clients = pytest.mark.parametrize("client", ["lean", "library"])
-
-
-def family_of(address):
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 class Ask(Conversation):
@@ -95,36 +90,8 @@ class Numbers(Application):
         yield ask
 
 
-class Oracle:
-    """Server that sends what `answer` returns for a query and its number."""
-
-    def __init__(self, address, answer=lambda question, _: [question.replace(b"ask", b"answer")]):
-        self._answer = answer
-        self._sock = socket.socket(family_of(address), socket.SOCK_DGRAM)
-        self._sock.bind((address, 0))
-        self._sock.settimeout(0.05)
-        self.port = self._sock.getsockname()[1]
-        self.heard, self.names = [], []
-        self._ended = False
-        self._thread = threading.Thread(target=self._serve)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._ended = True
-        self._thread.join(10)
-        self._sock.close()
-
-    def _serve(self):
-        while not self._ended:
-            with contextlib.suppress(TimeoutError):
-                question, peer = self._sock.recvfrom(2048)
-                self.heard.append(question)
-                self.names.append(peer)
-                for said in self._answer(question, len(self.heard) - 1):
-                    self._sock.sendto(said, peer)
+def answered(query, _):
+    return [query.replace(b"ask", b"answer")]
 
 
 def burst(address, port, n=1, *, client="lean", deadline_s=10.0, source=None):
@@ -160,13 +127,13 @@ def _no_descriptor_is_left():
 @both_families
 @pytest.mark.parametrize("source", [None, ""])
 def test_each_asks_by_a_socket_of_its_own_and_has_one_phase(client, address, source):
-    with rx_timestamping(), Oracle(address) as oracle:
+    with rx_timestamping(), DatagramServer(address, answered) as oracle:
         time.sleep(0.02)  # until the kernel stamps
         made = burst(address, oracle.port, 20, client=client, source=source)
     assert failures(made) == {"": 20}
     assert sorted(oracle.heard) == sorted(b"ask %d" % index for index in range(20))
-    assert {name[0] for name in oracle.names} == {address}
-    assert len({name[1] for name in oracle.names}) == 20
+    assert {name[0] for name in oracle.peers} == {address}
+    assert len({name[1] for name in oracle.peers}) == 20
     assert made.sources == {address}
     assert made.families == {family_of(address)}
     assert {each.peer for each in made.connections} == {address}
@@ -181,15 +148,12 @@ def test_each_asks_by_a_socket_of_its_own_and_has_one_phase(client, address, sou
 @both_clients
 @both_families
 def test_a_port_where_nobody_is_has_refused(client, address):
-    with socket.socket(family_of(address), socket.SOCK_DGRAM) as gone:
-        gone.bind((address, 0))
-        port = gone.getsockname()[1]
-    assert failures(burst(address, port, 3, client=client)) == {"talk refused": 3}
+    assert failures(burst(address, closed_port(address), 3, client=client)) == {"talk refused": 3}
 
 
 @both_families
 def test_a_question_without_an_answer_is_repeated_and_then_given_up(address):
-    with Oracle(address, lambda *_: []) as oracle:
+    with DatagramServer(address, lambda *_: []) as oracle:
         made = burst(address, oracle.port, 3, deadline_s=1.4)
     assert failures(made) == {"talk deadline": 3}
     assert made.dns_retries == 3
@@ -197,7 +161,9 @@ def test_a_question_without_an_answer_is_repeated_and_then_given_up(address):
 
 
 def test_a_lost_answer_costs_the_patience():
-    with Oracle("127.0.0.1", lambda question, number: [question.replace(b"ask", b"answer")] * (number > 0)) as oracle:
+    with DatagramServer(
+        "127.0.0.1", lambda question, number: [question.replace(b"ask", b"answer")] * (number > 0)
+    ) as oracle:
         made = burst("127.0.0.1", oracle.port)
     assert failures(made) == {"": 1}
     (row,) = rows_of(packed(made.connections, made.began))
@@ -209,12 +175,12 @@ def test_what_is_no_answer_is_no_answer(client):
     def confuses(question, _):
         return [b"", b"answer x", b"x" * 1400, question.replace(b"ask", b"answer")]
 
-    with Oracle("127.0.0.1", confuses) as oracle:
+    with DatagramServer("127.0.0.1", confuses) as oracle:
         assert failures(burst("127.0.0.1", oracle.port, 5, client=client)) == {"": 5}
 
 
 def test_an_answer_that_says_no_is_a_failure_by_kind():
-    with Oracle("127.0.0.1", lambda *_: [b"no"]) as oracle:
+    with DatagramServer("127.0.0.1", lambda *_: [b"no"]) as oracle:
         assert failures(burst("127.0.0.1", oracle.port, 5)) == {"protocol: reply no": 5}
 
 
@@ -229,7 +195,7 @@ def test_a_source_that_this_host_does_not_have_is_told(client):
 def test_load_does_it_for_a_protocol_by_datagrams(client, address, monkeypatch):
     for room in ("worker", "limits"):
         monkeypatch.setattr(f"pytest_ipperf.agent.load.{room}.application", {"numbers": Numbers()}.get)
-    with Oracle(address) as oracle:
+    with DatagramServer(address, answered) as oracle:
         spec = LoadSpec(
             protocol="numbers", client=client, payload_bytes=100, connections=5, bursts=3,
             ipver=6 if ":" in address else 4, resolver="", resolver_port=0, name=address, port=oracle.port,

@@ -11,6 +11,7 @@ from pytest_ipperf.agent.load.lean.connection import RESOLVING, Connection
 from pytest_ipperf.agent.load.lean.timers import BurstTimers
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
+from tests.support.servers.udp import silent_socket
 
 
 class Clocked:
@@ -38,9 +39,7 @@ class Clocked:
 
 @pytest.fixture
 def asked():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        sock.settimeout(10)
+    with silent_socket() as sock:
         yield sock
 
 
