@@ -164,7 +164,7 @@ def test_every_look_up_of_a_burst_completes(name, client, address, ports):
 @both_families
 def test_a_name_that_is_not_there_is_a_failure_by_its_kind(client, address):
     with running("nameserver", zone={ONLY_IPV4: ("192.0.2.1",)}) as site:
-        assert looked_up(client, address, site.port, 20)["failed"] == {"protocol: NXDOMAIN": 20}
+        assert looked_up(client, address, site.port, 20).failed == {"protocol: NXDOMAIN": 20}
 
 
 @both_clients

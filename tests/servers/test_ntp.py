@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import random
 import shutil
-import socket
 import struct
 import subprocess
-import threading
 
 import pytest
 
@@ -25,6 +22,7 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.servers.sntp import response
 from tests.support.needs import require
+from tests.support.servers.udp import DatagramServer
 
 ADDRESSES = ("127.0.0.1", "::1")
 both_families = pytest.mark.parametrize("address", ADDRESSES)
@@ -55,44 +53,13 @@ def run(address, port, n, **changed):
     settings = {
         "protocol": "ntp", "client": "lean", "payload_bytes": 48, "connections": n, "bursts": 1,
         "ipver": 6 if ":" in address else 4, "resolver": "", "resolver_port": 0, "name": address, "port": port,
-        "source": address, "deadline_s": 10.0, "ident": 0, "state": dataclasses.asdict(ServerState()),
+        "source": address, "deadline_s": 10.0, "ident": 0, "state": ServerState(),
     }  # fmt: skip
     return load(LoadSpec(**{**settings, **changed}))
 
 
 def rows_of(reply):
-    return [dict(zip(PHASES, row, strict=True)) for row in struct.iter_unpack(f"{len(PHASES)}d", reply["rows"])]
-
-
-class Liar:
-    """A server whose answers are a function of the request and of its number: a list of datagrams."""
-
-    def __init__(self, address, answers):
-        self._answers = answers
-        self._sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
-        self._sock.bind((address, 0))
-        self._sock.settimeout(0.05)
-        self.port = self._sock.getsockname()[1]
-        self._heard = 0
-        self._ended = False
-        self._thread = threading.Thread(target=self._serve)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._ended = True
-        self._thread.join(10)
-        self._sock.close()
-
-    def _serve(self):
-        while not self._ended:
-            with contextlib.suppress(TimeoutError):
-                request, peer = self._sock.recvfrom(1000)
-                self._heard += 1
-                for answer in self._answers(request, self._heard):
-                    self._sock.sendto(answer, peer)
+    return [dict(zip(PHASES, row, strict=True)) for row in struct.iter_unpack(f"{len(PHASES)}d", reply.rows)]
 
 
 @pytest.mark.parametrize("rate", [0.0, 2000.0], ids=["closed", "open"])
@@ -101,7 +68,7 @@ class Liar:
 def test_bursts_of_requests_lose_nothing(address, client, rate):
     with served() as port:
         told = run(address, port, 500, bursts=4, client=client, rate_per_s=rate)
-    assert (told["attempted"], told["failed"], told["content_bytes"]) == (2000, {}, 2000 * 48)
+    assert (told.attempted, told.failed, told.content_bytes) == (2000, {}, 2000 * 48)
     rows = rows_of(told)
     assert len(rows) == 2000
     for row in rows:
@@ -113,7 +80,7 @@ def test_bursts_of_requests_lose_nothing(address, client, rate):
 @both_families
 def test_nobody_at_the_port_is_told_by_icmp(address, client):
     port = free_port(ADDRESSES, 20000, 29999, random.Random())
-    assert run(address, port, 5, client=client)["failed"] == {"talk refused": 5}
+    assert run(address, port, 5, client=client).failed == {"talk refused": 5}
 
 
 def kiss(request, _):
@@ -158,9 +125,9 @@ def silent(*_):
 )
 def test_what_is_no_response_never_counts(address, client, answers, failure):
     deadline_s = 0.5 if failure.endswith("deadline") else 10.0
-    with Liar(address, answers) as liar:
-        told = run(address, liar.port, 5, client=client, deadline_s=deadline_s)
-    assert (told["failed"], told["rows"]) == ({failure: 5}, b"")
+    with DatagramServer(address, answers) as server:
+        told = run(address, server.port, 5, client=client, deadline_s=deadline_s)
+    assert (told.failed, told.rows) == ({failure: 5}, b"")
 
 
 @both_clients
@@ -168,9 +135,9 @@ def test_forged_answers_before_the_right_one_and_copies_after_it_change_nothing(
     def answers(request, number):
         return [*forged(request, number), b"", b"noise", *[response(request)] * 3]
 
-    with Liar("::1", answers) as liar:
-        told = run("::1", liar.port, 20, client=client)
-    assert (told["failed"], told["content_bytes"]) == ({}, 20 * 48)
+    with DatagramServer("::1", answers) as server:
+        told = run("::1", server.port, 20, client=client)
+    assert (told.failed, told.content_bytes) == ({}, 20 * 48)
 
 
 @both_clients
@@ -180,11 +147,11 @@ def test_a_lost_request_is_repeated_and_a_late_answer_to_the_first_counts(client
 
     def answers(request, number):
         heard.append(request)
-        return [response(heard[0])] if number == 2 else []
+        return [response(heard[0])] if number == 1 else []
 
-    with Liar("::1", answers) as liar:
-        told = run("::1", liar.port, 1, client=client)
-    assert (told["failed"], told["dns_retries"], heard[0]) == ({}, 1, heard[1])
+    with DatagramServer("::1", answers) as server:
+        told = run("::1", server.port, 1, client=client)
+    assert (told.failed, told.dns_retries, heard[0]) == ({}, 1, heard[1])
     (row,) = rows_of(told)
     assert row["total"] >= 1
 
@@ -204,7 +171,7 @@ def test_tcpdump_reads_requests_and_responses_as_ntp():
             dump.communicate(timeout=20)
             pytest.skip(f"tcpdump cannot listen here: {line}")
         for address in ADDRESSES:
-            assert run(address, port, 1)["failed"] == {}
+            assert run(address, port, 1).failed == {}
         text, _ = dump.communicate(timeout=20)
     assert text.count("NTPv4, Client, length 48") == text.count("NTPv4, Server, length 48") == 2
     assert text.count("Stratum 1 (primary reference), poll 0 (1s), precision -20") == 2

@@ -32,8 +32,8 @@ from pytest_ipperf.report.studies.response_time import study_notes, study_tables
 from pytest_ipperf.report.studies.router import tables as router_tables
 from pytest_ipperf.report.terminal import comparison as terminal_comparison
 from pytest_ipperf.report.terminal import night as terminal_night
-from pytest_ipperf.report.terminal.application_tables import tables
 from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons
+from pytest_ipperf.report.workload_kinds import tables
 
 
 class Reports:
