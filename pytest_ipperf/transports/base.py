@@ -89,6 +89,8 @@ class Transport(ABC):
     rank: int
     source: str
     routed: bool = False
+    lab_prefixes: tuple[str, ...] = ()
+    """/64 networks of the benchmarking range (RFC 5180) that the built-in lab reserves for it; none: no arm there."""
 
     @abstractmethod
     def path(self, hosts: Mapping[str, HostAddresses], prefixes: tuple[str, ...]) -> NetworkPath:

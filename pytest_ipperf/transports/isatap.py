@@ -90,4 +90,5 @@ transport = Isatap(
     rank=2,
     source="RFC 5214",
     routed=True,
+    lab_prefixes=("2001:2:0:5e::/64", "2001:2:0:12::/64"),
 )

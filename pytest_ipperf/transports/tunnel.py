@@ -37,4 +37,5 @@ transport = Tunnel(
     encapsulated=True,
     rank=1,
     source="RFC 4213, section 3",
+    lab_prefixes=("2001:2:0:41::/64",),
 )

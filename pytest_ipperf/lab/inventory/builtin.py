@@ -15,14 +15,11 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_rate
 from pytest_ipperf.lab.inventory.model import AUTO, Host, Links, Testbed
 from pytest_ipperf.transports import TRANSPORTS
-from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, HostAddresses
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, HostAddresses, NetworkPath
 
 NEAR, FAR = "198.18.0", "198.18.1"
 NEAR6, FAR6 = "2001:2:0:10", "2001:2:0:11"
 """Networks of the client's link and, with a router, of the server's link (/24 and /64)."""
-
-PREFIXES = {"tunnel": ("2001:2:0:41::/64",), "isatap": ("2001:2:0:5e::/64", "2001:2:0:12::/64")}
-"""Prefixes reserved for the lab's tunnelled arms, by transport."""
 
 # At 64 kbit/s packets of one run arrived in the next; below 25 kbit/s a train times out between two packets.
 _LEAST_BIT_S, _MOST_BIT_S = 256e3, 1e11
@@ -54,9 +51,15 @@ def lab(
         more_clients=tuple(_further(number) for number in range(2, clients + 1)),
         exclusive=True,
         links=links,
-        paths={} if clients > 1 else {each: TRANSPORTS[each].path(places, given) for each, given in PREFIXES.items()},
+        paths={} if clients > 1 else _paths(places),
         backend=backend,
     )
+
+
+def _paths(places: Mapping[str, HostAddresses]) -> dict[str, NetworkPath]:
+    """Return the paths of the transports that have prefixes in a lab."""
+    known = sorted(TRANSPORTS.values(), key=lambda transport: transport.rank)
+    return {each.name: each.path(places, each.lab_prefixes) for each in known if each.lab_prefixes}
 
 
 def _further(number: int) -> Host:
