@@ -30,8 +30,6 @@ from pytest_ipperf.core.measurement.path_proof import (
     rate_violations,
 )
 from pytest_ipperf.core.nightly.report import GateStatus
-from pytest_ipperf.core.portable.registry import Registry
-from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.portable.workload_kind import FLOWS
 from pytest_ipperf.core.stats.interval import t_quantile
@@ -49,7 +47,6 @@ from pytest_ipperf.protocols import PROTOCOLS, application, applications, of_kin
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.servers import SERVERS
-from pytest_ipperf.servers.base import Site
 from pytest_ipperf.store import SCHEMA, EventLog
 from pytest_ipperf.transports import TRANSPORTS
 from tests.project.doc_tables import TABLES, written
@@ -193,47 +190,6 @@ def test_the_hook_of_the_records_page_is_heard(pytester):
     pytester.makeconftest(blocks(page("docs/records.md"), "python")[1])
     result = pytester.runpytest_inprocess("--collect-only")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-
-
-@pytest.fixture
-def things(tmp_path, monkeypatch):
-    """What docs/howto shows how to add, each in a registry of its own, by the name of its file."""
-    package = tmp_path / "added"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    offered = {codes(folder)[0]: codes(name)[0] for folder, name, _ in table("docs/architecture.md", "registry")}
-    recipes = "".join(path.read_text(encoding="utf-8") for path in sorted((DOCS / "howto").glob("*.md")))
-    added = re.findall(r"`([\w/]+/)(\w+)\.py`:\n\n```python\n(.*?)^```$", recipes, re.DOTALL | re.MULTILINE)
-    for _, name, code in added:
-        (package / f"{name}.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield {name: Registry("added", [str(package)], offered[folder])[name] for folder, name, _ in added}
-    for name in [name for name in sys.modules if name.split(".")[0] == "added"]:
-        del sys.modules[name]
-
-
-def test_the_recipes_of_howto_are_complete(things):
-    assert set(things) == {"daytime", "lighttpd", "docker"}
-
-    daytime = things["daytime"]
-    talk = daytime.conversation(daytime.filled(ServerState(), 26), 0, 4)
-    assert (daytime.name, talk.first_bytes(), len(daytime.content(26))) == ("daytime", b"", 26)
-    assert (talk.receive_data(b"Sat Nov 21"), talk.finished) == (b"", False)
-    assert (talk.receive_data(b" 10:52:31\r\n"), talk.finished) == (b"", True)
-
-    server = things["lighttpd"]
-    site = Site("/site", ("127.0.0.1", "::1"), 20000, 10, ServerState(b"page"))
-    written = {entry.path: entry.content for entry in server.entries(site)}
-    assert written["htdocs/index.html"] == b"page"
-    assert b'$SERVER["socket"] == "[::1]:20000" {}' in (written["conf"] or b"")
-    assert server.argv(site)[-1] == "/site/conf"
-    assert server.protocol in PROTOCOLS
-
-    way = things["docker"]
-    assert way.trouble({})
-    assert not way.trouble({"container": "a"})
-    assert way.spec({"container": "a"}, ())["python"] == "docker exec -i a python3 -I"
-    assert way.machine({"container": "a"}) == "this machine"
 
 
 # --- tables agree with the code ---------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ PLACES = {
     "project/test_architecture.py": "session",
     "project/test_ci_docs.py": "session",
     "project/test_docs.py": "session",
+    "project/test_howto.py": "session",
     "project/test_protocol_knowledge.py": "unit",
     "protocols": "unit",
     "protocols/test_ftp.py": "host",
