@@ -1,4 +1,4 @@
-"""The time server for real, and both clients with servers that lie, stay silent or are not there."""
+"""Real time servers, and both clients with servers that lie, stay silent or do not exist."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_lost_request_is_repeated_and_a_late_answer_to_the_first_counts(client
 
 
 def test_tcpdump_reads_requests_and_responses_as_ntp():
-    """By a decoder that knows nothing of ours."""
+    """With a decoder that is independent of this project."""
     require("tcpdump")
     with contextlib.ExitStack() as stack:
         port = served_at_ntps_own_port(stack)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 _LAYOUT = struct.Struct("=16xI48xII4xI16xI16xQ20xI8x4Q8xQQ")
 """Layout of `tcp_info` up to `tcpi_bytes_retrans`, the last member used here; Linux has it since 4.19."""
 _SEGMENTS = struct.Struct("=24xI108xII")
-"""Its members `tcpi_unacked`, `tcpi_segs_out` and `tcpi_segs_in`; Linux has the last two since 4.2."""
+"""Layout of the members `tcpi_unacked`, `tcpi_segs_out` and `tcpi_segs_in`; Linux has the last two since 4.2."""
 _ROOM_BYTES = 512
 _NO_RTT_US = 0xFFFFFFFF
 

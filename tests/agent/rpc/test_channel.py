@@ -1,4 +1,4 @@
-"""The line to the controller: when the agent speaks on it, when it is silent, and when it ends by itself."""
+"""Channel to the controller: when the agent sends, when it is silent, and when it ends by itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_ipperf.agent.sockets.control_connection import ControlConnection
 
 
 class Control(ControlConnection):
-    """A control connection on which so many segments are seen at each look."""
+    """A control connection with a scripted number of segments at each reading."""
 
     def __init__(self, *looks):
         super().__init__(None)
@@ -31,7 +31,7 @@ class Control(ControlConnection):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The time, to be set."""
+    """Yield a clock that can be set."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
@@ -88,7 +88,7 @@ def test_where_nothing_can_be_counted_nothing_is_told(said, looks):
 
 @pytest.fixture
 def told_to_end():
-    """Set when this process is told to."""
+    """Yield an event that is set when this process receives SIGTERM."""
     told = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: told.set())
     yield told
@@ -103,7 +103,7 @@ def test_who_hears_nothing_for_the_watchdog_timeout_ends(said, told_to_end):
 
 @pytest.mark.parametrize("calls", [False, True])
 def test_who_hears_a_word_or_has_a_call_goes_on(said, told_to_end, monkeypatch, calls):
-    """By a clock that goes on by a second at each look, up to the eleventh."""
+    """The clock advances a second at each reading, up to the eleventh."""
     channel = Channel(said.append)
     channel.received(5.0)
     now, looks = [time.monotonic()], []

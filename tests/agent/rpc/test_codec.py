@@ -1,4 +1,4 @@
-"""Typed values become plain data and come back; what does not fit is told with its place."""
+"""Typed values are encoded as plain data and decoded again; a mismatch is reported with its place."""
 
 from __future__ import annotations
 

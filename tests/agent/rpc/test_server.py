@@ -1,4 +1,4 @@
-"""A real agent at the end of a real execnet line: it answers, survives bad calls, and leaves nothing."""
+"""A real agent at the end of a real execnet channel: it replies, survives bad calls, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SERVED = encoded(
 
 
 class Agent:
-    """As the lab's link, but with all its inside open."""
+    """A lab's agent client with all its inside accessible."""
 
     def __init__(self, entry=()):
         self.group = execnet.Group()
@@ -77,7 +77,7 @@ def agent():
 
 @pytest.fixture
 def silent():
-    """The port of a name server that says nothing."""
+    """Return the port of a name server that sends nothing."""
     with silent_socket() as sock:
         yield sock.getsockname()[1]
 
@@ -96,7 +96,7 @@ def becomes(true):
 
 
 def silent_load(port):
-    """A call that would take half a minute."""
+    """Return a load that would take half a minute."""
     spec = LoadSpec(
         protocol="smtp", client="lean", payload_bytes=1000, connections=3, bursts=1, ipver=4, resolver="127.0.0.1",
         resolver_port=port, name="mail.ipperf.test", port=9, source="127.0.0.1", deadline_s=30.0, ident=0,
@@ -105,7 +105,7 @@ def silent_load(port):
 
 
 def ended(agent, **asked):
-    """What the agent reports after a run."""
+    """Return the agent's report after a run."""
     word, report = agent.call("finish_run", encoded(RunEnd, RunEnd(**asked)))
     assert word == "ok"
     return report
@@ -196,7 +196,7 @@ def test_a_long_call_sends_keep_alives_between_its_bursts_and_a_short_one_none(a
     while heard[-1] == PROGRESS:
         heard.append(agent.channel.receive(30))
     assert heard[0] == PROGRESS
-    assert len(heard) == 2  # after the second burst; of the third the answer tells
+    assert len(heard) == 2  # one after the second burst; the reply follows the third
     assert heard[-1][1]["failed"] == {"dns deadline": 9}
     assert agent.call("load", {**long, "bursts": 1})[1]["failed"] == {"dns deadline": 3}
 
@@ -210,7 +210,7 @@ def test_it_binds_itself_to_processors_that_it_may_use(agent):
 
 
 def test_the_lease_is_held_until_the_agent_ends(own_network):
-    """In a network of their own, as someone may be measuring on this machine."""
+    """In a separate network, as someone may be measuring on this machine."""
     with contextlib.ExitStack() as stack:
         first = Agent(own_network)
         stack.callback(first.group.terminate, timeout=5)
@@ -257,14 +257,14 @@ def test_nothing_is_left_however_it_ends(agent, tmp_path, how, busy):
         assert len(everything) > 1
         if busy:
             agent.channel.send(("load", (silent_load(silent.getsockname()[1]),)))
-            assert silent.recv(1000)  # it is in the midst of it
+            assert silent.recv(1000)  # the load has begun
         if how == "line":
             agent.line.close_write()
         elif how == "terminate":
             agent.group.terminate(timeout=5)
         else:
             os.kill(agent.pid, getattr(signal, how))
-            if how == "SIGTERM":  # the line still stands; what the agent has started must be gone all the same
+            if how == "SIGTERM":  # the channel is open; all that the agent started has to be gone
                 everything = everything[1:]
         assert gone(everything)
         if how != "SIGKILL":

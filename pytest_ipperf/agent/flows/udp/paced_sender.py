@@ -20,7 +20,7 @@ from itertools import pairwise
 from pytest_ipperf.agent.sockets.batch_io import HEAD_BYTES
 
 _WAKE_EARLY_NS = 60_000
-"""How long before an instant the sender wakes, to be in time on a machine that is not later than that."""
+"""Time before an instant at which the sender wakes, in ns; machines wake up late by no more than that."""
 _LATE_NS = 5_000_000
 """Delay above which a datagram is left out, if it is also above half a gap."""
 _SLICE_S = 0.2
