@@ -289,7 +289,7 @@ class Application(Protocol):
     metrics: tuple[str, ...] = ("response_time",)
     columns: tuple[str, ...] = PHASES
     ends_with: str
-    """Where the measurement ends, for the tables."""
+    """End of the measurement, for the tables."""
     typical_s: float
     """Typical seconds of a connection on an ordinary machine, for the forecast before there are data."""
     packages: tuple[str, ...] = ()

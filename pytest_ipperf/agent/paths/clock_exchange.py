@@ -21,7 +21,7 @@ from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 
 Exchange = tuple[int, int, int, int]
-"""When a request was sent (our clock), arrived, was answered (theirs), and when the reply arrived (ours); in ns."""
+"""Times in ns at which a request was sent (local clock), arrived, was answered (far clock), and the reply arrived."""
 
 _FORM = struct.Struct("!QqqQ")  # number, arrival, reply, unused; both times are 0 in a request
 _LATEST_NS = 1_000_000_000

@@ -12,7 +12,7 @@ from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 
 
 class FarEnd(ABC):
-    """The server's end of one run, which listens from its construction on."""
+    """Server's end of one run, which listens from its construction on."""
 
     listening: FarListening
     """Properties that the near end has to know."""
