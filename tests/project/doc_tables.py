@@ -69,7 +69,13 @@ def metrics():
         yield f"`{name}`", of, metric.formula, metric.unit, metric.scale, f"`{metric.margin}`", metric.source
 
 
+def commands():
+    for name, command in COMMANDS.items():
+        yield f"`pytest-ipperf {name}`", command.help
+
+
 TABLES = {
+    ("index.md", "| command |"): commands,
     ("architecture.md", "| registry |"): registries,
     ("flows.md", "| metric | of |"): metrics,
     ("servers.md", "| server | protocol |"): servers,
@@ -83,7 +89,7 @@ def written(text: str, head: str, rows: Iterable[tuple[str, ...]]) -> str:
     lines = text.split("\n")
     (start,) = (at for at, line in enumerate(lines) if line.startswith(head))
     end = next(at for at in range(start, len(lines)) if not lines[at].startswith("|"))
-    others = [line for line in lines[start + 2 : end] if not re.match(r"\| `[\w/]+` \|", line)]
+    others = [line for line in lines[start + 2 : end] if not re.match(r"\| `[\w/ -]+` \|", line)]
     made = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([*lines[: start + 2], *made, *others, *lines[end:]])
 

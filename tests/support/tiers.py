@@ -57,6 +57,7 @@ PLACES = {
     "plugin/session/test_rebuild.py": "unit",
     "project/test_architecture.py": "session",
     "project/test_ci_docs.py": "session",
+    "project/test_doc_tables.py": "unit",
     "project/test_docs.py": "session",
     "project/test_howto.py": "session",
     "project/test_protocol_knowledge.py": "unit",
