@@ -29,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser of the command that is named, without importing the others; without a name that of all."""
+    """Return a parser of the named command only, without importing the others; of all commands if none is named."""
     parser = _Parser(prog="pytest-ipperf", description="Network measurements with pytest: further commands.")
     parser.add_argument("--version", action="version", version=f"pytest-ipperf {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)

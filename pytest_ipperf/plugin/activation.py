@@ -79,7 +79,7 @@ def measures(item: pytest.Item) -> bool:
 
 
 def allow_overrides(session: pytest.Session) -> None:
-    """Sort our fixtures before those of other plugins, so that theirs of the same name override ours.
+    """Sort our fixtures before those of other plugins, so that others of the same name override ours.
 
     pytest prefers the plugin that is loaded later, and a plugin given by `-p` is loaded before ours. Where pytest's
     private tables of fixtures are missing, that order stays. Fixtures of a folder's conftest override those of every
@@ -109,7 +109,7 @@ def unsupported_platform() -> str:
 
 
 class UnsupportedPlatform:
-    """Fail items that measure, before their fixtures are set up, on a platform where measuring is not supported."""
+    """Plugin that fails the items that measure, before their fixtures are set up, on an unsupported platform."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

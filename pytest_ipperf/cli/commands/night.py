@@ -50,7 +50,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Run a night; whatever error ends it without a verdict, the exit status is not that of a verdict."""
+    """Run a night; after an error that prevents a verdict, the exit status is never one that stands for a verdict."""
     try:
         _check(args)
         return _night(args)

@@ -22,7 +22,7 @@ from pytest_ipperf.plugin.session.stash import SESSION
 
 
 class EnvironmentFiles:
-    """Hooks of the main process that write the files."""
+    """Plugin of the main process that writes the files."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

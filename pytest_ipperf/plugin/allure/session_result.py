@@ -23,11 +23,11 @@ from pytest_ipperf.plugin.session.stash import SESSION
 TITLE = "The session as a whole"
 _KILLED = "if nothing is running any more it was killed, and --ipperf-resume=last continues it"
 _NAMED = 200
-"""How many items without an answer are named; the others are counted."""
+"""Number of items without an answer that are named; the others are counted."""
 
 
 class SessionResult:
-    """Hooks of the main process that write the session's result."""
+    """Plugin of the main process that writes the session's result."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

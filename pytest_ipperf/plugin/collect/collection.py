@@ -201,7 +201,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 class UnsupportedItems:
-    """Removal of the items that can never run in this session, with the reasons; a plugin of its own.
+    """Plugin that removes the items that can never run in this session, and keeps the reasons.
 
     It is the outermost wrapper: the items that it removes were selected by `-m`, `-k`, `--lf` and the filters, so the
     user asked for them.

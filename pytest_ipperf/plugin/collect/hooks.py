@@ -11,7 +11,7 @@ from pytest_ipperf.plugin.session.stash import SESSION
 
 
 class TestCheck:
-    """Check of every test that measures, or appears to be meant to, once all of its parameters are known."""
+    """Plugin that checks every test that measures, or appears to be meant to, once its parameters are known."""
 
     __test__ = False
 
@@ -28,7 +28,7 @@ class TestCheck:
 
 
 class Selection:
-    """Deselection and ordering of the items that measure; a plugin of its own, registered in `pytest_configure`.
+    """Plugin that deselects and orders the items that measure, registered in `pytest_configure`.
 
     pytest calls hooks in the reverse order of registration, and this one must be called after pytest's own reordering
     by parameters and before `--sw`, which remembers the order that it sees.

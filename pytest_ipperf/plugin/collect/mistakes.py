@@ -23,7 +23,7 @@ from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
 _OURS = "pytest_ipperf.plugin.fixtures"
-# Parameters of every measurement, which are fixtures of no other test.
+# Parameters of every measurement, which other tests do not have as fixtures.
 _FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport", "twin")
 _OF_MEASUREMENTS = ("margin", "server_state")
 _NAME = re.compile(r"[(:\s]")
@@ -32,7 +32,7 @@ _TYPED = re.compile(r"-[hlqsvVx]*m")
 
 
 class MarkerExpressionCheck:
-    """Check of the expression of `-m` once all tests are known."""
+    """Plugin that checks the expression of `-m` once all tests are known."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:

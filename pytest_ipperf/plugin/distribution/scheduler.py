@@ -121,7 +121,7 @@ def replace_scheduler(config: pytest.Config, nodeids: Sequence[str]) -> None:
 
 
 class PlanReport:
-    """Printer of the plan in the controller of a session whose workers measure."""
+    """Plan of a session whose workers measure, printed by the controller."""
 
     def __init__(self, config: pytest.Config, session: Session) -> None:
         self._config = config

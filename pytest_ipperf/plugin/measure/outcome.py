@@ -132,7 +132,7 @@ def _name_trouble(
 
 
 class CallPhase:
-    """Mark of the items whose body is running: a report made meanwhile is that of a subtest."""
+    """Plugin that marks the items whose body is running: a report made meanwhile belongs to a subtest."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
@@ -217,7 +217,7 @@ def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
 
 
 class VerdictCollector:
-    """Collector of verdicts in the main process, which calls the hook for each record and sets the exit status."""
+    """Plugin of the main process that collects verdicts, calls the hook for each record and sets the exit status."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ProvisioningTeardown:
-    """Removal of provisioned data, in every process that measures: the main one, or each worker of xdist."""
+    """Plugin that removes provisioned data, in every process that measures: the main one, or each worker of xdist."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -26,7 +26,7 @@ _TYPED_LONG: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 
 
 def active_aliases(config: pytest.Config) -> frozenset[str]:
-    """Return the short names that are read as ours: those nobody else has registered, or none if they are disabled.
+    """Return the short names that are read as ours: all but those registered by others, or none if they are disabled.
 
     Raise UsageError where the ini key that disables them is neither yes nor no.
     """

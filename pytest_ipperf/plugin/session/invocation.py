@@ -12,7 +12,7 @@ _INVOCATION: pytest.StashKey[Invocation] = pytest.StashKey()
 
 
 class Invocation(NamedTuple):
-    """One invocation of pytest, the same in the controller of xdist and in its workers.
+    """Facts of an invocation of pytest, the same in the controller of xdist and in its workers.
 
     `seed` is used unless `--ipperf-seed` is given. `at_s` (since the epoch) and `token` name the folder of the records,
     `resume` names the session to resume, empty if there is none.

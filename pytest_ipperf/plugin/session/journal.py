@@ -88,7 +88,7 @@ def log_complete(session: Session, measurement: Measurement, state: ServerState)
 
 
 class SessionWriter:
-    """Writer of the journal in the main process, also under xdist: every answer, every cell without one, and the end.
+    """Plugin of the main process that writes the journal: every answer, every cell without one, and the end.
 
     `trouble` is the message about an answer that could not be written, which the summary shows.
     """

@@ -23,7 +23,7 @@ PAGE = "report.html"
 
 
 class SessionEnd:
-    """The end of a session in the main process: tables and page are written once all records are.
+    """Plugin of the main process that writes tables and page at the end of the session, after all records.
 
     `troubles` are the messages about files that could not be written, `changes` the lines about the baseline.
     """

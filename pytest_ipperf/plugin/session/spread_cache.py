@@ -27,7 +27,7 @@ _SESSIONS = 10
 
 
 class SpreadCache:
-    """The spread that the last sessions observed in each cell that has a record."""
+    """Plugin that caches the spread observed in each cell that has a record, of the last sessions."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
