@@ -1,4 +1,4 @@
-"""Write the files of a session's tables. All is in base units, times in seconds."""
+"""Write the files of a session's tables, in base units."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def write_router_study(records: Sequence[Record], folder: Path, made_at: datetim
 
 
 def _named(drawn: Sequence[tuple[Summary, Sequence[DrawnFigure]]]) -> Iterator[tuple[str, DrawnFigure]]:
-    """Yield `figure-4`, and with testbed and design where there are several."""
+    """Yield the names of plots: `figure-4`, with testbed and design if there are several tables."""
     for summary, plots in drawn:
         first = summary.records[0]
         for plot in plots:

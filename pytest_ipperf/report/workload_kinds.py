@@ -1,4 +1,4 @@
-"""Report both kinds of workload: connections in the shape of paper 000, flows in tables of their own."""
+"""Reports of both kinds of workload: connections in the shape of paper 000, flows in tables of their own."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from pytest_ipperf.report.terminal import application_tables
 
 
 class KindReports(ABC):
-    """Reports of the cells of one kind; all records that a method takes are of that kind, and may be none."""
+    """Reports of the cells of one kind; methods take only records of that kind, or none."""
 
     @abstractmethod
     def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
-        """Return the terminal's tables and what their figures are, as lines of `width` characters at most."""
+        """Return the terminal's tables with their notes, as lines of at most `width` characters."""
 
     @abstractmethod
     def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
-        """Return the tables of a page, and lines that say what their figures are."""
+        """Return the tables of a page, and their notes."""
 
     @abstractmethod
     def table(self, record: Record) -> Table:
-        """Return the table of a cell alone."""
+        """Return the table of a single cell."""
 
     @abstractmethod
     def notes(self, record: Record) -> list[str]:
-        """Return lines that say what the figures of that table are."""
+        """Return the notes of that table."""
 
     @abstractmethod
     def sweeps(self, records: Sequence[Record]) -> list[Sweep]:
-        """Return the sweeps to be drawn, those with a single level among them."""
+        """Return the sweeps to draw, including those with a single level."""
 
     @abstractmethod
     def write(self, records: Sequence[Record], folder: Path) -> None:
-        """Write the files of the tables, of which there are some; raise OSError if they cannot be written."""
+        """Write the files of the tables of one or more records; raise OSError if they cannot be written."""
 
 
 class _ConnectionReports(KindReports):
@@ -109,7 +109,7 @@ _REPORTS: dict[WorkloadKind, KindReports] = {CONNECTIONS: _ConnectionReports(), 
 
 
 def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
-    """Return all tables of a session for the terminal, as lines of `width` characters at most; none without records."""
+    """Return all tables of a session for the terminal, as lines of at most `width` characters; [] without records."""
     return [line for reports, own in by_kind(records) for line in reports.lines(own, width)]
 
 
@@ -119,7 +119,7 @@ def reports_of(record: Record) -> KindReports:
 
 
 def by_kind(records: Iterable[Record]) -> list[tuple[KindReports, list[Record]]]:
-    """Return the reports of each kind with its records, perhaps none, in the order in which they are shown."""
+    """Return the reports of each kind with its records, which may be none, in the order of display."""
     found: dict[WorkloadKind, list[Record]] = {kind: [] for kind in _REPORTS}
     for record in records:
         found[_kind(record)].append(record)

@@ -1,6 +1,6 @@
-"""Plot the runs of both arms epoch by epoch, and beside them the change with its interval against the margin.
+"""Plot the runs of both arms by epoch, and beside them the change with its interval and margin.
 
-matplotlib is imported where it is needed, so that no session loads it which has nothing to draw.
+matplotlib is imported only where something is drawn.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 _SIZE_IN, _DPI = (8.2, 2.9), 110
 _BESIDE = 0.14
-"""So far an arm's dots stand beside their epoch."""
+"""Offset of an arm's dots from their epoch."""
 _AMONG = 0.12
-"""Over so much of an epoch its blocks are spread."""
+"""Width over which an epoch's blocks are spread."""
 _TICKS = 12
-"""Of more epochs or runs not each has its number on the axis."""
+"""Maximum number of labelled epochs or runs."""
 
 
 def plot(record: Record) -> bytes:
-    """As PNG; the same record gives the same bytes."""
+    """Return the plot as PNG; the same record gives the same bytes."""
     with settings(record.cell, **{"font.size": 9}):
         written = io.BytesIO()
         draw(record).savefig(written, format="png", dpi=_DPI, metadata={"Software": None})
@@ -39,7 +39,7 @@ def plot(record: Record) -> bytes:
 
 
 def draw(record: Record) -> Figure:
-    """The figure: the runs, and where the design judges the change."""
+    """Return the figure of the runs and, if the design judges, of the change."""
     from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
@@ -81,7 +81,7 @@ def _draw_runs(axes: Axes, record: Record) -> None:
 
 
 def _by_epoch(record: Record) -> bool:
-    """Whether there are several, and no run lacks a value, so that a value's place tells its epoch."""
+    """Return whether values can be assigned to epochs: there are several, and no run lacks a value."""
     runs = record.epochs * record.blocks
     return record.epochs > 1 and all(len(side.values) == runs for side in (record.reference, record.test))
 
@@ -95,7 +95,7 @@ def _draw_side(axes: Axes, side: ArmSummary, blocks: int, unit: Unit, *, aside: 
     known = math.isfinite(side.mean)
     if known:
         axes.axhline(side.mean / unit.size, color=colour, linestyle=line, linewidth=1.2)
-    # For the legend alone: both together, as no one thing in the plot has them.
+    # Only for the legend, which shows marker and line together.
     title = side.arm.title
     axes.plot([], [], linestyle=line if known else "none", linewidth=1.2, label=title, **dots)
 

@@ -18,11 +18,11 @@ from pytest_ipperf.report.tables.arm_rows import arm_rank, independent_values
 
 CONFIDENCE = 0.95
 _FAR = 30
-"""Values whose largest is so many times the smallest stand on a logarithmic axis."""
+"""Ratio of the largest to the smallest value from which the axis is logarithmic."""
 
 
 class Scale(enum.Enum):
-    """What the axis of the means is like."""
+    """Kind of the axis of the means."""
 
     FROM_ZERO = "begins at 0"
     CUT = "begins elsewhere"
@@ -31,9 +31,9 @@ class Scale(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """An arm at the level of that number: its mean in base units, its interval where there is one.
+    """An arm at the level with index `at`: its mean in base units, and its interval if it has one.
 
-    `record` has its change; of the reference there is none.
+    `record` has the change; it is None for the reference.
     """
 
     at: int
@@ -43,31 +43,31 @@ class CurvePoint:
 
     @property
     def bars(self) -> tuple[float, float]:
-        """How far the interval reaches below and above the mean."""
+        """Distances of the interval's ends below and above the mean."""
         mean, found = self.side.mean, self.interval
         return (mean - found.low, found.high - mean) if found else (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """An arm's dots in the order of the levels."""
+    """Points of an arm in the order of the levels."""
 
     arm: Arm
     points: tuple[CurvePoint, ...]
 
     @property
     def judged(self) -> list[tuple[int, Record]]:
-        """The levels whose change has an interval against a margin."""
+        """Levels with a judged change, and their records."""
         compared = [(point.at, point.record) for point in self.points if point.record]
         return [(at, record) for at, record in compared if record.judges and all(map(math.isfinite, change_of(record)))]
 
 
 MeanInterval = Callable[[ArmSummary, Record], Interval | None]
-"""Return the interval of an arm's mean in a cell; None where there is none."""
+"""Function that returns the interval of an arm's mean in a cell, or None."""
 
 
 def epoch_interval(side: ArmSummary, record: Record) -> Interval | None:
-    """Return the interval over what is independent, the epochs; None if the design never judges."""
+    """Return the interval over the epochs, which are independent; None if the design never judges."""
     if not record.judges:
         return None
     try:
@@ -77,7 +77,7 @@ def epoch_interval(side: ArmSummary, record: Record) -> Interval | None:
 
 
 def run_interval(side: ArmSummary, record: Record) -> Interval | None:
-    """Return the interval over the run values, as paper 001 would have it; None for a single run."""
+    """Return the interval over the run values, for the figures of paper 001; None for a single run."""
     del record
     try:
         return t_interval(side.values, CONFIDENCE)
@@ -86,7 +86,7 @@ def run_interval(side: ArmSummary, record: Record) -> Interval | None:
 
 
 def no_interval(side: ArmSummary, record: Record) -> None:
-    """Return None."""
+    """Return None: a curve without intervals."""
     del side, record
 
 
@@ -117,23 +117,23 @@ def curves_of(sweep: Sweep, interval: MeanInterval = epoch_interval) -> list[Cur
 
 
 def bars(curve: Curve, unit: Unit) -> list[tuple[float, ...]]:
-    """Return how far the intervals reach below and above the means of a curve, in `unit`."""
+    """Return the distances of the intervals' ends below and above the means of a curve, in `unit`."""
     return list(zip(*([reach / unit.size for reach in point.bars] for point in curve.points), strict=True))
 
 
 def change_of(record: Record) -> tuple[float, float, float]:
-    """The change and the ends of its interval; not a number where there is none."""
+    """Return the change and the ends of its interval; NaN for missing ones."""
     middle, low, high = (math.nan if each is None else each for each in (record.estimate, record.low, record.high))
     return middle, low, high
 
 
 def values_of(curves: Sequence[Curve]) -> list[float]:
-    """All means."""
+    """Return all means of the curves."""
     return [point.side.mean for curve in curves for point in curve.points]
 
 
 def scale_of(curves: Sequence[Curve]) -> Scale:
-    """From zero, unless all values lie in the upper half, where their differences could not be seen."""
+    """Return the scale of the axis: logarithmic for values of a wide range, otherwise linear."""
     means = values_of(curves)
     if min(means) > 0 and max(means) > _FAR * min(means):
         return Scale.LOGARITHMIC
@@ -141,6 +141,6 @@ def scale_of(curves: Sequence[Curve]) -> Scale:
 
 
 def linear_scale_of(curves: Sequence[Curve]) -> Scale:
-    """Return the scale of an axis that is never logarithmic."""
+    """Return the scale of a linear axis: from zero, unless all values lie in the upper half of it."""
     means = values_of(curves)
     return Scale.FROM_ZERO if min(means) < max(means) / 2 or not max(means) else Scale.CUT

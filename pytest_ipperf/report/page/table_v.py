@@ -1,4 +1,4 @@
-"""Write Table V of paper 001 in the study's colours: for the page of a session, and as a page with its six figures."""
+"""Write Table V of paper 001 in the study's colours, for a session's page and as a page with its six figures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def grade_rules() -> str:
 
 
 def study_page(parts: Iterable[tuple[Summary, Sequence[DrawnFigure]]], made: str = "") -> str:
-    """Return the file of all summaries with their figures; `made` says when it was made."""
+    """Return the page of all summaries with their figures; `made` is the `stamp` of the file."""
     body = [element("header", element("h1", TITLE), element("p", _STUDY, class_="soft"))]
     for number, (summary, drawn) in enumerate(parts):
         body += [element("h2", capital(where(summary))), element("p", f"{capital(f'{made}{how(summary)}')}.")]
@@ -44,7 +44,7 @@ def study_page(parts: Iterable[tuple[Summary, Sequence[DrawnFigure]]], made: str
 
 
 def table_v(summary: Summary, *, about: bool = False) -> Markup:
-    """Return the table; with `about` testbed, design and notes stand below it."""
+    """Return the table; with `about`, testbed, design and notes follow it."""
     heads = [
         head
         for each in summary.experiments
@@ -99,7 +99,7 @@ def _paper_cell(arm_ratio: ArmRatio) -> Markup:
 
 
 def _key() -> Markup:
-    """Return the meaning of the colours, which every cell says in words too."""
+    """Return the key of the colours; every cell has its grade in words too."""
     items = []
     for number, grade in enumerate(GRADES):
         least, most = float(grade.least), f"{1 / float(grade.least):.4g}" if grade.least else ""

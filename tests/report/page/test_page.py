@@ -240,7 +240,7 @@ def test_the_studies_tables_are_there_in_their_own_shape(factory, made):
     captions = Reader(page(summary_of([*study, *made.study()]))).of("caption")
     assert captions[0] == "Table 3-1: HTTP average response times in milliseconds, by connections at once"
     assert "TCP: throughput at the receiver in Mbit/s, by window" in captions
-    assert "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures" in captions
+    assert "Table V of paper 001 again: figures of IPv6 and tunnels relative to IPv4" in captions
 
 
 def test_a_twin_is_no_arm_but_the_sentinel(factory):

@@ -1,1 +1,1 @@
-"""The figures of the page, as SVG."""
+"""Figures of the page, as SVG."""

@@ -1,4 +1,4 @@
-"""Define a figure of the page: a plot with its key, what it shows in words, and its numbers as a table."""
+"""A figure of the page: a plot with its key, a caption, and its numbers as a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CROSS = '<path d="M15 3l6 6M21 3l-6 6"/>'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """`keys` are the curves' styles by their text; `rows` hold the numbers, each behind what it is of."""
+    """A figure; `keys` are the styles of curves by their text, `rows` the numbers, each row with its title first."""
 
     name: str
     title: str
@@ -31,7 +31,7 @@ class Figure:
     rows: Sequence[Sequence[str]]
 
     def html(self) -> Markup:
-        """The figure; `name` makes its parts' names its own."""
+        """Return the figure as HTML; ids in it begin with `name`."""
         keys = [element("li", _sample(style), text) for text, style in self.keys.items()]
         drawn = Markup(inline(self.svg, f"{self.name}-", f"{self.title}. {self.caption}"))
         return element(
@@ -54,7 +54,7 @@ class Figure:
 
 
 def _sample(style: Style) -> Markup:
-    """A piece of a curve, as the key of a figure has it."""
+    """Return a sample of a curve for the key."""
     colour, marker, line = style
     dashes = f' stroke-dasharray="{_DASHES[line]}"' if line in _DASHES else ""
     drawn = f'<path d="M1 6H35"{dashes}/>' if line not in ("", "none") else ""

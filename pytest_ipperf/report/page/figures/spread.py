@@ -1,4 +1,4 @@
-"""Plot the distribution of single samples (ECDF). What failed never completed, so curves end below 1."""
+"""Plot the distribution of single samples (ECDF); failures never complete, so curves with failures end below 1."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from pytest_ipperf.report.tables.arm_rows import arm_rank
 
 _SIZE_IN = (5.8, 2.9)
 _POINTS = 160
-"""Of more samples so many quantiles are drawn: closer ones fall into one pixel."""
+"""Number of samples above which this many quantiles are drawn: closer ones would share a pixel."""
 _WIDE = 12
-"""Where the axis ends at so many times its beginning, it is logarithmic."""
+"""Ratio of the axis' end to its beginning from which it is logarithmic."""
 _SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 _DRAWN = (0.005, 0.995)
-"""The axis goes from where so many are done to there, so that single ones do not press the others together."""
+"""Shares at which the axis begins and ends, so that single outliers do not compress the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """`seconds` of what completed, in order, of so many that were `attempted`."""
+    """Sorted times of completed samples, and the number `attempted`."""
 
     seconds: tuple[float, ...]
     attempted: int
 
     def quantile(self, share: float) -> float:
-        """The smallest time in which that share was done; infinite where it never was."""
+        """Return the smallest time within which a share was done; infinite if it never was."""
         at = max(0, math.ceil(share * self.attempted) - 1)
         return self.seconds[at] if at < len(self.seconds) else math.inf
 
     def within(self, share: float) -> float:
-        """That time, or the slowest that was done."""
+        """Return the quantile, or the slowest completed time if the share was never done."""
         return min(self.quantile(share), self.seconds[-1])
 
     def curve(self, unit: Unit) -> tuple[list[float], list[float]]:
-        """Times in `unit` and the percentages that were done by then: of few samples all, else quantiles."""
+        """Return times in `unit` and the percentages done by then: all of few samples, else quantiles."""
         count = len(self.seconds)
         steps = range(count) if count <= _POINTS else [round(at * (count - 1) / (_POINTS - 1)) for at in range(_POINTS)]
         x = [self.seconds[at] / unit.size for at in steps]
@@ -54,7 +54,7 @@ class Sorted:
 def spread_figure(
     record: Record, samples: Mapping[tuple[str, Arm], Sequence[float]], among: Sequence[Record], number_: int
 ) -> Figure | None:
-    """The figure of a record's workload, all arms in it; None where no samples are kept."""
+    """Return the figure of a record's workload with all arms; None if no samples are kept."""
     workload = record.workload
     arms = sorted((arm for name, arm in samples if name == workload), key=arm_rank)
     found = {arm: _sorted(samples[workload, arm]) for arm in arms}
@@ -65,7 +65,7 @@ def spread_figure(
     unit = time_unit(max(each.within(_DRAWN[1]) for each in found.values() if each.seconds))
     level = level_text(record, among)
     failed = any(len(each.seconds) < each.attempted for each in found.values())
-    ends = " A curve that ends below 100 % is of an arm with failures, which never came to an end." if failed else ""
+    ends = " A curve that ends below 100 % belongs to an arm with failures, which never completed." if failed else ""
     wide = ", which is logarithmic" if _is_wide(found) else ""
     return Figure(
         name=f"spread{number_}",
@@ -97,19 +97,19 @@ def _row(arm: Arm, found: Sorted, unit: Unit) -> tuple[str, ...]:
 
 
 def _ends(found: Mapping[Arm, Sorted]) -> tuple[float, float]:
-    """Of the axis, in seconds."""
+    """Return the ends of the axis, in seconds."""
     completed = [each for each in found.values() if each.seconds]
     return min(each.within(_DRAWN[0]) for each in completed), max(each.within(_DRAWN[1]) for each in completed)
 
 
 def _is_wide(found: Mapping[Arm, Sorted]) -> bool:
-    """Whether the axis is logarithmic."""
+    """Return whether the axis is logarithmic."""
     low, high = _ends(found)
     return low > 0 and _WIDE * low < high
 
 
 def _svg(found: Mapping[Arm, Sorted], workload: str, label: str, unit: Unit) -> str:
-    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see drawing
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see plot_style
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
     with settings(f"spread {workload}", **{"font.size": FONT_PT}):

@@ -1,4 +1,4 @@
-"""Plot a sweep: means above, changes with their margin below. matplotlib is imported where it draws."""
+"""Plot a sweep: means above, changes with their margin below. matplotlib is imported only where something is drawn."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 FONT_PT = 8.5
 DOTTED = (0, (1, 1.5))
-"""How margins are drawn."""
+"""Line style of margins."""
 _WIDTH_IN, _HIGH_IN, _LOW_IN = 5.8, 4.6, 2.9
 _CROWD = 64
-"""Names of levels with more letters than that, the gaps between them included, stand aslant."""
+"""Total length of the levels' names, gaps included, above which they are rotated."""
 _APART, _ASIDE = 0.08, 0.012
-"""So far at most the outermost arms' dots stand beside their level: of the way to the nearest other, of the axis."""
+"""Maximum offset of the outermost arms' dots: share of the distance to the nearest level, and share of the axis."""
 
 
 def by_size(sweep: Sweep) -> bool:
-    """Whether its levels are sizes, for which twice as much is as far everywhere."""
+    """Return whether the levels are sizes, for which doubling is an equal distance everywhere."""
     return sweep.dimension.unit != "bit/s"
 
 
 def margins_differ(curves: Sequence[Curve]) -> bool:
-    """Whether the arms have margins of their own, or margins at different levels."""
+    """Return whether arms differ in their margins, or in the levels that have one."""
     return len({tuple(_limits(curve)) for curve in curves if curve.judged}) > 1
 
 
 def level_svg(sweep: Sweep, curves: Sequence[Curve], unit: Unit) -> str:
-    """The plot; with changes where any was judged."""
-    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
+    """Return the plot as SVG; with changes if any was judged."""
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see above
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
     metric, judged = METRICS[sweep.records[0].metric].metric, [curve for curve in curves if curve.judged]
@@ -64,19 +64,19 @@ def level_svg(sweep: Sweep, curves: Sequence[Curve], unit: Unit) -> str:
 
 
 def _beside(at: Sequence[float], arms: int) -> list[float]:
-    """How far each arm's dots stand beside their levels, so that of equal ones every bar can still be seen."""
+    """Return the offset of each arm's dots from their levels, which keeps equal bars visible."""
     most = min(_APART * min(after - before for before, after in pairwise(at)), _ASIDE * (max(at) - min(at)))
     found = shifts(at, arms)
     return [most * shift / found[-1] if arms > 1 else 0.0 for shift in found]
 
 
 def grid(axes: Axes, axis_: Literal["both", "y"] = "both") -> None:
-    """Faint lines behind the curves."""
+    """Draw faint lines behind the curves."""
     axes.grid(visible=True, axis=axis_, color=INK, alpha=0.14, linewidth=0.6)
 
 
 def plain_log(axis_: Axis) -> None:
-    """A logarithmic axis with numbers as people write them, of which there are enough on less than a decade too."""
+    """Label a logarithmic axis with plain numbers, enough of them for less than a decade too."""
     from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415
 
     axis_.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -113,7 +113,7 @@ def _changes(axes: Axes, curves: Sequence[Curve], at: Sequence[float], aside: Ma
 
 
 def _margin(axes: Axes, curve: Curve, at: Sequence[float], ends: tuple[float, float], *, own: bool) -> None:
-    """Over the whole width; that of one arm of several has its marker, hollow."""
+    """Draw a margin over the whole width; if arms have their own margins, with the arm's colour and hollow marker."""
     limits = [(at[level], found) for level, found in _limits(curve)]
     (_, first), (_, last) = limits[0], limits[-1]
     colour, marker, _ = style_of(curve.arm)

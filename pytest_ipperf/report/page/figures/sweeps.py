@@ -27,7 +27,7 @@ _SCALES = {
 
 
 def level_sweeps(records: Sequence[Record]) -> list[Sweep]:
-    """Return all sweeps with two levels at least."""
+    """Return all sweeps with at least two levels."""
     found = [sweep for reports, own in by_kind(records) for sweep in reports.sweeps(own)]
     return [sweep for sweep in found if len(sweep.values) > 1]
 
@@ -64,7 +64,7 @@ def _caption(sweep: Sweep, curves: Sequence[Curve]) -> str:
     above = "Above: mean" if judged else "Mean"
     held = f"; {sweep.held}" if sweep.held else ""
     axes = _SCALES.get(scale_of(curves), "")
-    axes += " The levels stand by their logarithm." if is_spread(sweep.values, sizes=by_size(sweep)) else ""
+    axes += " Levels are placed by their logarithm." if is_spread(sweep.values, sizes=by_size(sweep)) else ""
     return f"{above} of {runs} runs for each arm, {bars}.{below}{axes} {capital(testbed_text(sweep.records))}{held}."
 
 
@@ -75,7 +75,7 @@ def _head(curve: Curve, unit: Unit, first: Record) -> str:
 
 
 def _numbers(curve: Curve, at: int, unit: Unit) -> str:
-    """The mean and the change of a level, each with its interval."""
+    """Return the mean and the change at a level, each with its interval."""
     point = next((point for point in curve.points if point.at == at), None)
     return _point_text(point, unit) if point else ""
 

@@ -21,18 +21,18 @@ from pytest_ipperf.report.terminal.trend import BEGINS, UNSOUND, TrendStep, tren
 _SIZE_IN = (5.8, 2.6)
 _CONFIDENCE = 0.95
 _FEWEST = 2
-"""Fewer earlier sessions give no trend."""
+"""Minimum number of earlier sessions for a trend."""
 _MOST = 120
-"""Of a longer history the last sessions are drawn."""
+"""Maximum number of earlier sessions that are drawn, the last ones."""
 _TODAY = "this session"
 _OTHER_HOSTS = "measured on other hosts or settings than today"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendPoint:
-    """One session of a trend: its change in percent or percentage points, and its interval if it has one.
+    """A session of a trend: its change in percent or percentage points, and its interval if it has one.
 
-    `other` says that it was measured on other hosts; with what is not `sound` later nights are not compared.
+    With `other` it was measured on other hosts; later nights are not compared with one that is not `sound`.
     """
 
     at: float
@@ -47,7 +47,7 @@ class TrendPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A cell's sessions, the current one last; `change_points` are the indices of those where a lasting change begins.
+    """A cell's sessions, the current one last; `change_points` are the indices at which a lasting change begins.
 
     `omitted` earlier sessions are not drawn.
     """
@@ -59,7 +59,7 @@ class Trend:
 
 
 def trend_of(record: Record, past: Sequence[HistoryEntry]) -> Trend | None:
-    """Return the trend of a cell; None where too few earlier sessions have a finite change."""
+    """Return the trend of a cell; None if too few earlier sessions have a finite change."""
     metric = METRICS[record.metric].metric
     finite = [each for each in past if each.change is not None and math.isfinite(each.change)]
     earlier = finite[-_MOST:]
@@ -135,7 +135,7 @@ def _current_point(record: Record, past: HistoryEntry) -> TrendPoint:
 
 
 def _svg(found: Trend, colour: str, marker: str) -> str:
-    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see drawing
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see plot_style
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
     points = found.points

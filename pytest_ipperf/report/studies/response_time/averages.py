@@ -36,7 +36,7 @@ from pytest_ipperf.report.tables.layout import Row
 
 
 def averages(records: Sequence[Record]) -> StudyTable:
-    """The table of one protocol."""
+    """Return the table of one protocol."""
     protocol, columns = records[0].protocol, columns_of(records)
     name, known = name_of(protocol, 0, "averages")
     rows: list[Row] = [("", [str(count) for count in columns])]

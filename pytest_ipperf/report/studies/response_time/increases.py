@@ -31,7 +31,7 @@ from pytest_ipperf.report.tables.layout import Row
 
 
 def increases(records: Sequence[Record]) -> StudyTable:
-    """The table of one protocol."""
+    """Return the table of one protocol."""
     protocol, columns = records[0].protocol, columns_of(records)
     name, known = name_of(protocol, 1, "increases")
     reference = records[0].reference.arm

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.design.cell import Arm
 
 TABLES = {"http": ("3-1", "3-2"), "ftp": ("3-3", "3-4"), "smtp": ("3-5", "3-6"), "imap": ("3-7", "3-8")}
-"""By protocol, the numbers of its tables of averages and of increases."""
+"""Numbers of each protocol's tables of averages and of increases."""
 DIFFERENCES = "6-1"
 REFERENCE, _IPV6, _TUNNEL = Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel")
 """The study's reference arm; the others are IPv6 and IPv6 through a configured tunnel."""
@@ -107,4 +107,4 @@ DOUBTS: Mapping[tuple[str, Arm, int, str], str] = {
     ("6-1 http", _IPV6, 1000, "interval"): "+16.94 has lost its sign: around the increase of 3.7 it is -16.94",
     ("6-1 http", _TUNNEL, 100, "interval"): "+3.35: the increase and the single intervals give 3.45",
 }
-"""By table (6-1 with the protocol), arm, connections and row: how a printed cell contradicts others."""
+"""Contradictions of printed cells, by table (6-1 with the protocol), arm, connections and row."""

@@ -1,4 +1,4 @@
-"""The router study (paper 001): its Table V and its six figures, from records of our own runs."""
+"""The router study (paper 001): its Table V and its six figures, from our own records."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ __all__ = ["tables"]
 
 
 def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
-    """Table V for each testbed and design, as lines; empty where less than two of its columns were measured."""
+    """Return Table V for each testbed and design, as lines; empty if less than two columns were measured."""
     return [line for each in summaries(records) for line in lines(each, width)]

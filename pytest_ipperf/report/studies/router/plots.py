@@ -1,6 +1,6 @@
-"""Plot the study's six figures (Figs 4 to 9) of our own runs, as SVG and PNG.
+"""Plot the study's six figures (Figs 4 to 9) from our own runs, as SVG and PNG.
 
-matplotlib is imported where it is needed, so that no session loads it which has nothing to draw.
+matplotlib is imported only where something is drawn.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 _SIZE_IN, _DPI = (7.2, 4.3), 150
 _CROWD = 8
-"""More levels than that have their names aslant, so that none hides another."""
+"""Number of levels above which their names are rotated, so that they do not overlap."""
 _LINE = 118
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnFigure:
-    """A figure of the study, drawn. `curves` are what it shows; `bare` has no title, which a page has beside it."""
+    """A plotted figure of the study. `bare` is the SVG without a title, for a page that has its own."""
 
     plot: StudyFigure
     curves: FigureCurves
@@ -38,12 +38,12 @@ class DrawnFigure:
 
 
 def draw(summary: Summary) -> list[DrawnFigure]:
-    """All figures of which two levels at least were measured."""
+    """Return all figures with at least two measured levels."""
     return [_drawn(each, summary) for each in curves(summary)]
 
 
 def caption(found: FigureCurves, summary: Summary) -> str:
-    """What the dots and bars are."""
+    """Return the explanation of dots and bars."""
     held = f"; {found.sweep.held}" if found.sweep.held else ""
     bars = f"bars: {100 * CONFIDENCE:.0f} % t intervals of the run values" if not found.bare else "without intervals"
     return (
@@ -52,7 +52,7 @@ def caption(found: FigureCurves, summary: Summary) -> str:
 
 
 def _drawn(found: FigureCurves, summary: Summary) -> DrawnFigure:
-    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see above
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
     with settings(f"figure-{found.plot.number}", **{"axes.titlesize": 12}):
@@ -92,7 +92,7 @@ def _fill(axes: Axes, found: FigureCurves) -> None:
 
 
 def _from_zero(axes: Axes, found: FigureCurves) -> None:
-    """The axis begins at zero unless all values lie in the upper half, where their differences could not be seen."""
+    """Begin the axis at zero, unless all values lie in the upper half, where differences would be invisible."""
     if linear_scale_of(found.curves) is Scale.FROM_ZERO:
         axes.set_ylim(bottom=0, top=None if any(values_of(found.curves)) else 1)
     else:

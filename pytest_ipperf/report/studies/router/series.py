@@ -1,4 +1,4 @@
-"""Find the curves of the study's figures: for each arm its means along one dimension, with their intervals."""
+"""Build the curves of the study's figures: the means of each arm along one dimension, with their intervals."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pytest_ipperf.report.studies.router.summary import Summary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureCurves:
-    """One figure: the `curves` along the values of `sweep`, in `unit`; and from how many runs each point is.
+    """A figure: the `curves` along the values of `sweep`, in `unit`, with the number of `runs` behind each point.
 
-    Without intervals where those of the table are `bare`.
+    A `bare` figure has no intervals, like its table.
     """
 
     plot: StudyFigure
@@ -29,7 +29,7 @@ class FigureCurves:
 
 
 def curves(summary: Summary) -> list[FigureCurves]:
-    """Return the study's figures of which two levels at least were measured."""
+    """Return the study's figures with at least two measured levels."""
     by_name = {each.name: each for each in EXPERIMENTS}
     found = [_curves(summary, plot, by_name[plot.experiment]) for plot in PLOTS]
     return [each for each in found if each is not None]

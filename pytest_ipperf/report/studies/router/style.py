@@ -1,4 +1,4 @@
-"""The colours of the grades, with texts that can be read on them."""
+"""Colours of the grades, with legible text colours."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ COLOURS: Mapping[str, tuple[str, str]] = {
     "red": ("#c9302c", "#ffffff"),
     "dark red": ("#6d0c12", "#ffffff"),
 }
-"""By the study's word for a colour the ground's and the text's, with a contrast of 4.5 at least (WCAG 2)."""
+"""Background and text colour by the study's word for the colour, with a contrast of at least 4.5 (WCAG 2)."""
 
 
 def class_of(colour: str) -> str:
-    """The class of what has a grade's colour."""
+    """Return the CSS class of a grade's colour."""
     return colour.replace(" ", "-")

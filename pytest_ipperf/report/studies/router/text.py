@@ -15,7 +15,7 @@ from pytest_ipperf.report.studies.router.summary import ArmRatio, Summary
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import bucket_notes, testbed_text
 
-TITLE = "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures"
+TITLE = "Table V of paper 001 again: figures of IPv6 and tunnels relative to IPv4"
 _SPREAD = "The cells' standard errors are combined, degrees of freedom after Welch and Satterthwaite."
 _GRADE = "Grade: those of the interval's ends by the study's own bounds, relative to IPv4:"
 _PAPERS_GRADE = "The study's grades are by its own bounds, relative to IPv4:"
@@ -64,7 +64,7 @@ def notes(summary: Summary) -> list[str]:
     first = summary.records[0]
     counts = "; ".join(f"{each.title} {_cells(summary, each)}" for each in summary.experiments)
     ratio = f"Of IPv4: the mean of the cells' log ratios ({counts}), as the study does not state its own method."
-    unit = "blocks of one epoch, so that what differs between epochs is in none of them"
+    unit = "blocks of one epoch, without the variation between epochs"
     bounds = f"rates {_bounds(percent=True)}; times and losses {_bounds(percent=False)}."
     spread = [
         f"{ratio} {_SPREAD}",

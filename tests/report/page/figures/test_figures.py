@@ -116,7 +116,7 @@ def test_logarithmic_axes_are_told(factory, made):
     far = [factory.application("smtp", count, "ipv6", 1.0) for count in (1, 500)]
     captions = [level_figure(level_sweeps(each)[0], 0).caption for each in (near, far)]
     assert ["The axis of the means is logarithmic." in each for each in captions] == [False, True]
-    assert ["The levels stand by their logarithm." in each for each in captions] == [False, True]
+    assert ["Levels are placed by their logarithm." in each for each in captions] == [False, True]
     record, name = near[0], ("lab.100mbit-smtp-c4-1k", Arm(6, "native"))
     for times, wide in (([0.1, 0.2], False), ([0.001, 1.0], True)):
         figure = spread_figure(record, {name: times}, [record], 0)

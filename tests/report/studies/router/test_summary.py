@@ -173,7 +173,7 @@ def test_known_ratios_come_out_again(made):
         assert found_in(summary, experiment, arm) == pytest.approx(ratio, rel=0.01)
 
 
-@pytest.mark.parametrize(("epochs", "blocks", "said"), [(6, 2, "of epochs."), (1, 10, "of blocks of one epoch, so")])
+@pytest.mark.parametrize(("epochs", "blocks", "said"), [(6, 2, "of epochs."), (1, 10, "of blocks of one epoch")])
 def test_what_the_intervals_are_of_is_told(made, epochs, blocks, said):
     text = " ".join(rows_of(made.study(epochs=epochs, blocks=blocks)))
     assert f"The intervals are {said}" in text
@@ -181,7 +181,7 @@ def test_what_the_intervals_are_of_is_told(made, epochs, blocks, said):
 
 def test_the_table_has_a_row_for_each_arm_in_the_papers_order_with_its_figure_as_a_column(made):
     rows = rows_of(made.study(spread=0.0005))
-    assert rows[0] == "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures"
+    assert rows[0] == "Table V of paper 001 again: figures of IPv6 and tunnels relative to IPv4"
     assert rows[1] == "testbed lab.100mbit at 100 Mbit/s, tunnels by the kernel's sit driver"
     assert rows[2] == "design quick, 12 runs of 1 s for each arm of a cell, seed 7"
     assert rows[4:10] == [
