@@ -3,9 +3,9 @@
     python benchmarks/messages.py [--rounds 5] [--before ../other-checkout]
 
 In each round both checkouts take their turn, in random order, in the lab (namespaces and pipes) and over an sshd of
-this program's own on 127.0.0.1. A call asks an agent who it is. A run is one connection of `http` to the embedded
-server; what it takes beside the load itself is messages, and what hosts do between them. `processor` is the
-controller's time. Without `--before` only this checkout is measured.
+this program's own on 127.0.0.1. A call asks an agent who it is. A run is one connection of `smtp` to the embedded
+server; beside the load itself it takes messages, and what hosts do for them. `processor` is the controller's time.
+Requests are counted of all hosts together. Without `--before` only this checkout is measured.
 
 It needs root, or a user who may have user namespaces, and sshd (Debian: openssh-server, openssh-client).
 """
@@ -37,6 +37,8 @@ from pytest_ipperf.lab.epoch.build import build_testbed
 from pytest_ipperf.lab.epoch.live_testbed import LiveTestbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host, Testbed
+from pytest_ipperf.lab.runs.flows import Duration
+from pytest_ipperf.protocols import PROTOCOLS
 
 where, config, python, calls, runs = sys.argv[1:]
 if where == "lab":
@@ -52,18 +54,34 @@ def counted(self, *arguments, **settings):
     request(self, *arguments, **settings)
 
 AgentClient.request = counted
-work = Workload(testbed=testbed.name, protocol="http", client="lean", connections=1, payload_bytes=1000)
-arm = Arm(4, "native")
+
+def work(protocol):
+    levels = tuple(each.level(each.levels[0]) for each in getattr(PROTOCOLS[protocol], "factors", ()))
+    return Workload(
+        testbed=testbed.name, protocol=protocol, client="lean", connections=1, payload_bytes=1000, levels=levels
+    )
+
+def run(protocol, capture=0):
+    duration = Duration(warmup_s=0.0, run_s=0.1)
+    return live.run(
+        Arm(4, "native"), service, work(protocol), bursts=1, deadline_s=5.0, duration=duration, capture=capture
+    )
+
+def requests(protocol, capture=0):
+    run(protocol, capture)
+    sent.clear()
+    run(protocol, capture)
+    return len(sent)
+
 with build_testbed(testbed) as made:
-    live = LiveTestbed(testbed, made.agents, made.tunnels)
-    service, agent = live.serve(work, "embedded"), made.agents["client"]
+    live, agent, found = LiveTestbed(testbed, made.agents, made.tunnels), made.agents["client"], {}
     hello = agent.hello if hasattr(agent, "hello") else lambda: agent.call("hello")
-
-    def run():
-        return live.run(arm, service, work, bursts=1, deadline_s=5.0)
-
-    hello(), run()
-    print(flush=True)
+    for protocol in ("udp", "http", "smtp"):
+        service = live.serve(work(protocol), "embedded")
+        found[protocol] = requests(protocol)
+        if protocol == "http":
+            found["http, captured"] = requests(protocol, 5)
+    print(json.dumps(found), flush=True)
     for line in sys.stdin:
         call_s, beside_s = [], []
         cpu_s = time.process_time()
@@ -72,17 +90,15 @@ with build_testbed(testbed) as made:
             hello()
             call_s.append(time.perf_counter() - began)
         call_cpu_s = (time.process_time() - cpu_s) / int(calls)
-        sent.clear()
         cpu_s = time.process_time()
         for _ in range(int(runs)):
             began = time.perf_counter()
-            result = run()
+            result = run("smtp")
             beside_s.append(time.perf_counter() - began - result.proof["wall_s"])
         run_cpu_s = (time.process_time() - cpu_s) / int(runs)
-        messages = len(sent) / int(runs)
-        print(json.dumps([call_s, call_cpu_s, beside_s, run_cpu_s, messages]), flush=True)
+        print(json.dumps([call_s, call_cpu_s, beside_s, run_cpu_s]), flush=True)
 """
-FIGURES = ("call, ms", "call, processor, ms", "run beside its load, ms", "run, processor, ms", "requests of a run")
+FIGURES = ("call, ms", "call, processor, ms", "run beside its load, ms", "run, processor, ms")
 
 
 class Worker:
@@ -92,16 +108,16 @@ class Worker:
         argv = [sys.executable, "-c", WORKER, where, config, OURS, str(CALLS), str(RUNS)]
         env = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"}
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-        self._heard()
+        self.requests: dict[str, int] = json.loads(self._heard())
 
     def measure(self) -> list[float]:
         """One round's `FIGURES`."""
         assert self._process.stdin
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        call_s, call_cpu_s, beside_s, run_cpu_s, messages = json.loads(self._heard())
+        call_s, call_cpu_s, beside_s, run_cpu_s = json.loads(self._heard())
         times = (statistics.median(call_s), call_cpu_s, statistics.median(beside_s), run_cpu_s)
-        return [*(1000 * each for each in times), messages]
+        return [1000 * each for each in times]
 
     def _heard(self) -> str:
         assert self._process.stdout
@@ -134,7 +150,7 @@ def show(found: dict[tuple[str, str], list[list[float]]], names: list[str], wher
     for at, figure in enumerate(FIGURES):
         columns = [[each[at] for each in found[where, name]] for name in names]
         ratio = [spread(paired(columns[-1], columns[0]), 2)] if len(names) > 1 else []
-        row(figure, *(spread(each, 1 if at == len(FIGURES) - 1 else 3) for each in columns), *ratio)
+        row(figure, *(spread(each, 3) for each in columns), *ratio)
 
 
 def main() -> None:
@@ -150,6 +166,9 @@ def main() -> None:
             for name in interleaved(list(checkouts), asked.rounds, where):
                 found.setdefault((where, name), []).append(ready[where, name].measure())
             show(found, list(checkouts), where)
+            head("requests of a run", *checkouts)
+            for kind in ready[where, "after"].requests:
+                row(f"{where}, {kind}", *(str(ready[where, name].requests[kind]) for name in checkouts))
 
 
 if __name__ == "__main__":

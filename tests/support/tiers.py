@@ -29,6 +29,7 @@ PLACES = {
     "agent/host_state/test_repair.py": "unit",
     "agent/packages/test_installed.py": "unit",
     "agent/paths/test_clock_sync.py": "unit",
+    "agent/paths/test_packet_counters.py": "unit",
     "agent/rpc/test_codec.py": "unit",
     "agent/tunnels/test_bpf_assembler.py": "unit",
     "cli": "session",

@@ -11,9 +11,9 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from threading import Thread
+from threading import Event, Thread
 
-from pytest_ipperf.agent.load.silence import ProgressReporter, QuietReporter
+from pytest_ipperf.agent.load.silence import PROGRESS_S, ProgressReporter, QuietReporter
 from pytest_ipperf.agent.sockets.control_connection import ControlConnection
 
 HEARTBEAT = "heartbeat"
@@ -64,6 +64,27 @@ class Channel:
     def progress_reporter(self) -> ProgressReporter:
         """Return the progress reporter for a call that measures."""
         return ProgressReporter(self._send) if self._control is None else QuietReporter(self._send, self._control)
+
+    @contextlib.contextmanager
+    def keeping_alive(self, longest_s: float, give_up: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Send keep-alives during a long call in which nothing is measured, but not for ever; then `give_up`."""
+        over, end = Event(), time.monotonic() + longest_s
+
+        def send_keep_alives() -> None:
+            if not over.wait(PROGRESS_S):
+                reporter = self.progress_reporter()
+                while not over.wait(PROGRESS_S) and time.monotonic() < end:
+                    reporter.measurement_ended()
+                if not over.is_set():
+                    give_up()
+
+        thread = Thread(target=send_keep_alives, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def _watchdog(self) -> None:
         while self._busy or time.monotonic() - self._received_at < self._watchdog_timeout_s:

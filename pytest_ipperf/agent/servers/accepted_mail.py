@@ -23,6 +23,9 @@ from pytest_ipperf.protocols import application
 from pytest_ipperf.servers.base import Kept, Server, Site
 
 COMPARED_BYTES = 1 << 21
+INDEX_BYTES = 8
+# At least, and for each message's file.
+_CHECK_S, _FILE_S = 60.0, 0.02
 _DRAW = random.SystemRandom()
 _THREADS = 16
 # A queue file has an envelope and trace headers on top of the message, and file systems allocate whole blocks.
@@ -61,6 +64,11 @@ class Acceptance:
     compared: int
     wrong: int
     sentences: tuple[str, ...]
+
+
+def mail_patience_s(messages: int) -> float:
+    """Return how long it may take, on a slow disk, to prepare for so many messages or to compare them."""
+    return _CHECK_S + _FILE_S * messages
 
 
 def reserve_space(recipe: Server, site: Site, handing: ExpectedMail) -> None:

@@ -161,15 +161,18 @@ class AgentClient(AgentMethods):
             raise AgentError(f"host {self.host.name}: {self._lost}")
         self._called, self._lost = name, f"the agent was left with call {name!r}"
         try:
-            with self._bounded(_bytes(arguments), patience_s):
+            if arguments and _bytes(arguments) >= _PIPE_BYTES:
+                with self._bounded(patience_s):
+                    self._channel.send((name, arguments))
+            else:  # a pipe takes it from everybody
                 self._channel.send((name, arguments))
         except OSError as error:
             raise self._died() from error
 
     @contextlib.contextmanager
-    def _bounded(self, message_bytes: int, patience_s: float) -> Iterator[None]:
-        """Ends the line where it does not take a message in time; what a pipe holds it takes from everybody."""
-        if message_bytes < _PIPE_BYTES or self._process is None:
+    def _bounded(self, patience_s: float) -> Iterator[None]:
+        """End the agent if its channel does not take a message in time."""
+        if self._process is None:
             yield
             return
         late = threading.Event()

@@ -249,7 +249,6 @@ class LiveTestbed:
             limit_s=_SETTLE_S,
             doubtful=not load.total.rows or load.total.attempted < expected,  # it ended early
             mail=QueuedMail(service.name, workload.protocol, load.total.indices) if counted else None,
-            messages=expected,
         )
         after = reports[SERVER]
         for sentence in after.broken:

@@ -13,10 +13,6 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import CONTENT, PHASES
 from pytest_ipperf.servers import SERVERS
 
-# Patience with a slow disk: at least, and for each message's file.
-_CHECK_S = 60.0
-_FILE_S = 0.02
-
 
 def hands_over(protocol: str, service: ServerEndpoint) -> bool:
     """Whether the messages of a run are counted and compared; not where a null server answers with canned replies."""
@@ -30,11 +26,6 @@ def check_keeps(protocol: str, service: ServerEndpoint) -> None:
             f"server {service.name} does not show the messages that it accepts, so nobody can tell whether it has "
             "them; its recipe needs `keeps = True` and `kept`"
         )
-
-
-def mail_patience_s(messages: int) -> float:
-    """Return how long a host may take to prepare for so many messages, or to compare them."""
-    return _CHECK_S + _FILE_S * messages
 
 
 def corrected(result: LoadResult, found: Acceptance) -> LoadResult:

@@ -11,7 +11,6 @@ from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.rpc_method import PATIENCE_S, all_replies
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.lab.runs.accepted_mail import mail_patience_s
 from pytest_ipperf.lab.runs.flows import BESIDE_S
 from pytest_ipperf.transports.base import ROUTER, SERVER
 
@@ -38,18 +37,16 @@ class RunHosts:
         limit_s: float = 0.0,
         doubtful: bool = False,
         mail: QueuedMail | None = None,
-        messages: int = 0,
         flow: FlowReport | None = None,
         flow_s: float = 0.0,
     ) -> dict[str, HostReport]:
         """Ask the server, the router, and clients that capture, after a run; return their reports by role.
 
-        The server waits up to `limit_s` until it has nothing left to do, which the others are asked after. `messages`
-        of mail, and a flow that may take `flow_s` to finish, add to its time-out. See `RunEnd` for the others.
+        The server waits up to `limit_s` until it has nothing left to do; then the others are asked. A flow may take
+        `flow_s` to finish. See `RunEnd` for the others.
         """
-        patience_s = PATIENCE_S + limit_s + flow_s + (mail_patience_s(messages) if mail else 0.0)
         end = RunEnd(limit_s=limit_s, doubtful=doubtful, mail=mail, flow=flow, captured=SERVER in self.capturing)
-        reports = {SERVER: self.agents[SERVER].within(patience_s).finish_run(end)}
+        reports = {SERVER: self.agents[SERVER].within(max(PATIENCE_S, flow_s)).finish_run(end)}
         asked = [role for role in self.agents if role != SERVER and (role == ROUTER or role in self.capturing)]
         others = {role: self.agents[role].finish_run.request(RunEnd(captured=role in self.capturing)) for role in asked}
         return reports | all_replies(others, beside=list(self.agents.values()))
@@ -82,7 +79,7 @@ def start_hosts(
         for role in testbed.clients
         if closed_s or still_s or role in capture
     }
-    ready = _all_ready(agents, starts, PATIENCE_S + _CLOSED_S + _DRAINED_S)
+    ready = _all_ready(agents, starts, PATIENCE_S)
     drained = all(each.drained for each in ready.values())
     starts = {
         role: RunStart(
@@ -94,8 +91,7 @@ def start_hosts(
         for role in agents
         if role not in testbed.clients
     }
-    extra_s = (mail_patience_s(mail.messages) if mail else 0.0) + (BESIDE_S if flow else 0.0)
-    others = _all_ready(agents, starts, PATIENCE_S + _DRAINED_S + extra_s)
+    others = _all_ready(agents, starts, PATIENCE_S + (BESIDE_S if flow else 0.0))
     return RunHosts(
         testbed,
         agents,

@@ -368,7 +368,7 @@ STRIKES = [
         signal.SIGKILL,
     ),
     Fault("the client's agent is stopped", "client", f"host client: {SILENT.format('load')}"),
-    Fault("the server's agent is stopped", "server", f"host server: {SILENT.format('quiet')}"),
+    Fault("the server's agent is stopped", "server", f"host server: {SILENT.format('finish_run')}"),
     Fault(
         "the server is killed",
         "aiosmtpd",

@@ -14,7 +14,14 @@ from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.paths.capture import Capture
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.agent.rpc.messages import CaptureRequest, DrainRequest, HostReport, RunEnd, RunReady, RunStart
-from pytest_ipperf.agent.servers.accepted_mail import Acceptance, QueuedMail, check_accepted, reserve_space
+from pytest_ipperf.agent.servers.accepted_mail import (
+    INDEX_BYTES,
+    Acceptance,
+    QueuedMail,
+    check_accepted,
+    mail_patience_s,
+    reserve_space,
+)
 from pytest_ipperf.agent.sockets.ports import open_connections
 from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 
@@ -36,7 +43,8 @@ class RunHandlers(Handlers):
         captured = bool(request.capture and self._capture_from(request.capture))
         if request.mail:
             server = self._context.servers[request.mail.server]
-            reserve_space(server.recipe, server.site, request.mail)
+            with self._context.channel.keeping_alive(mail_patience_s(request.mail.messages)):
+                reserve_space(server.recipe, server.site, request.mail)
         far = self._flows.listen(request.flow) if request.flow else None
         return RunReady(drained=bool(request.drain and self._drained(request.drain)), captured=captured, far=far)
 
@@ -95,7 +103,8 @@ class RunHandlers(Handlers):
 
     def _accepted(self, mail: QueuedMail) -> Acceptance:
         server = self._context.servers[mail.server]
-        return check_accepted(server.recipe, server.site, mail)
+        with self._context.channel.keeping_alive(mail_patience_s(len(mail.indices) // INDEX_BYTES)):
+            return check_accepted(server.recipe, server.site, mail)
 
     def _capture_from(self, request: CaptureRequest) -> bool:
         """Capture the first packets of a device from now on; return False if this user may not see them."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import time
-from collections.abc import Iterator
-from threading import Event, Thread
 
 from pytest_ipperf.agent.host_state.dirty_marks import mark_leftovers
 from pytest_ipperf.agent.host_state.teardown import teardown
-from pytest_ipperf.agent.load.silence import PROGRESS_S
 from pytest_ipperf.agent.rpc.handlers.base import Handlers
 from pytest_ipperf.core.portable.errors import LabError
 
@@ -28,29 +23,9 @@ class TeardownHandlers(Handlers):
         A teardown that hangs is reported as such after some minutes.
         """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end of the channel must not interrupt the teardown
-        with self._keeping_alive():
+        # Removing thousands of mailboxes takes long.
+        with self._context.channel.keeping_alive(_PATIENCE_S, self._give_up):
             return teardown(self._context.stack)
-
-    @contextlib.contextmanager
-    def _keeping_alive(self) -> Iterator[None]:
-        """Send keep-alives for a limited time, as removing thousands of mailboxes takes long."""
-        over, end = Event(), time.monotonic() + _PATIENCE_S
-
-        def send_keep_alives() -> None:
-            if not over.wait(PROGRESS_S):
-                reporter = self._context.channel.progress_reporter()
-                while not over.wait(PROGRESS_S) and time.monotonic() < end:
-                    reporter.measurement_ended()
-                if not over.is_set():
-                    self._give_up()
-
-        thread = Thread(target=send_keep_alives, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
 
     def _give_up(self) -> None:
         """Mark the host, reply in place of the hanging teardown, and exit; no controller can do that over ssh."""
