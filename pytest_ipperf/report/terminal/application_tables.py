@@ -94,8 +94,10 @@ def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, une
 def notes(records: Sequence[Record]) -> list[str]:
     """Return the notes that explain the figures of a table, in lines."""
     record, uneven = records[0], is_uneven(records)
+    protocols = [application(each.protocol) for each in records]
+    look_up = ", DNS included" if any(each.resolves or not each.datagram for each in protocols) else ""
     timed = [
-        f"Timed from the first socket, DNS included; a failed connection counts as {seconds_text(record.deadline_s)}.",
+        f"Timed from the first socket{look_up}; a failed connection counts as {seconds_text(record.deadline_s)}.",
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",
         *client_notes(records),
         *link_rate_notes(records),

@@ -225,3 +225,9 @@ def test_failures_do_not_hide_that_it_could_not_keep_up():
 def test_other_arrivals_and_other_workers_have_tables_of_their_own():
     lines = rows_of(record(10), record(10, rate_per_s=200.0), record(10, workers=2))
     assert sum(line.startswith("testbed ") for line in lines) == 3
+
+
+@pytest.mark.parametrize(("protocol", "said"), [("smtp", ", DNS included"), ("dns", ", DNS included"), ("ntp", "")])
+def test_a_look_up_is_named_where_there_was_one(protocol, said):
+    lines = tables([record(10, protocol=protocol)])
+    assert [line for line in lines if line.startswith(f"Timed from the first socket{said}; a failed connection counts")]
