@@ -19,6 +19,8 @@ from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import Interval, check_share, t_quantile
 
+_CONFIDENCE = 0.95
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
@@ -152,14 +154,14 @@ def comparison(
     )
 
 
-def interval_of(entry: HistoryEntry, confidence: float = 0.95) -> Interval | None:
+def interval_of(entry: HistoryEntry) -> Interval | None:
     """The interval of a session's change on the metric's scale; None where it has none, or too few epochs for one."""
     if entry.epochs < MIN_EPOCHS or entry.change is None or entry.sd_epoch is None or not math.isfinite(entry.change):
         return None
     df = entry.epochs - 1
-    half = t_quantile((1 + confidence) / 2, df) * entry.sd_epoch / math.sqrt(entry.epochs)
+    half = t_quantile((1 + _CONFIDENCE) / 2, df) * entry.sd_epoch / math.sqrt(entry.epochs)
     return Interval(
-        estimate=entry.change, low=entry.change - half, high=entry.change + half, confidence=confidence, df=df
+        estimate=entry.change, low=entry.change - half, high=entry.change + half, confidence=_CONFIDENCE, df=df
     )
 
 

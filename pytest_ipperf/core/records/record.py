@@ -283,10 +283,10 @@ class Record:
         )
 
 
-def strictest(records: Iterable[Record], session: str, began_at: float = 0.0) -> dict[HistoryKey, HistoryEntry]:
+def strictest(records: Iterable[Record], session: str) -> dict[HistoryKey, HistoryEntry]:
     """What a session found, by key: of several questions about a cell the strictest stays, of two alike the last."""
     asked = sorted(records, key=lambda each: -math.inf if each.margin_fraction is None else -each.margin_fraction)
-    return {record.key: record.history_entry(session, began_at) for record in asked}
+    return {record.key: record.history_entry(session, 0.0) for record in asked}
 
 
 def _side(plain: Mapping[str, Any]) -> ArmSummary:

@@ -29,6 +29,7 @@ from pytest_ipperf.transports import TRANSPORTS
 
 # Placeholder for the names of all transports with the same reason.
 _NAMES = "{transports}"
+_CELL = pytest.StashKey[Cell | None]()
 _OBSTACLE = pytest.StashKey[tuple[str, str] | None]()
 FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport", "twin")
 
@@ -136,6 +137,12 @@ def _protocol(metafunc: pytest.Metafunc) -> str:
 
 def cell_of(item: pytest.Item) -> Cell | None:
     """Return the cell that an item measures; None for an item that does not measure."""
+    if _CELL not in item.stash:
+        item.stash[_CELL] = _cell(item)
+    return item.stash[_CELL]
+
+
+def _cell(item: pytest.Item) -> Cell | None:
     callspec = getattr(item, "callspec", None)
     if callspec is None or not measures(item) or not set(FACTORS) <= set(callspec.params):
         return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.dimensions import Dimension, dimensions, point
+from pytest_ipperf.report.tables.paragraphs import capital
 
 _FIGURE = re.compile(r"\d+(\.\d+)?(e[-+]?\d+)?( ?([kMGT]?bit/s|(ms|us|ns|s|[kmg])\b))?")
 """Matches a number with its unit: sentences that differ only in these are of one kind."""
@@ -35,7 +36,7 @@ def engine_notes(records: Sequence[Record]) -> list[str]:
                 kind = kinds.setdefault(_FIGURE.sub("#", note), _Kind(note))
                 kind.arms[side.arm.title] = None
                 kind.levels.setdefault(PROTOCOLS[record.protocol].title, {})[level] = None
-    return [f"{each.first[:1].upper()}{each.first[1:]} ({_places(each)})." for each in kinds.values()]
+    return [f"{capital(each.first)} ({_places(each)})." for each in kinds.values()]
 
 
 def _places(kind: _Kind) -> str:

@@ -15,6 +15,7 @@ from pytest_ipperf.protocols.base import Flow
 from pytest_ipperf.report.flow.engine_notes import engine_notes
 from pytest_ipperf.report.flow.limited_by import limit_notes
 from pytest_ipperf.report.tables.network_notes import bucket_notes, machine_notes, missed_notes
+from pytest_ipperf.report.tables.paragraphs import capital
 from pytest_ipperf.report.tables.verdict_rows import counted_text, is_uneven, verdict_notes
 
 _WIDTH = 120
@@ -45,7 +46,7 @@ def definition(metric: Metric) -> list[str]:
     """Return the definition of a metric: title, unit, formula, comparison of arms, source."""
     unit = f", in {metric.unit}" if metric.unit != "1" else ""
     how = f"Compared by {metric.scale} (in {UNITS_OF_CHANGE[metric.scale]}), the {metric.location} of an epoch's blocks"
-    return _wrapped([f"{_capital(metric.title)}{unit}: {metric.formula}. {how}. {metric.source}."])
+    return _wrapped([f"{capital(metric.title)}{unit}: {metric.formula}. {how}. {metric.source}."])
 
 
 def _method(records: Sequence[Record]) -> list[str]:
@@ -85,7 +86,3 @@ def _bounds(records: Iterable[Record]) -> list[str]:
 
 def _wrapped(texts: Iterable[str]) -> list[str]:
     return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

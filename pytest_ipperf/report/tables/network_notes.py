@@ -12,6 +12,7 @@ from pytest_ipperf.core.portable.units import milliseconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.report.tables.layout import Row, row
+from pytest_ipperf.report.tables.paragraphs import capital
 
 _TIME = re.compile(r"-?\b\d+(\.\d+)? m?s\b")
 
@@ -45,7 +46,7 @@ def run_notes(records: Iterable[Record]) -> list[str]:
     kinds: dict[str, str] = {}
     for note in (note for each in records for side in (each.test, each.reference) for note in side.notes):
         kinds.setdefault(_TIME.sub("#", note), note)
-    return [f"{note[:1].upper()}{note[1:]}." for note in kinds.values()]
+    return [f"{capital(note)}." for note in kinds.values()]
 
 
 def link_rate_notes(records: Sequence[Record]) -> list[str]:

@@ -152,12 +152,12 @@ def test_of_several_questions_about_a_cell_the_strictest_stays(order):
         record(verdict="exceeds", margin="10%", margin_fraction=0.1),
         record(cell="lab-smtp-c1-1k-ipv6"),
     ]
-    found = strictest([asked[place] for place in order], "A", 1.0)
+    found = strictest([asked[place] for place in order], "A")
     assert {key.cell: past.verdict for key, past in found.items()} == {
         "lab-smtp-c10-1k-ipv6": "exceeds",
         "lab-smtp-c1-1k-ipv6": "measured",
     }
-    assert {(past.session, past.began_at) for past in found.values()} == {("A", 1.0)}
+    assert {past.session for past in found.values()} == {"A"}
 
 
 def test_of_two_questions_alike_the_last_stays():

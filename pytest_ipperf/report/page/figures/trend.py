@@ -19,7 +19,6 @@ from pytest_ipperf.report.tables.cell_results import margin_change
 from pytest_ipperf.report.terminal.trend import BEGINS, UNSOUND, TrendStep, trend_steps
 
 _SIZE_IN = (5.8, 2.6)
-_CONFIDENCE = 0.95
 _FEWEST = 2
 """Minimum number of earlier sessions for a trend."""
 _MOST = 120
