@@ -304,7 +304,7 @@ def test_samples_that_do_not_give_the_value_are_not_believed(sessions):
     status, said = sessions.run("--ipperf-resume=last")
     assert status == NOTHING_DECIDED, said
     assert sessions.measured(sessions.names[-1]) == WORKLOADS[:1]
-    words = rf"^measured anew: {WORKLOADS[0]}: its records cannot be used \(.*was recorded\)$"
+    words = rf"^measured anew: {WORKLOADS[0]}: its records cannot be used \(.*the samples that were written\)$"
     assert re.search(words, said, re.MULTILINE), said
     assert sessions.events(sessions.names[-1], "record")[0]["taken_from"] == ""
 
@@ -329,7 +329,7 @@ def test_under_xdist_the_reason_of_what_is_measured_anew_comes_from_the_worker(s
     samples.write_bytes(bytes(6 * 8) + samples.read_bytes()[6 * 8 :])
     status, said = sessions.run("--ipperf-resume=last", "-n1", "--connections=1,2")
     assert status == NOTHING_DECIDED, said
-    words = rf"^measured anew: {WORKLOADS[0]}: (its records cannot be used \(.*was recorded\))$"
+    words = rf"^measured anew: {WORKLOADS[0]}: (its records cannot be used \(.*the samples that were written\))$"
     found = re.search(words, said, re.MULTILINE)
     assert found, said
     second = sessions.names[-1]
