@@ -99,7 +99,7 @@ RATIOS = {
     "ipv6": (0.985, 1.04, 0.97, 1.13, 1.225), "ipv6-isatap": (0.962, 1.09, 0.925, 1.3, 1.45),
     "ipv6-tunnel": (0.962, 1.08, 0.80, 1.25, 2.5),
 }  # fmt: skip
-"""By arm, its ratios to IPv4: TCP, RTT, UDP, jitter, loss."""
+"""Ratios of each arm to IPv4: TCP, RTT, UDP, jitter, loss."""
 
 
 def study(epochs=6, blocks=2, seed=1, spread=0.01, arms=tuple(RATIOS)):

@@ -104,7 +104,7 @@ def reference(text: str) -> Arm:
 
 
 def server(text: str) -> str:
-    """Return a comma list of servers, checked; one of it may be auto, real or embedded, for all other protocols."""
+    """Return the comma list of servers; one name may be auto, real or embedded, which is for all other protocols."""
     names = [one_of([*_SERVER_WORDS, *MEASURED])(name.strip()) for name in text.split(",")]
     words = [name for name in names if name in _SERVER_WORDS]
     if len(words) > 1:

@@ -170,7 +170,7 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
         baseline=read("--baseline"),
         flags=read("--ipperf-exceeds") == "flag",
         outcome=config.invocation_params.dir / path if (path := config.getoption("--ipperf-outcome")) else None,
-        only=_named("--ipperf-only", partial(values.listed, config.invocation_params.dir), config),
+        only=_read_argument("--ipperf-only", partial(values.listed, config.invocation_params.dir), config),
     )
     _check_arms(
         ipvers=settings.ipvers,
@@ -186,18 +186,18 @@ def _read(config: pytest.Config, option: str) -> Any:
     if option in _LISTED:
         return _read_list(*_source_texts(config, option), _READ[option])
     if option in _ONCE:
-        return _named(option, _READ[option], config)
+        return _read_argument(option, _READ[option], config)
     asked = config.getoption(long_of(option))
     if asked is None:
-        return _in_words(f"ini {ini_of(option)}", _READ[option], config.getini(ini_of(option)))
-    return _in_words(option, _READ[option], asked)
+        return _parse(f"ini {ini_of(option)}", _READ[option], config.getini(ini_of(option)))
+    return _parse(option, _READ[option], asked)
 
 
-def _named(option: str, read: Callable[[str], Any], config: pytest.Config) -> Any:
-    return _in_words(option, read, config.getoption(long_of(option)))
+def _read_argument(option: str, read: Callable[[str], Any], config: pytest.Config) -> Any:
+    return _parse(option, read, config.getoption(long_of(option)))
 
 
-def _in_words(source: str, read: Callable[[str], Any], text: str) -> Any:
+def _parse(source: str, read: Callable[[str], Any], text: str) -> Any:
     try:
         return read(text)
     except UsageError as error:

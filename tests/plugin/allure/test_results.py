@@ -70,7 +70,7 @@ CAPTURES = """
 NIGHT = {
     "loopback-smtp-c1-384": 0.0, "loopback-smtp-c1-6384": 0.3, "loopback-smtp-c16-384": 0.1,
 }  # fmt: skip
-"""By workload, how much slower IPv6 is: within, beyond, and at the margin; a fourth one breaks."""
+"""Slow-down of IPv6 by workload: within, beyond, and at the margin; a fourth one breaks."""
 
 
 class Folder:

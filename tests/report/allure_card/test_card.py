@@ -93,7 +93,7 @@ def test_the_arm_is_two_plain_factors():
 
 @given(st.lists(cells(), min_size=2, max_size=2, unique_by=str))
 def test_no_two_cells_have_the_same_factors(pair):
-    """By the factors Allure 3 distinguishes tests of one case."""
+    """Allure 3 distinguishes tests of one case by their factors."""
     first, second = (sorted(factor_texts(each).items()) for each in pair)
     assert first != second
 
