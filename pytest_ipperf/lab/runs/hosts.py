@@ -73,9 +73,9 @@ def start_hosts(
     still_s = 2 * links.delay_s + (_FRAMES_BITS / links.rate_bit_s if links.rate_bit_s else 0.0)
     closed_s = _CLOSED_S if testbed.exclusive else 0.0
     drain = DrainRequest(still_s=still_s, limit_s=_DRAINED_S)
-    first = DrainRequest(closed_s=closed_s, still_s=still_s, limit_s=_DRAINED_S)
+    clients_drain = DrainRequest(closed_s=closed_s, still_s=still_s, limit_s=_DRAINED_S)
     starts = {
-        role: RunStart(drain=first, capture=capture.get(role))
+        role: RunStart(drain=clients_drain, capture=capture.get(role))
         for role in testbed.clients
         if closed_s or still_s or role in capture
     }
@@ -91,7 +91,11 @@ def start_hosts(
         for role in agents
         if role not in testbed.clients
     }
-    others = _all_ready(agents, starts, PATIENCE_S + (BESIDE_S if flow else 0.0))
+    # The far end of a flow waits until fragments of the run before are gone, of which its host tells by the tunnel, so
+    # the router counts the next run only after that.
+    first = [SERVER] if flow else list(starts)
+    others = _all_ready(agents, {role: starts[role] for role in first}, PATIENCE_S + (BESIDE_S if flow else 0.0))
+    others |= _all_ready(agents, {role: start for role, start in starts.items() if role not in first}, PATIENCE_S)
     return RunHosts(
         testbed,
         agents,

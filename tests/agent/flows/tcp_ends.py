@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines.tcp import engine
-from pytest_ipperf.agent.flows.spec import FlowSpec
+from pytest_ipperf.agent.flows.spec import FarListening, FlowSpec
 from pytest_ipperf.core.portable.errors import LabError
 from tests.support.servers.tcp import StreamServer
 
@@ -63,10 +63,10 @@ def unaccounted(asked, near, far):
     return sent - hello - sum(detail["receiver"]["received_bytes"])
 
 
-def refusal(asked, far=None):
+def refusal(asked, far=None, port=0):
     """Return the message with which the near end of a run fails."""
     try:
-        engine.near(dataclasses.replace(asked, far=far or asked.far), lambda: None)
+        engine.near(dataclasses.replace(asked, far=far or FarListening(port=port)), lambda: None)
     except LabError as error:
         return str(error)
     return "nothing"

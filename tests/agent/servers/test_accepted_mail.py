@@ -8,6 +8,7 @@ import os
 import random
 import smtplib
 from array import array
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -117,9 +118,9 @@ def test_the_library_client_says_which_message_is_whose_too(name):
 def test_hosts_that_share_a_run_are_counted_together(name):
     with bench(name) as made:
         halves = [made.sent(offset=offset, stride=2) for offset in range(2)]
-        indices = b"".join(each["indices"] for each in halves)
+        indices = b"".join(each.indices for each in halves)
         assert sorted(array("Q", indices)) == list(range(30))
-        assert made.looked({"indices": indices})[0] == []
+        assert made.looked(SimpleNamespace(indices=indices))[0] == []
 
 
 @servers
@@ -176,7 +177,7 @@ def test_messages_of_nobodys_and_of_another_run_neither_count_nor_stay(name):
         with smtplib.SMTP("127.0.0.1", port, local_hostname="client.ipperf.test", timeout=10) as client:
             client.sendmail("somebody@ipperf.test", "server@ipperf.test", b"Subject: x\r\n\r\nx\r\n")
         made.instance.wait_quiet(20.0)
-        assert made.looked({"indices": array("Q", [100, 3]).tobytes()})[0] == [100]
+        assert made.looked(SimpleNamespace(indices=array("Q", [100, 3]).tobytes()))[0] == [100]
 
 
 @servers
@@ -234,7 +235,7 @@ def test_a_server_that_begins_again_keeps_what_was_there_before():
         made.sent()
         made.instance.stop()
         made.instance.start()
-        assert made.sent()["failed"] == {}
+        assert made.sent().failed == {}
         assert len(list(made.recipe.kept(made.instance.site))) == 60
 
 

@@ -245,7 +245,7 @@ def killed(direction):
     asked = spec(direction=direction, run_s=60.0, connections=2)
     reading, writing = os.pipe()
     if not (pid := os.fork()):
-        os.write(writing, str(engine.far(asked).listening["port"]).encode())
+        os.write(writing, str(engine.far(asked).listening.port).encode())
         time.sleep(60)
         os._exit(0)
     port = int(os.read(reading, 5))

@@ -260,7 +260,7 @@ with Hosts() as hosts:
     try:
         hosts.near(spec)
     except LabError as error:
-        print(spec.far["port"], error)
+        print(spec.far.port, error)
 """
 )
 
@@ -299,9 +299,9 @@ def crafted(spec, *words):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for at, word in enumerate(words):
             sock.sendto(
-                struct.pack("=QQ", word, 1000 * at).ljust(spec.payload_bytes, b"x"), ("127.0.0.1", spec.far["port"])
+                struct.pack("=QQ", word, 1000 * at).ljust(spec.payload_bytes, b"x"), ("127.0.0.1", spec.far.port)
             )
-        sock.sendto(b"short", ("127.0.0.1", spec.far["port"]))
+        sock.sendto(b"short", ("127.0.0.1", spec.far.port))
 
 
 def test_copies_and_such_as_come_late_are_known_and_strays_are_not():
@@ -373,7 +373,7 @@ def test_more_datagrams_than_have_numbers_are_refused_before_any_is_sent():
     with listening(rate=9e12, payload_bytes=100) as (spec, _), socket.socket(type=socket.SOCK_DGRAM) as sock:
         sock.bind((spec.address, 0))
         sock.settimeout(0)
-        far = {**spec.far, "port": sock.getsockname()[1]}
+        far = dataclasses.replace(spec.far, port=sock.getsockname()[1])
         with pytest.raises(LabError, match=r"^rate 9000 Gbit/s is 11250000000 datagrams of 100 bytes in a run, and "):
             ENGINES["udp"].near(dataclasses.replace(spec, run_s=1.0, backlog_bytes=500, far=far), nobody)
         with pytest.raises(BlockingIOError):
@@ -383,7 +383,7 @@ def test_more_datagrams_than_have_numbers_are_refused_before_any_is_sent():
 def test_where_no_clocks_can_be_compared_the_delay_is_unknown_and_the_rest_is_not(monkeypatch):
     monkeypatch.setattr(clock_exchange, "_MOST_NS", 1)
     with listening(run_s=0.05) as (spec, far):
-        elsewhere = {**spec.far, "clock": {}, "clock_port": 9}
+        elsewhere = dataclasses.replace(spec.far, clock={}, clock_port=9)
         report = far.finish(ENGINES["udp"].near(dataclasses.replace(spec, far=elsewhere), nobody))
     assert report.facts["clock_error_s"] == math.inf
     assert report.facts["unique"] == report.attempted == len(rows_of(report))
@@ -406,7 +406,7 @@ def test_what_the_kernel_refuses_is_a_sentence():
     ):
         ENGINES["udp"].near(dataclasses.replace(spec, source="198.18.7.7"), nobody)
     with listening() as (spec, _), pytest.raises(LabError, match=r"^host 127\.0\.0\.1 is mixed-endian and this one"):
-        ENGINES["udp"].near(dataclasses.replace(spec, far={**spec.far, "byteorder": "mixed"}), nobody)
+        ENGINES["udp"].near(dataclasses.replace(spec, far=dataclasses.replace(spec.far, byteorder="mixed")), nobody)
 
 
 def test_a_clock_that_was_set_meanwhile_is_trouble(monkeypatch):
