@@ -19,9 +19,9 @@ _TWIN = "twin"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Arm:
-    """What is compared: an IP version and how it travels.
+    """One side of a comparison: an IP version and its transport.
 
-    A `twin` is the same once more, so that a comparison is made of which the true difference is known: none.
+    A `twin` is the same arm measured once more, for a comparison whose true difference is known to be zero.
     """
 
     ipver: int
@@ -41,7 +41,7 @@ class Arm:
 
     @property
     def title(self) -> str:
-        """The arm as a reader of a table knows it: `IPv6`, `IPv6 tunnel`, `IPv4 twin`."""
+        """Name of the arm in tables: `IPv6`, `IPv6 tunnel`, `IPv4 twin`."""
         return " ".join((f"IPv{self.ipver}", *self._more()))
 
     def _more(self) -> list[str]:
@@ -49,7 +49,7 @@ class Arm:
 
     @classmethod
     def parse(cls, text: str) -> Arm:
-        """The inverse of `str`: `ipv4`, `ipv6`, `ipv6-tunnel`, `ipv4-twin`."""
+        """Parse the text that `str` returns: `ipv4`, `ipv6`, `ipv6-tunnel`, `ipv4-twin`."""
         match = re.fullmatch(rf"ipv([46])(?:-(?!{_TWIN}$)([a-z0-9]+))?(-{_TWIN})?", text)
         if match is None:
             raise UsageError(f"arm {text!r} is not of the form ipv4, ipv6 or ipv6-TRANSPORT")
@@ -57,28 +57,28 @@ class Arm:
 
 
 def talk_text(protocol: str, client: str) -> str:
-    """Protocol and client as a workload's text names them: `smtp`, `smtp-library`."""
+    """Return protocol and client as in a workload's text: `smtp`, `smtp-library`."""
     return protocol if client == LEAN else f"{protocol}-{client}"
 
 
 def client_text(client: str, rate_per_s: float, workers: int) -> str:
-    """The client as headers and tables name it: `lean`, `lean by 2 workers, 200 arrivals a second`."""
+    """Return the client as in headers and tables: `lean`, `lean by 2 workers, 200 arrivals a second`."""
     by = f" by {workers} workers" if workers > 1 else ""
     return client + by + (f", {_rate_text(rate_per_s)} arrivals a second" if rate_per_s else "")
 
 
 MODE_PATTERN = r"(?:-r[\d.]+(?:e[+-]\d+)?)?(?:-w\d+)?"
-"""What may follow the payload in a workload's text, as a regular expression: arrivals, workers."""
+"""Regular expression for the part of a workload's text after the payload: arrivals and workers."""
 
 
 def load_text(payload_bytes: int, rate_per_s: float, workers: int) -> str:
-    """Payload, arrivals and workers as a workload's text names them: `10k`, `10k-r200`, `10k-r200-w2`."""
+    """Return payload, arrivals and workers as in a workload's text: `10k`, `10k-r200`, `10k-r200-w2`."""
     rate = f"-r{_rate_text(rate_per_s)}" if rate_per_s else ""
     return bytes_text(payload_bytes) + rate + (f"-w{workers}" if workers > 1 else "")
 
 
 def levels_text(levels: Sequence[Level]) -> str:
-    """The levels of a protocol's own factors as a workload's text names them: `window64k-down`; implicit ones not."""
+    """Return the levels of a protocol's own factors as in a workload's text, without implicit ones: `window64k`."""
     return "-".join(level.text for level in levels if level.text)
 
 
@@ -88,16 +88,16 @@ def workload_text(testbed: str, talk: str, connections: int, load: str, levels: 
 
 
 def _rate_text(rate_per_s: float) -> str:
-    """All digits that it has, so that rates share a text only when they are the same."""
+    """Format a rate with all of its digits, so that only equal rates have equal texts."""
     return str(rate_per_s).removesuffix(".0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is held equal while arms are compared.
+    """Everything that is equal for all arms of a comparison.
 
-    With a `rate_per_s` the connections arrive at that rate, without one all at once. So many processes of the client,
-    its `workers`, share them. `levels` are those of the protocol's own factors.
+    With a `rate_per_s` the connections arrive at that rate, otherwise all at once. `workers` processes of the client
+    share them. `levels` are those of the protocol's own factors.
     """
 
     testbed: str

@@ -1,6 +1,7 @@
 """A comparison: by how much the change of a cell differs between two sessions.
 
-All on the metric's scale (log ratios, or differences of shares): what a whole session did to both arms cancels.
+All changes are on the metric's scale (log ratios, or differences of shares), so effects of a session on both arms
+cancel.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What became of a cell from the session of `then` to that of `now`.
+    """Difference of a cell's change between the session of `then` and that of `now`.
 
     `change` is now.change - then.change on the metric's scale, with its two-sided interval; `low` and `high` are its
-    one-sided bounds, each at level `alpha`. `margin_fraction` is the margin that counted. `verdict` is None where the
-    two cannot be compared, and unjudged where one of them has too few epochs; `why` says why, or why there is too
-    little evidence. `better` is that by more than the margin, shown as a verdict is.
+    one-sided bounds, each at level `alpha`. `margin_fraction` is the margin that applied. `verdict` is None if the two
+    cannot be compared, and unjudged if one of them has too few epochs; `why` gives the reason, or says why there is too
+    little evidence. `better` means better by more than the margin, shown like a verdict.
     """
 
     now: HistoryEntry
@@ -47,21 +48,21 @@ class Difference:
 
     @property
     def unit(self) -> str:
-        """Of what is shown: `%`, or `pp`."""
+        """Unit of the displayed change: `%`, or `pp`."""
         return UNITS_OF_CHANGE[self.metric.scale] if self.metric else ""
 
     def show(self, change: float) -> float:
-        """A change on the metric's scale in `unit`."""
+        """Convert a change on the metric's scale to `unit`."""
         return percent_of_log(change) if self.unit == UNITS_OF_CHANGE["ratio"] else 100 * change
 
     @property
     def other_version(self) -> bool:
-        """Whether the workload is not quite what it was: see `core/records/workload_version.py`."""
+        """Return whether the version of the workload has changed: see `core/records/workload_version.py`."""
         return self.now.key.version != self.then.key.version
 
     @property
     def other_hosts(self) -> bool:
-        """Whether hosts or server are known to be others."""
+        """Return whether hosts or server are known to have changed."""
         known = self.now.fingerprint and self.then.fingerprint
         return bool(known) and self.now.fingerprint != self.then.fingerprint
 
@@ -75,12 +76,12 @@ class Comparison:
     only_then: tuple[HistoryKey, ...]
 
     def with_verdict(self, *verdicts: Verdict | None) -> tuple[Difference, ...]:
-        """Those of these verdicts; of None those that cannot be compared."""
+        """Return the differences with one of these verdicts; None selects those that cannot be compared."""
         return tuple(each for each in self.differences if each.verdict in verdicts)
 
     @property
     def decided(self) -> bool:
-        """Whether there is an answer for any cell."""
+        """Return whether any cell has an answer."""
         return any(each.verdict in (Verdict.WITHIN, Verdict.EXCEEDS) for each in self.differences)
 
 
@@ -93,13 +94,13 @@ def compared(
     confidence: float = 0.95,
     alpha: float = 0.05,
 ) -> Difference:
-    """The difference of two sessions' changes, judged against `margin`, or else that of the cell in the session `now`.
+    """Return the difference of two sessions' changes, judged against `margin`, or else the cell's margin in `now`.
 
-    Standard error: sqrt(s1**2 / E1 + s2**2 / E2), of the spreads of the epochs; degrees of freedom by Welch and
-    Satterthwaite. The rules of the verdict are those of `judge`. Of a margin after headers only the share counts: both
-    sessions have the same headers. What differs from session to session beside the epochs (a kernel's layout, a
-    neighbour, the weather of a night) is not in this interval, so that of many cells that did not change more than
-    `alpha` may seem to. Who wants that too asks the last nights: `core/nightly/prediction.py`.
+    Standard error: sqrt(s1**2 / E1 + s2**2 / E2), from the spreads of the epochs; degrees of freedom by Welch and
+    Satterthwaite. The rules of the verdict are those of `judge`. Only the share of a margin after headers counts, as
+    both sessions have the same headers. Variation between sessions beyond that of epochs (a kernel's memory layout,
+    neighbours, other load) is not in this interval, so more than `alpha` of many unchanged cells may seem to have
+    changed; `core/nightly/prediction.py` includes it by means of the last nights.
     Source: B. L. Welch, "The generalization of Student's problem when several different population variances are
     involved", 1947.
     """
@@ -145,7 +146,7 @@ def comparison(
     *,
     margin: Margin | None = None,
 ) -> Comparison:
-    """All cells of two sessions; a `margin` counts in place of each cell's own."""
+    """Compare all cells of two sessions; `margin` replaces each cell's own."""
     pairs, only_now, only_then = matched(now, then)
     return Comparison(
         differences=tuple(_known(*pair, metric_of, margin) for pair in pairs),
@@ -155,7 +156,7 @@ def comparison(
 
 
 def interval_of(entry: HistoryEntry) -> Interval | None:
-    """The interval of a session's change on the metric's scale; None where it has none, or too few epochs for one."""
+    """Return the interval of a session's change on the metric's scale; None if it has none, or too few epochs."""
     if entry.epochs < MIN_EPOCHS or entry.change is None or entry.sd_epoch is None or not math.isfinite(entry.change):
         return None
     df = entry.epochs - 1
@@ -168,7 +169,7 @@ def interval_of(entry: HistoryEntry) -> Interval | None:
 def matched(
     now: Mapping[HistoryKey, HistoryEntry], then: Mapping[HistoryKey, HistoryEntry]
 ) -> tuple[tuple[tuple[HistoryEntry, HistoryEntry], ...], tuple[HistoryKey, ...], tuple[HistoryKey, ...]]:
-    """Pairs (now, then) of the same key, else of the same cell and metric; and the keys that only one of them has."""
+    """Return pairs (now, then) of the same key, else of the same cell and metric, and the keys of only one session."""
     by_cell = {key[:2]: key for key in then if key not in now}
     partner = {key: key if key in then else by_cell.get(key[:2]) for key in now}
     pairs = tuple((now[key], then[other]) for key, other in partner.items() if other is not None)
@@ -183,7 +184,7 @@ def _without(keys: Iterable[HistoryKey], gone: Iterable[HistoryKey]) -> tuple[Hi
 def _known(
     now: HistoryEntry, then: HistoryEntry, metric_of: Callable[[str], Metric], margin: Margin | None
 ) -> Difference:
-    """A record may have a metric that this version does not know."""
+    """Compare two entries, whose metric this version may not know."""
     try:
         metric = metric_of(now.key.metric)
     except IpperfError as error:
@@ -197,7 +198,7 @@ def _margin(text: str) -> Margin:
 
 
 def _interval(now: HistoryEntry, then: HistoryEntry, confidence: float) -> tuple[Interval | None, str]:
-    """The change of the change, or why there is none."""
+    """Return the interval of the difference of changes, or the reason why there is none."""
     for entry in (now, then):
         if entry.verdict == Verdict.INVALID.name.lower():
             return None, f"{Verdict.INVALID.value} in {entry.session}"
@@ -213,7 +214,7 @@ def _interval(now: HistoryEntry, then: HistoryEntry, confidence: float) -> tuple
 
 
 def _variances(*entries: HistoryEntry) -> list[float]:
-    """Of each mean over the epochs."""
+    """Return the variance of each mean over the epochs."""
     return [(entry.sd_epoch or 0.0) ** 2 / entry.epochs for entry in entries]
 
 
@@ -222,7 +223,7 @@ def _standard_error(now: HistoryEntry, then: HistoryEntry) -> float:
 
 
 def _degrees(now: HistoryEntry, then: HistoryEntry) -> float:
-    """By Welch and Satterthwaite; of two exact values those of both."""
+    """Return the degrees of freedom by Welch and Satterthwaite; for two exact values, those of both."""
     one, other = _variances(now, then)
     if one + other == 0:
         return now.epochs + then.epochs - 2
@@ -231,7 +232,7 @@ def _degrees(now: HistoryEntry, then: HistoryEntry) -> float:
 
 
 def _too_few(now: HistoryEntry, then: HistoryEntry) -> str:
-    """Why nothing is judged at all, nor any interval given: a design that never judges has fewer epochs than others."""
+    """Return why nothing is judged and no interval given, as for designs that never judge; empty if it can be."""
     fewest = min(now, then, key=lambda entry: entry.epochs)
     if fewest.epochs >= MIN_EPOCHS or Verdict.INVALID.name.lower() in (now.verdict, then.verdict):
         return ""
@@ -240,12 +241,12 @@ def _too_few(now: HistoryEntry, then: HistoryEntry) -> str:
 
 
 def _no_evidence(now: HistoryEntry, then: HistoryEntry) -> str:
-    """Why figures that can be shown decide nothing; empty where they may."""
+    """Return why figures that can be shown decide nothing; empty if they can."""
     return next((f"its figures in {entry.session} are no evidence" for entry in (now, then) if not entry.usable), "")
 
 
 def _rule(low: float, high: float, allowed: float) -> Verdict:
-    """As `judge` rules on the bounds of a slow-down."""
+    """Judge the bounds of a slow-down by the rules of `judge`."""
     if high <= allowed:
         return Verdict.WITHIN
     return Verdict.EXCEEDS if low > allowed else Verdict.INCONCLUSIVE

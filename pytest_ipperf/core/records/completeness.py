@@ -1,6 +1,6 @@
 """Completeness of a session: whole, still running or broken off, and how many of its cells were measured.
 
-A report of a session that is not whole says so before anything else: its answers are of a part of what was asked.
+A report of an incomplete session says so before anything else, as its answers cover only part of the questions.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 UNMEASURED = "unmeasured"
-"""The kind of an item that was to be measured and has no answer, as the session has not come to it."""
+"""Kind of an item without an answer because the session did not reach it."""
 _STOPPED = (2, 3)
-"""pytest's statuses of a session that was interrupted, or ended by an internal error."""
+"""pytest's exit statuses of a session that was interrupted, or ended by an internal error."""
 
 
 class SessionState(enum.Enum):
@@ -25,10 +25,10 @@ class SessionState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completeness:
-    """Completeness of a session: `measured` cells of `planned` ones, None where its records do not say how many.
+    """Completeness of a session: `measured` cells of `planned` ones, None if its records do not say how many.
 
-    `missing` are the items (pytest's node ids) that have no answer, with their cells. `resume` is what
-    `--ipperf-resume` takes to measure the rest; empty where there is nothing to go on with.
+    `missing` are the items (pytest's node ids) that have no answer, with their cells. `resume` is the value of
+    `--ipperf-resume` that measures the rest; empty if there is nothing to resume.
     """
 
     state: SessionState
@@ -39,12 +39,12 @@ class Completeness:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its answers are those to all that was asked."""
+        """Return whether all questions of the session have an answer."""
         return self.state is SessionState.WHOLE
 
     @property
     def banner(self) -> str:
-        """The line with which every report of it begins; empty of a whole session."""
+        """First line of every report about the session; empty for a whole session."""
         if self.is_whole:
             return ""
         word, so_far = self.state.value.upper(), " so far" if self.state is SessionState.RUNNING else ""
@@ -53,14 +53,14 @@ class Completeness:
 
     @property
     def counts(self) -> str:
-        """How many cells were measured: `6 of 12 cells`."""
+        """Number of cells measured: `6 of 12 cells`."""
         if self.planned is None:
             return "some cells" if self.measured else "no cell"
         return f"{self.measured} of {self.planned} cell{'s' * (self.planned != 1)}"
 
     @property
     def why_missing(self) -> str:
-        """The sentence about each missing item."""
+        """Sentence about each missing item."""
         if self.state is SessionState.RUNNING:
             return "not measured yet: the session is running"
         return "not measured: the session was broken off before"
@@ -77,9 +77,9 @@ def completeness_of(
     state: SessionState,
     resume: str = "",
 ) -> Completeness:
-    """Return the completeness of a session that was to answer `items` (cells by node id; None where that was not kept).
+    """Return the completeness of a session with these `items` (cells by node id; None if they were not logged).
 
-    `measured` are the cells that have a record, `missing` the node ids of items that the session has not come to.
+    `measured` are the cells that have a record, `missing` the node ids of items that the session did not reach.
     """
     return Completeness(
         state=state,
@@ -91,11 +91,11 @@ def completeness_of(
 
 
 def state_of(status: int | None, missing: int | None, *, running: bool, tells_end: bool = True) -> SessionState:
-    """Return the state of a session that ended with pytest's `status`, None where it has no end.
+    """Return the state of a session that ended with pytest's `status`, None if it has no end.
 
-    `missing` counts the items that it had not come to by then; None where that was not kept: then its status decides.
-    `running` says that a process is writing its records. Where they do not tell whether it ended (`tells_end`), as they
-    keep no ends and stop at a whole line, it counts as whole: nothing is known against it.
+    `missing` counts the items that it had not reached by then; if it is None, the status decides. `running` says that a
+    process is writing its records. With `tells_end` False its records never contain an end, so the session counts as
+    whole.
     """
     if status is not None:
         stopped = status in _STOPPED if missing is None else missing > 0

@@ -1,6 +1,6 @@
-"""One history entry of a cell: its result in one session by one metric, short enough to be kept for years of nights.
+"""History entry of a cell: its result in one session by one metric, short enough to be kept for years of nights.
 
-Apart from a record, which has all of it, as thousands of these are read for one comparison.
+It is separate from the complete record because thousands of entries are read for one comparison.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 
 class HistoryKey(NamedTuple):
-    """Identifies a history: the same cell, metric and version of the workload.
+    """Key of a history: cell, metric and version of the workload.
 
-    A change of the hosts is no part of it: it is reported beside the history and does not begin a new one.
+    A change of the hosts is reported beside the history and does not begin a new one.
     """
 
     cell: str
@@ -25,13 +25,13 @@ class HistoryKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """The result for `key` of the session of that name, which began at `began_at` (seconds since 1970).
+    """Result for `key` in the session of that name, which began at `began_at` (seconds since 1970).
 
     `change` is on the metric's scale: the log ratio of the arm to the reference, or the difference of shares;
-    `sd_epoch` is the spread of its `epochs`. Both are None where a design has a single epoch. `test_value` and
-    `reference_value` are the arms' means in the metric's unit. `fingerprint` is the digest of the hosts and the server.
-    `sound` is False where the night that it belongs to found it worse, or was no night to believe: a later night is not
-    compared with it. `usable` is that of the record: where it is False nothing is compared with it.
+    `sd_epoch` is the standard deviation over its `epochs`. Both are None if a design has a single epoch. `test_value`
+    and `reference_value` are the arms' means in the metric's unit. `fingerprint` is the digest of the hosts and the
+    server. `sound` is False if its night found the cell worse, or was unstable: later nights are not compared with it.
+    `usable` is that of the record: if it is False, nothing is compared with it.
     """
 
     key: HistoryKey

@@ -1,6 +1,6 @@
-"""The spread that one session observed of a cell, kept as plain values for the power forecasts of later ones.
+"""Spread of a cell observed in one session, as plain values for the power forecasts of later sessions.
 
-Apart from the forecast, which needs scipy, as it is read before every run.
+It is separate from the forecast because it is read before every run, and the forecast needs scipy.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pytest_ipperf.core.records.record import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedSpread:
-    """The spread of a cell's changes over epochs and over the `blocks` of an epoch, in the `session` of that name.
+    """Spread of a cell's changes over epochs and over the `blocks` of an epoch, in the `session` of that name.
 
-    `reference_value` is the reference's mean in the metric's unit, `margin_fraction` the margin that counted; None
-    where no test asked. `header_cost` is the share that headers alone cost the other arm.
+    `reference_value` is the reference's mean in the metric's unit, `margin_fraction` the margin that applied; None if
+    no test asked. `header_cost` is the share that headers alone cost the other arm.
     """
 
     session: str
@@ -30,7 +30,7 @@ class ObservedSpread:
 
     @classmethod
     def of(cls, record: Record, session: str) -> ObservedSpread | None:
-        """Return the spread in a record; None where its design has too few epochs or blocks for one."""
+        """Return the spread in a record; None if its design has too few epochs or blocks for one."""
         if record.sd_epoch is None or record.sd_block is None:
             return None
         return cls(
@@ -46,5 +46,5 @@ class ObservedSpread:
 
 
 def comparable(spreads: Sequence[ObservedSpread]) -> list[ObservedSpread]:
-    """Return those of the server that was measured last, as another program has another spread; the oldest first."""
+    """Return the spreads of the last measured server, as other programs differ; the oldest first."""
     return [each for each in spreads if each.server == spreads[-1].server]

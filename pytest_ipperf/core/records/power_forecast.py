@@ -1,6 +1,6 @@
-"""Forecast what a design can detect here, from the spread that earlier sessions observed.
+"""Forecast what a design can detect here, from the spread observed in earlier sessions.
 
-The minimum detectable difference is found, or none is shown to be within such a margin, in 9 of 10 sessions.
+In 9 of 10 sessions a difference of that size is found, and no difference is shown to be within a margin of that size.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pytest_ipperf.core.records.observed_spread import ObservedSpread
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VarianceComponents:
-    """The variance components of a cell: of its change from block to block, and from epoch to epoch beside that."""
+    """Variance components of a cell: of its change from block to block, and additionally from epoch to epoch."""
 
     sd_block: float
     sd_interaction: float
 
     @classmethod
     def pooled(cls, spreads: Sequence[ObservedSpread], metric: Metric) -> VarianceComponents:
-        """The root mean squares over the sessions, whatever number of blocks each of them had.
+        """Return the root mean squares over the sessions, which may differ in their number of blocks.
 
-        What an epoch's spread has beyond that of its blocks is the interaction; it cannot be negative.
+        The interaction is the part of an epoch's variance beyond that of its blocks; it cannot be negative.
         Source: the variance components of Kalibera and Jones, 2013.
         """
         block = statistics.fmean(each.sd_block**2 for each in spreads)
@@ -39,7 +39,7 @@ class VarianceComponents:
         return cls(sd_block=math.sqrt(block), sd_interaction=math.sqrt(max(0.0, beyond)))
 
     def of_epochs(self, design: Design, metric: Metric) -> float:
-        """The spread of the epochs' changes under a design."""
+        """Return the standard deviation of the epochs' changes under a design."""
         return epoch_spread(self.sd_block, self.sd_interaction, design.blocks, metric.location)
 
     def detectable(self, design: Design, metric: Metric) -> float:
@@ -53,7 +53,7 @@ class VarianceComponents:
         )
 
     def epochs_for(self, margin_fraction: float, design: Design, metric: Metric) -> int | None:
-        """The epochs of the design's kind that would detect a difference of the margin; None where no number would."""
+        """Return the number of epochs of this design that detects a difference of the margin; None if none does."""
         sd_epoch = self.of_epochs(design, metric)
         try:
             return epochs_needed(
@@ -65,12 +65,12 @@ class VarianceComponents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerForecast:
-    """The forecast for a cell: the minimum `detectable` difference as a fraction, at the spread of so many `sessions`.
+    """Forecast for a cell: the minimum `detectable` difference as a fraction, at the spread of `sessions` sessions.
 
-    `unit` is what people read of it, `%` or `pp`; of those, the fractions are differences of shares.
-    `margin_fraction` is the narrowest margin that is asked, None where that is not known. Where it is less than the
-    detectable difference, `epochs` tells how many would do (None: no number), and `better` the design that is enough,
-    or else comes nearest, with what it detects.
+    `unit` is the unit for display, `%` or `pp`; for `pp` the fractions are differences of shares. `margin_fraction` is
+    the narrowest margin asked, None if unknown. If it is less than the detectable difference, `epochs` is the number of
+    epochs that would suffice (None: no number), and `better` the design that suffices, or else comes closest, with what
+    it detects.
     """
 
     sessions: int
@@ -82,7 +82,7 @@ class PowerForecast:
 
     @property
     def falls_short(self) -> bool:
-        """Whether the cell will probably stay undecided even where there is no difference."""
+        """Return whether the cell will probably stay undecided even if there is no difference."""
         return self.margin_fraction is not None and self.margin_fraction < self.detectable
 
 
@@ -93,7 +93,10 @@ def forecast(
     others: Iterable[Design],
     metric: Metric,
 ) -> PowerForecast:
-    """Forecast what `design` detects, and where that is too little, which of the `others`, with runs as long, does."""
+    """Forecast what `design` detects and, if that is not enough, which of the `others` detects more.
+
+    All designs are taken to have runs of equal length.
+    """
     spread = VarianceComponents.pooled(spreads, metric)
     found = PowerForecast(
         sessions=len(spreads),
@@ -104,7 +107,7 @@ def forecast(
     if margin_fraction is None or not found.falls_short:
         return found
     by_design = {each.name: spread.detectable(each, metric) for each in others if each.judges}
-    # The first that is enough: a smaller design is done sooner.
+    # The first that suffices is chosen, as smaller designs come first and take less time.
     order = sorted(by_design, key=lambda name: max(by_design[name], margin_fraction))
     return dataclasses.replace(
         found,

@@ -1,4 +1,4 @@
-"""A record: what is remembered and reported of one judged cell. All plain values, so that it travels as JSON."""
+"""A record: what is stored and reported about one judged cell, as plain values that can be written as JSON."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must not load in every session
     from pytest_ipperf.core.inference.verdict import Judgement
 
-# Of failures that a record names; the event log has all of them.
+# Most kinds of failure that a record names; the event log has all of them.
 _KINDS = 8
 
 _NO_EVIDENCE = frozenset({"too_few_epochs", "zero_spread", "never_judges", "no_effect", "doubted"})
-"""Reasons of a judgement for which its figures are no evidence."""
+"""Reasons of a judgement whose figures are no evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSummary:
-    """One arm's side. `values` are its run values in the metric's unit, in order of measurement, warm-ups left out.
+    """Summary of one arm. `values` are its run values in the metric's unit, in order of measurement, without warm-ups.
 
-    `completed_values` are the means of the completed connections alone, of every run that has one: what paper 000 calls
-    its average. Failures make it another number than the value.
-    `phases` are medians over all completed connections in seconds: dns, connect, first_byte, total, each since the
-    connection's start; empty when none completed. `instrument` is the load of the client, and `pace` the rate of the
-    links, where they have one. `figures` are the means over the runs of all that metrics made of them and engines
-    counted, each in its base unit; `notes` are the engines' sentences about what limits the figures.
+    `completed_values` are the means of the completed connections alone, for every run that has one: the average of
+    paper 000. It differs from the run's value if there are failures. `phases` are medians over all completed
+    connections in seconds: dns, connect, first_byte, total, each since the connection's start; empty if none completed.
+    `instrument` is the load of the client, and `pace` the rate of the links, if they have one. `figures` are the means
+    over the runs of all values of metrics and counts of engines, each in its base unit; `notes` are the engines'
+    sentences about what limits the figures.
     """
 
     arm: Arm
@@ -55,12 +55,12 @@ class ArmSummary:
 
     @property
     def mean(self) -> float:
-        """The mean of the run values."""
+        """Mean of the run values."""
         return statistics.fmean(self.values)
 
     @property
     def completed_mean(self) -> float:
-        """That of the completed connections: failures are no time of the client's. The mean where none completed."""
+        """Mean of the completed connections, without the deadlines that failures count as; `mean` if none completed."""
         return statistics.fmean(self.completed_values or self.values)
 
 
@@ -73,9 +73,9 @@ def summarise(
     *,
     baseline_cost_s: float | None = None,
 ) -> ArmSummary:
-    """The summary of an arm's runs, by one of their metrics.
+    """Return the summary of an arm's runs, by one of their metrics.
 
-    A row holds start, a column for each of `phases`, how late it was read, and how late it was opened.
+    A row holds the start, a column for each of `phases`, how late it was read, and how late it was opened.
     """
     own = [run for run in runs if run.arm == arm and not run.warmup]
     failed: Counter[str] = Counter()
@@ -103,7 +103,7 @@ def summarise(
 
 
 def _means(runs: Sequence[Run]) -> dict[str, float]:
-    """Of every figure that all runs have, the mean: of one that some lack, those would tell of the good ones alone."""
+    """Return the mean of each figure that all runs have; a mean over only some runs would be biased."""
     found: dict[str, list[float]] = {}
     for run in runs:
         for name, value in {**run.facts, **run.values}.items():
@@ -117,25 +117,25 @@ class Record:
     """One judged cell: its question and its answer.
 
     `estimate`, `low` and `high` are the change with its two-sided interval of `confidence`, in `change_unit`: percent,
-    or percentage points where arms are compared by their difference; None where the design gives none. A design that
-    never judges gives an estimate without an interval, and every record of it is `unjudged`.
-    `verdict` is a verdict's name in lower case, or `measured` where a design that judges was asked nothing.
+    or percentage points if arms are compared by their difference; None if the design gives none. A design that never
+    judges gives an estimate without an interval, and all its records are `unjudged`.
+    `verdict` is a verdict's name in lower case, or `measured` if a design that judges was asked nothing.
     All figures are those after `look` of the design's `looks`, with `epochs` in all; `sd_epoch` and `sd_block` are the
-    spreads of the log ratio or of the difference, see `Effect`; None where there are too few epochs or blocks.
-    With a `rate_per_s` connections arrived at that rate, without one all at once; so many `workers` shared them.
-    `resolver` is the name server, which is the server itself where that is what is measured.
-    `taken_from` names the earlier session that measured it; empty where it was the one that reports it.
-    A run of a flow lasted `run_s`, after `warmup_s` that counted for nothing; 0 where connections are its size.
-    `levels` are those of the protocol's own factors by name, and `levels_text` what the cell's text says of them.
+    standard deviations of the log ratio or of the difference, see `Effect`; None if there are too few epochs or blocks.
+    With a `rate_per_s` connections arrived at that rate, otherwise all at once; `workers` processes shared them.
+    `resolver` is the name server, which is the server itself if that is what is measured.
+    `taken_from` names the earlier session that measured the cell; empty if the reporting session did.
+    A run of a flow lasted `run_s`, after `warmup_s` that was not counted; both are 0 for connections.
+    `levels` are those of the protocol's own factors by name, and `levels_text` their part of the cell's text.
     `header_cost` is the share of goodput that headers alone cost the arm.
-    `workload_version` tells what was measured beside what the cell's text says, and `fingerprint` is the digest of
-    hosts and server. `nodeid` is pytest's name of the item, `p_exceeds` the one-sided p-value of the slow-down being
-    inside the margin.
-    `backend` is what carried the tunnels of its arms, empty where they have none, and `rate_bit_s`, `loss` and
-    `delay_s` what its links do, 0 where nothing; `one_machine` says that there are only those within a machine.
-    Several `client_hosts` made the connections together, none where there is one; of all runs of its two arms, that in
-    which their beginnings lay furthest apart has `start_skew_s`, which is off by `start_skew_error_s` at most, and half
-    of the runs have no more than `start_skew_median_s`. All are None where no two of them had connections.
+    `workload_version` describes what was measured beyond the cell's text, and `fingerprint` is the digest of hosts and
+    server. `nodeid` is pytest's name of the item, `p_exceeds` the one-sided p-value of the hypothesis that the
+    slow-down is inside the margin.
+    `backend` is the backend of its arms' tunnels, empty if they have none; `rate_bit_s`, `loss` and `delay_s` are those
+    of its links, 0 for none; `one_machine` says that all links are within a machine.
+    `client_hosts` made the connections together; empty if there was one client. Of all runs of its two arms,
+    `start_skew_s` is the largest difference between the clients' starts, with an error of at most `start_skew_error_s`;
+    half of the runs have no more than `start_skew_median_s`. All three are None if no two clients had connections.
     """
 
     cell: str
@@ -197,19 +197,19 @@ class Record:
 
     @property
     def key(self) -> HistoryKey:
-        """The key of its history."""
+        """Key of the cell's history."""
         return HistoryKey(self.cell, self.metric, self.workload_version)
 
     @property
     def change(self) -> float | None:
-        """The change on the metric's scale: the log of a ratio, or a difference of shares."""
+        """Change on the metric's scale: the log of a ratio, or a difference of shares."""
         if self.estimate is None:
             return None
         return self.estimate / 100 if self.change_unit == UNITS_OF_CHANGE["difference"] else _log(self.estimate)
 
     @property
     def usable(self) -> bool:
-        """Whether its figures are evidence against a margin, against nights, and for later ones to be held to."""
+        """Return whether its figures are evidence, so that margins, nights and later sessions may use them."""
         figures = (self.change, self.sd_epoch)
         return (
             all(figure is not None and math.isfinite(figure) for figure in figures)
@@ -218,7 +218,7 @@ class Record:
         )
 
     def history_entry(self, session: str, began_at: float) -> HistoryEntry:
-        """Return its history entry as of the session of that name, see `HistoryEntry`."""
+        """Return its history entry for the session of that name, see `HistoryEntry`."""
         return HistoryEntry(
             key=self.key,
             session=session,
@@ -238,39 +238,39 @@ class Record:
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """The names of the backends that carried its tunnels; empty where there are none."""
+        """Names of the backends of its tunnels; empty if there are none."""
         return tuple(filter(None, self.backend.split(", ")))
 
     @property
     def workload(self) -> str:
-        """The text of the cell's workload, under which event logs keep its runs."""
+        """Text of the cell's workload, under which event logs keep its runs."""
         talk, load = talk_text(self.protocol, self.client), load_text(self.payload_bytes, self.rate_per_s, self.workers)
         return workload_text(self.testbed, talk, self.connections, load, self.levels_text)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the record as event logs and documents hold it: arms by their texts, all else as it is."""
+        """Return the record as in event logs and documents: arms as text, everything else unchanged."""
         plain = dataclasses.asdict(self)
         plain["test"]["arm"], plain["reference"]["arm"] = str(self.test.arm), str(self.reference.arm)
         return plain
 
     def to_json(self) -> str:
-        """One line of JSON."""
+        """Return the record as one line of JSON."""
         return json.dumps(self.to_plain())
 
     @classmethod
     def from_json(cls, text: str) -> Record:
-        """The inverse of `to_json`."""
+        """Read the text that `to_json` returns."""
         return cls.from_plain(json.loads(text))
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Record:
-        """The inverse of `to_plain`, also after its way through JSON; UsageError where a side's arm is no arm."""
+        """Read what `to_plain` returns, also after a round trip through JSON; UsageError for an invalid arm."""
         sides = {name: _side(plain[name]) for name in ("test", "reference")}
         lists = {name: tuple(plain.get(name, ())) for name in ("reasons", "client_hosts")}
         return cls(**{**plain, **sides, **lists})
 
     def judged(self, judgement: Judgement) -> Record:
-        """The same cell with the answer to a question that was put to it; that of the record's look."""
+        """Return the record with the answer to a question about the cell, at the record's look."""
         return dataclasses.replace(
             self,
             margin=str(judgement.margin),
@@ -284,7 +284,7 @@ class Record:
 
 
 def strictest(records: Iterable[Record], session: str) -> dict[HistoryKey, HistoryEntry]:
-    """What a session found, by key: of several questions about a cell the strictest stays, of two alike the last."""
+    """Return a session's findings by key: the strictest of several questions about a cell, of equal ones the last."""
     asked = sorted(records, key=lambda each: -math.inf if each.margin_fraction is None else -each.margin_fraction)
     return {record.key: record.history_entry(session, 0.0) for record in asked}
 
@@ -301,7 +301,7 @@ def _log(percent: float) -> float:
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:
-    """A cell's factors under the names that a record gives them."""
+    """Return a cell's factors under their names in a record."""
     workload = cell.workload
     return {
         "cell": str(cell),

@@ -1,6 +1,6 @@
-"""Version of a workload: what two sessions must share to have measured the same thing, and what is reported if not.
+"""Version of a workload: what two sessions must share to have measured the same thing.
 
-The version of a workload begins a new history when it changes; a fingerprint is kept beside the history.
+A change of the version begins a new history; a change of the fingerprint is only reported beside the history.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Arm
 
 _DIGITS = 6
-# Names of devices come and go with the lab.
+# Facts that change from session to session, such as names of the lab's devices.
 _PASSING = ("device",)
 
 
 def workload_version(*, protocol: int, server: str, reference: Arm, size: str, deadline_s: float, state: str) -> str:
-    """The version of a workload as text, such as `1-apache-ipv4-300x-10s-1f0c5d`.
+    """Return the version of a workload as text, such as `1-apache-ipv4-300x-10s-1f0c5d`.
 
-    `protocol` is the version of its definition, `server` the program's name (empty for flows), `size` how long a run is
-    and `state` the digest of what the server holds. What the cell's text says is none of it.
+    `protocol` is the version of its definition, `server` the program's name (empty for flows), `size` the length of a
+    run and `state` the digest of the server state. It repeats nothing of the cell's text.
     """
     return "-".join(filter(None, (str(protocol), server, str(reference), size, f"{deadline_s:g}s", state[:_DIGITS])))
 
 
 def fingerprint_digest(hosts: Mapping[str, Mapping[str, Any]], server: str) -> str:
-    """The digest of the hosts' fingerprints, by role, and of the server with its version."""
+    """Return the digest of the hosts' fingerprints, by role, and of the server with its version."""
     kept = {role: {fact: facts[fact] for fact in facts if fact not in _PASSING} for role, facts in hosts.items()}
     content = json.dumps([kept, server], sort_keys=True, default=str)
     return hashlib.sha256(content.encode()).hexdigest()[: 2 * _DIGITS]

@@ -1,8 +1,8 @@
 """Bootstrap an agent: send its code to a bare Python at the end of an execnet channel.
 
-It is imported from memory, so nothing is that could have been changed on the way or be left behind. A host on another
-machine keeps it in its cache: what is offered there is its digest, and it asks for the code that it lacks. A Python
-that compiles it otherwise than ours keeps what came of that too, or each of its agents would begin with compiling.
+The code is imported from memory, so it leaves no files behind and none can be altered. A host on another machine caches
+it: the controller offers its digest, and the host requests the code if it lacks it. A Python whose bytecode differs
+from ours caches the code as it compiled it, so that not each of its agents has to compile it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pytest_ipperf.lab.agents.code_archive import code_archive, digests
 
 _DECODER = Decoder(printable)
 BYTES_PER_S = 50_000
-"""Of the slowest line that all is meant for."""
+"""Data rate of the slowest supported connection."""
 BOOT = """
 import os, sys
 if sys.version_info < (3, 10):
@@ -51,15 +51,15 @@ sys.path.insert(0, f"/proc/self/fd/{fd}")
 from pytest_ipperf.agent.rpc.server import serve
 serve(channel, fd)
 """
-"""Runs on the host, with its end of an execnet channel as `channel`; the other end is in `start_agent`."""
+"""Program that runs on the host, with its end of an execnet channel as `channel`; `start_agent` is the other end."""
 
 
 def start_agent(
     channel: Any, patience_s: float, sending: Callable[[float], None] = lambda _: None, *, keeps: bool = False
 ) -> Hello:
-    """Sends the code, unless the host keeps what it was sent and has it; what its agent says first: who it is.
+    """Send the code, unless the host has it in its cache, and return the agent's identity.
 
-    `sending` is called with the seconds that it may take on a slow line beside the patience.
+    `sending` is called with the seconds that sending may take on a slow connection, in addition to the time-out.
     """
     channel.send((digests(), _keeper()) if keeps else ({}, []))
     said = channel.receive(patience_s)
@@ -74,5 +74,5 @@ def start_agent(
 
 @cache
 def _keeper() -> list[str]:
-    """What looks into the cache there, before there is anything else."""
+    """Return the source of the modules that look into the cache there, before the code itself is loaded."""
     return [inspect.getsource(each) for each in (agents_cache, bytecode)]

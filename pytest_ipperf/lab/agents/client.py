@@ -1,7 +1,7 @@
-"""Call the agent on a host over its execnet channel, with a time-out that each keep-alive starts anew.
+"""Call the agent on a host over its execnet channel, with a time-out that each keep-alive restarts.
 
-The only module that imports execnet. Its gateways can come up on a dead host and its calls can wait for ever, so
-every step here has a deadline and ends in a sentence.
+This is the only module that imports execnet. Its gateways can come up on a dead host and its calls can wait for ever,
+so every step here has a deadline and ends in a sentence.
 """
 
 from __future__ import annotations
@@ -34,19 +34,18 @@ from pytest_ipperf.lab.agents.rpc_method import PATIENCE_S, Connection, Terms
 from pytest_ipperf.lab.inventory.model import Host
 
 _START_S = 20.0
-# On this machine there is no network that could be silent: who has not answered yet has had no processor. The hosts of
-# a lab start theirs at once, for which each needs 0.2 s of it, and as much here; beside ten times as many busy
-# processes as processors that has been seen to take 20 s.
+# On this machine a silent agent only lacks processor time. The hosts of a lab start theirs at once; each needs 0.2 s of
+# it, and as much here. With ten busy processes per processor that has taken 20 s.
 _START_HERE_S = 60.0
 _POLL_S = 0.25
-_STOP_S = 5.0  # an agent ends its servers first, politely
-# One that is left alone removes what it has made, perhaps thousands of mailboxes, before it goes; ssh has its time too.
+_STOP_S = 5.0  # an agent first asks its servers to end
+# An agent removes everything that it has made, perhaps thousands of mailboxes, before it ends; ssh takes time, too.
 _GRACE_S, _REAP_S = 60.0, 90.0
-# A pipe of Linux takes so much without anybody who reads (pipe(7)), less some heartbeats.
+# A pipe of Linux takes this much without a reader (pipe(7)), less some heartbeats.
 _PIPE_BYTES = 32768
 _DIED = "its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
 _SILENT = "its host hangs or is overloaded, the link is broken, or it was stopped"
-# Runs on a host whose agent was lost: one that was stopped is woken, and told to end, as its line may do neither.
+# Runs on a host whose agent was lost: a stopped agent is continued and told to end, which its connection cannot do.
 _REAP = """
 import os, signal, time
 def lives():
@@ -68,7 +67,7 @@ except OSError:
 class AgentClient(AgentMethods):
     """RPC client of one agent; open from construction to `close`, use as a context manager.
 
-    A host on another machine `keeps` what it is sent, unless that is not wished.
+    A host on another machine caches what it is sent if `keeps` is set.
     """
 
     def __init__(self, host: Host, entry: Sequence[str] = (), *, keeps: bool = True) -> None:
@@ -97,7 +96,7 @@ class AgentClient(AgentMethods):
         self.close()
 
     def _started(self, entry: Sequence[str]) -> tuple[Any, Hello]:
-        """The channel to the agent, and who that is."""
+        """Start the agent; return the channel to it and its identity."""
         way, settings = ACCESS_METHODS[self.host.way], self.host.settings
         patience_s = _START_S if way.far else _START_HERE_S
         opened: list[tuple[Any, Hello] | BaseException] = []
@@ -107,7 +106,7 @@ class AgentClient(AgentMethods):
             try:
                 channel = self._gateway(way.spec(settings, entry)).remote_exec(BOOT)
                 opened.append((channel, start_agent(channel, patience_s, sending.append, keeps=self.keeps)))
-            except BaseException as error:  # noqa: BLE001 - it crosses a thread and is told below
+            except BaseException as error:  # noqa: BLE001 - raised below, in the other thread
                 opened.append(error)
 
         # execnet waits for a gateway's first byte without a deadline of its own.
@@ -123,8 +122,8 @@ class AgentClient(AgentMethods):
         raise AgentError(f"host {self.host.name}: no agent could be started by access method {self.host.way}: {why}")
 
     def _gateway(self, attributes: Mapping[str, str | bool]) -> execnet.Gateway:
-        """As execnet's `makegateway`, but its process is known, so that it can be ended before it has answered."""
-        # A process inherits what its thread has blocked: a Ctrl-C at the terminal is ours to handle, not the agent's.
+        """Make a gateway as execnet's `makegateway` does, but keep its process, to be able to end it at any time."""
+        # A process inherits blocked signals, and a Ctrl-C at the terminal is ours to handle, not the agent's.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         spec = execnet.XSpec(f"execmodel={self._group.remote_execmodel.backend}")
         for name, value in attributes.items():
@@ -135,7 +134,7 @@ class AgentClient(AgentMethods):
         try:
             gateway = bootstrap(line, spec)
         except BaseException:
-            with contextlib.suppress(OSError):  # what could not be written matters no more
+            with contextlib.suppress(OSError):  # unwritten data no longer matters
                 line.close_write()
             line.close_read()
             raise
@@ -144,16 +143,16 @@ class AgentClient(AgentMethods):
 
     @property
     def ended(self) -> bool:
-        """Whether the agent's process, or the one that leads to it, is gone."""
+        """Return whether the agent's process, or the one that leads to it, is gone."""
         return self._process is None or self._process.poll() is not None
 
     @property
     def lost(self) -> bool:
-        """Whether it takes no calls any more: it has ended, or one was never answered."""
+        """Return whether it accepts no more calls: it has ended, or a call was never answered."""
         return self.ended or bool(self._lost)
 
     def request(self, name: str, arguments: tuple[Any, ...], patience_s: float = PATIENCE_S) -> None:
-        """Send the request of one call, whose `result` is read before the next; AgentError where the agent is gone.
+        """Send the request of one call, whose `result` is read before the next; AgentError if the agent is gone.
 
         RPC methods send plain data by it; see `AgentMethods`.
         """
@@ -164,14 +163,14 @@ class AgentClient(AgentMethods):
             if arguments and _bytes(arguments) >= _PIPE_BYTES:
                 with self._bounded(patience_s):
                     self._channel.send((name, arguments))
-            else:  # a pipe takes it from everybody
+            else:  # a pipe always takes a small message
                 self._channel.send((name, arguments))
         except OSError as error:
             raise self._died() from error
 
     @contextlib.contextmanager
     def _bounded(self, patience_s: float) -> Iterator[None]:
-        """End the agent if its channel does not take a message in time."""
+        """End the connection if it does not take a large message in time."""
         if self._process is None:
             yield
             return
@@ -194,7 +193,7 @@ class AgentClient(AgentMethods):
             giving_up.cancel()
 
     def result(self, patience_s: float = PATIENCE_S, beside: Sequence[Connection] = ()) -> object:
-        """Wait for the result of the call that was requested; AgentError when an agent of `beside` is gone."""
+        """Wait for the result of the requested call; AgentError if an agent of `beside` is gone."""
         try:
             reply = self._reply(patience_s, beside)
         except self._channel.TimeoutError:
@@ -216,8 +215,8 @@ class AgentClient(AgentMethods):
         return AgentError(f"host {self.host.name}: {self._lost}")
 
     def _reply(self, patience_s: float, beside: Sequence[Connection]) -> Any:
-        # Patience is counted in polls and not by a clock: who stops pytest for a while (Ctrl-Z) stops the polls too,
-        # and what the agent has said meanwhile is still to be read.
+        # The time-out is counted in polls and not by a clock, as stopping pytest for a while (Ctrl-Z) stops the polls,
+        # too, and replies of that time must still be read.
         left = patience_s
         while True:
             for other in beside:
@@ -242,12 +241,12 @@ class AgentClient(AgentMethods):
             self._channel.send((HEARTBEAT_MESSAGE, timeout_s))
 
     def close(self) -> None:
-        """Ends the agent; one that does not go by itself is killed."""
+        """End the agent; kill it if it does not end by itself."""
         HEARTBEAT.remove(self._send_heartbeat)
-        # By name, as it may have entered a namespace by a process that execnet knows, and ends, in its place.
+        # The whole tree is listed, as execnet only knows the process that entered a namespace, and ends only that one.
         levels = tree(self._process.pid) if self._process is not None and self._process.poll() is None else []
         everything = [process for level in levels for process in level]
-        # execnet kills what it has started itself, then waits as long again for what that has led to.
+        # execnet kills the process that it started, then waits as long again for its descendants.
         killing = threading.Timer(_STOP_S, _kill, [everything])
         killing.start()
         self._group.terminate(timeout=2 * _STOP_S)
@@ -255,13 +254,13 @@ class AgentClient(AgentMethods):
         killing.join()
         _kill(everything)
         if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):  # what is root's cannot be killed where sudo refuses
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a process of root cannot be killed if sudo refuses
                 self._process.wait(_STOP_S)
         if self._lost and self._hello:
             self._reap()
 
     def _reap(self) -> None:
-        """Make sure that a remote agent is gone which did not answer; out of reach its watchdog ends it."""
+        """Make sure that a remote agent that did not answer is gone; if it is out of reach, its watchdog ends it."""
         way = ACCESS_METHODS[self.host.way]
         if isinstance(way, RemoteAccessMethod) and self._hello:
             hello = self._hello
@@ -270,7 +269,7 @@ class AgentClient(AgentMethods):
 
 
 def _bytes(value: Any) -> int:
-    """About how many bytes a message has, of which only large parts matter."""
+    """Estimate the bytes of a message, of which only large parts matter."""
     if isinstance(value, bytes | str):
         return len(value)
     if isinstance(value, Mapping):
@@ -284,12 +283,12 @@ def _kill(processes: Sequence[Process]) -> None:
             os.kill(process.pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
-        except PermissionError:  # it is root's by sudo
+        except PermissionError:  # a process of root, started by sudo
             _run([*SUDO, "kill", "-KILL", str(process.pid)])
 
 
 def _run(argv: Sequence[str]) -> None:
-    """Has a command done what it can."""
+    """Run a command and ignore its failure."""
     nowhere = subprocess.DEVNULL
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(argv, stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=_REAP_S, check=False)
@@ -299,4 +298,4 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, EOFError | OSError):
         return "what was started there ended before it answered; it must be a Python"
     lines = printable(str(error)).strip().splitlines() or [type(error).__name__]
-    return re.sub(r"^[\w.]+: ", "", lines[-1])  # of a traceback, the last line without the exception's name
+    return re.sub(r"^[\w.]+: ", "", lines[-1])  # the last line of a traceback, without the exception's name

@@ -1,7 +1,7 @@
 """Clocks of hosts against the controller's, by exchanges over the control channel (RFC 5905, section 8).
 
-All are CLOCK_MONOTONIC, which nobody sets. Whatever is said of one holds as long as none of them runs by more than a
-quartz may, which is looked for: what went beyond is reported, and is part of the error.
+All clocks are CLOCK_MONOTONIC, which nobody sets. Errors assume that no clock drifts faster than a quartz may; a larger
+drift is detected, reported, and added to the error.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pytest_ipperf.agent.paths.clock_exchange import Exchange, estimate
 from pytest_ipperf.agent.paths.clock_sync import DRIFT, ClockSample, excess_drift_s, offset_at, sample_clocks
 from pytest_ipperf.lab.agents.client import AgentClient
 
-# The fastest counts; more of them are seldom faster.
+# The fastest exchange counts; more exchanges are seldom faster.
 _EXCHANGES = 16
 _FEWEST = 3
 _MOST_S = 0.25
 _FRESH_S = 1.0
-_GRAIN_S = 2e-9  # what is lost where nanoseconds are halved and become seconds
+_GRAIN_S = 2e-9  # rounding error of halving nanoseconds and converting them to seconds
 _STEP_S = 0.001
 _STEPS = {"real_s": "was set by {:.3f} s", "slept_s": "stood still for {:.3f} s, as in sleep,"}
 
 
 def exchange_stamps(agent: AgentClient, most: int = _EXCHANGES) -> list[Exchange]:
-    """So many with the agent there, one after another; by a line that is slow only some."""
+    """Exchange time stamps with an agent up to `most` times; over a slow connection fewer."""
     found: list[Exchange] = []
     end_ns = time.monotonic_ns() + int(_MOST_S * 1e9)
     while len(found) < most and (len(found) < _FEWEST or time.monotonic_ns() < end_ns):
@@ -36,9 +36,9 @@ def exchange_stamps(agent: AgentClient, most: int = _EXCHANGES) -> list[Exchange
 
 
 def best_sample(exchanges: Sequence[Exchange]) -> ClockSample:
-    """Where the far clock was by the fastest of them: our instant in ns, by how much it was ahead, and the most error.
+    """Return the sample of the fastest exchange: our instant in ns, the far clock's lead and its error in seconds.
 
-    That is half of what the exchange took beside the answering, plus what the clocks may have drifted meanwhile.
+    The error is half of the exchange's time without the answering, plus the possible drift meanwhile.
     """
     sent, came, answered, back = min(exchanges, key=lambda each: each[3] - each[0] - (each[2] - each[1]))
     ahead_s, error_s = estimate([(sent, came, answered, back)])
@@ -46,7 +46,7 @@ def best_sample(exchanges: Sequence[Exchange]) -> ClockSample:
 
 
 class HostClock:
-    """Samples of a host's clock against ours; the first is taken when it is made."""
+    """Samples of a host's clock against ours; the first is taken at construction."""
 
     def __init__(self, agent: AgentClient) -> None:
         self._host = agent.host.name
@@ -58,18 +58,18 @@ class HostClock:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is the very same clock."""
+        """Return whether it is the same clock as ours."""
         here, there = self._first
         return here.whose == there.whose
 
     def sample(self) -> None:
-        """Add a sample from some exchanges one after another; `round_trip_s` is the slowest of these."""
+        """Add a sample from several exchanges; `round_trip_s` is the slowest of these."""
         exchanges = exchange_stamps(self._link)
         self.round_trip_s = max(back - sent for sent, _, _, back in exchanges) * 1e-9
         self.samples.append((exchanges[-1][3], 0.0, 0.0) if self.is_local else best_sample(exchanges))
 
     def refresh(self) -> None:
-        """Sample again where the last sample is old."""
+        """Sample again if the last sample is old."""
         if time.monotonic_ns() - self.samples[-1][0] > _FRESH_S * 1e9:
             self.sample()
 
@@ -78,7 +78,7 @@ class HostClock:
         return here_ns + round(offset_at(self.samples, here_ns)[0] * 1e9)
 
     def to_local(self, there_ns: int) -> tuple[int, float]:
-        """Convert an instant of the host's clock to ours; return it and by how many seconds it may be off."""
+        """Convert an instant of the host's clock to ours; return it and its maximum error in seconds."""
         if self.is_local:
             return there_ns, 0.0
         near_ns = there_ns - round(self.samples[-1][1] * 1e9)
@@ -90,7 +90,7 @@ class HostClock:
         return max((excess_drift_s(*pair) for pair in pairwise(self.samples)), default=0.0)
 
     def troubles(self) -> Iterator[str]:
-        """What has become of the clocks since the first look, as sentences."""
+        """Describe what happened to the clocks since the first sample, in sentences."""
         now = (sample_clocks(), self._link.clock())
         for whose, before, after in zip(("this machine", f"host {self._host}"), self._first, now, strict=True):
             for name, what in _STEPS.items():

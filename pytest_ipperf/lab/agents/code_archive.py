@@ -1,4 +1,4 @@
-"""Pack the package's code that travels to a host into a zip. A bare host needs Python and nothing of ours."""
+"""Pack the package's code that travels to a host into a zip, so that a bare host needs only Python."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ TRAVELS = (
     "core/__init__.py",
     "core/portable",
 )
-"""Paths below the package. A module of `core` belongs here when a travelling one imports it."""
-# A zip cannot be older, and the same files give the same bytes whenever they are packed.
+"""Paths below the package. A module of `core` belongs here if a travelling module imports it."""
+# The oldest date of a zip; with a fixed date the same files always give the same bytes.
 _PACKED_AT = (1980, 1, 1, 0, 0, 0)
 
 
 @cache
 def code_archive(magic: bytes = b"") -> bytes:
-    """A zip of the source, which Python imports from as it is.
+    """Return a zip of the source, from which Python imports directly.
 
-    For a Python of the same `magic` (PEP 3147) as this one it has the compiled code too: to compile all of it takes an
-    agent twice as long as everything else at its start.
+    For a Python of the same `magic` (PEP 3147) as this one it also contains bytecode, as compiling takes twice as long
+    as the rest of an agent's start.
     """
     root = Path(pytest_ipperf.__file__).parent
     packed = io.BytesIO()
@@ -44,11 +44,11 @@ def code_archive(magic: bytes = b"") -> bytes:
 
 
 def pack(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    """Adds a file to what is sent to a host."""
+    """Add a file to an archive for a host."""
     archive.writestr(zipfile.ZipInfo(name, _PACKED_AT), data, zipfile.ZIP_DEFLATED)
 
 
 @cache
 def digests() -> dict[bytes, str]:
-    """SHA-256 by the magic of those Pythons for which there is an archive of their own; empty: for all others."""
+    """Return the SHA-256 of each archive, by the magic of its Python; the empty one is for all others."""
     return {magic: hashlib.sha256(code_archive(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}

@@ -7,14 +7,14 @@ import resource
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.inventory.model import Testbed
 
-# Pipes to an agent's process and what starting it takes meanwhile; and all that pytest and its plugins have open.
+# Descriptors of an agent's pipes and of its start; and those of pytest and its plugins.
 _OF_A_HOST, _OTHERS = 8, 64
 
 
 def enough_descriptors(testbed: Testbed) -> None:
-    """Raise the soft limit of this process as far as its agents need; LabError where the hard one is below that.
+    """Raise this process's soft limit as far as its agents need; LabError if the hard limit is below that.
 
-    Whatever opens a file first would end in an error otherwise, in the midst of what has been started by then.
+    Otherwise the first open file beyond the limit would fail in the middle of starting agents.
     """
     hosts = len(testbed.hosts)
     needed = _OTHERS + _OF_A_HOST * hosts

@@ -1,7 +1,7 @@
 """Send heartbeats to the agents on other machines, but none while anything is measured.
 
-What runs on a host when its controller vanishes without a word (its power, or the network to it, fails) ends by itself,
-and gives the host back, when it has received nothing for the watchdog time-out. Each heartbeat says how long that is.
+If a controller vanishes without a message (its power or its network fails), its agents end themselves and release the
+host once they have received nothing for the watchdog time-out. Each heartbeat states how long that is.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 
 WATCHDOG_TIMEOUT_S = 900.0
-"""Seconds without a heartbeat after which an agent terminates itself, beside the pause that was announced."""
+"""Seconds without a heartbeat after which an agent ends itself, in addition to an announced pause."""
 _EVERY_S = 60.0
 
 Sender = Callable[[float], None]
-"""Announce on a channel that the next heartbeat comes within so many seconds; must not raise."""
+"""Function that announces on a channel that the next heartbeat comes within so many seconds; it must not raise."""
 
 
 class Heartbeat:
-    """Send heartbeats to all that were added, from a thread that lives as long as there are any."""
+    """Sends heartbeats by all added senders, from a thread that lives as long as there are any."""
 
     def __init__(self, every_s: float = _EVERY_S) -> None:
         self._every_s = every_s
@@ -40,16 +40,16 @@ class Heartbeat:
                 self._thread.start()
 
     def remove(self, send: Sender) -> None:
-        """Do not call `send` any more, but for a heartbeat that is on its way; to remove it twice is no error."""
+        """Stop calling `send`, except for a heartbeat under way; removing it twice is no error."""
         with self._changed:
             self._senders.discard(send)
             self._changed.notify_all()
 
     @contextlib.contextmanager
     def pause(self, longest_s: float = 0.0) -> Iterator[None]:
-        """Send none while something is measured, of which the part between two `allow_one` takes that long at most.
+        """Send none while something is measured; `longest_s` is the longest time between two calls of `allow_one`.
 
-        Of what takes somewhat longer the watchdog time-out is long enough.
+        A measurement that takes somewhat longer is covered by the watchdog time-out.
         """
         with self._changed:
             self._pauses.append(longest_s)
@@ -72,7 +72,7 @@ class Heartbeat:
             self._send()
 
     def _due(self) -> bool:
-        """Wait until a heartbeat is due; false when there is nobody left to send it to, and this thread ends."""
+        """Wait until a heartbeat is due; return False if no sender is left, so that this thread ends."""
         with self._changed:
             while self._senders:
                 wait_s = self._last_at + self._every_s - time.monotonic()
@@ -83,7 +83,7 @@ class Heartbeat:
             return False
 
     def _send(self) -> None:
-        """Call every sender without the lock: a channel that takes no more makes its own sender wait, and no other."""
+        """Call every sender without the lock, so that a blocked channel delays only its own sender."""
         with self._changed:
             self._last_at = time.monotonic()
             senders, timeout_s = list(self._senders), WATCHDOG_TIMEOUT_S + max(self._pauses, default=0.0)
@@ -92,4 +92,4 @@ class Heartbeat:
 
 
 HEARTBEAT = Heartbeat()
-"""The one of this process."""
+"""The instance of this process."""

@@ -1,4 +1,4 @@
-"""Lease hosts: nothing is measured on a host on which another job measures."""
+"""Lease hosts, so that two jobs never measure on the same host at once."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:  # execnet comes with it
     from pytest_ipperf.lab.agents.client import AgentClient
 
 _LOGGED: set[tuple[str, str, str]] = set()
-"""To whom it was logged which job holds which host."""
+"""Owners, hosts and jobs for which the wait was logged already."""
 
 
 def new_owner(command: Sequence[str]) -> str:
-    """A job, as a `Lease` takes it: what no other job is called, and what those who wait for it are told."""
+    """Return the owner text of a job for a `Lease`: a unique id, and a description for those who wait for it."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # of a user without a name
+    except (KeyError, OSError):  # the user has no name
         user = str(os.getuid())
     return f"{uuid.uuid4().hex}\n{user}@{socket.gethostname()}: {shlex.join(command)}"
 
 
 @contextlib.contextmanager
 def leased(testbed: Testbed, owner: str, wait_s: float, log: Callable[[str], None]) -> Iterator[None]:
-    """Holds this machine, if the testbed uses it, until the context ends; says whom it waits for.
+    """Hold this machine, if the testbed uses it, until the context ends; log who is waited for.
 
     Hosts behind ssh are leased by their agents, see `acquire_remote`.
     """
@@ -52,7 +52,7 @@ def leased(testbed: Testbed, owner: str, wait_s: float, log: Callable[[str], Non
 
 
 def acquire_remote(agent: AgentClient, owner: str, wait_s: float, log: Callable[[str], None]) -> None:
-    """Has a host's agent hold it for as long as it lives; says whom it waits for."""
+    """Make a host's agent hold its lease as long as the agent lives; log who is waited for."""
 
     def acquire(wait_s: float) -> str:
         return agent.within(wait_s + PATIENCE_S).lease(owner, wait_s)
@@ -61,12 +61,12 @@ def acquire_remote(agent: AgentClient, owner: str, wait_s: float, log: Callable[
 
 
 def lease_for(owner: str, wait_s: float, log: Callable[[str], None]) -> Callable[[AgentClient], None]:
-    """Leases hosts for an owner, who waits so long for each."""
+    """Return a function that leases a host for an owner and waits up to `wait_s` for it."""
     return lambda agent: acquire_remote(agent, owner, wait_s, log)
 
 
 def _log_once(owner: str, log: Callable[[str], None], what: str, holder: str) -> None:
-    """Says whom an owner waits for: once of each job, which may take turns with it epoch by epoch."""
+    """Log who an owner waits for, once for each job, which may take turns with it epoch by epoch."""
     job = holder.partition(" (")[2] or holder  # each epoch's agent is another process
     if (owner, what, job) not in _LOGGED:
         _LOGGED.add((owner, what, job))

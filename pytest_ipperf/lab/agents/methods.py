@@ -40,9 +40,9 @@ class AgentMethods:
     terms: Terms
 
     def within(self, patience_s: float = PATIENCE_S, beside: Sequence[Connection] = ()) -> AgentMethods:
-        """Return the same methods for calls that wait so long, and end when an agent of `beside` is gone.
+        """Return the same methods for calls with this time-out, which end if an agent of `beside` is gone.
 
-        `patience_s` holds until the result or the next keep-alive, which a long call sends on its way.
+        `patience_s` is the time until the result or the next keep-alive, which long calls send.
         """
         return _OnTerms(Terms(self.terms.connection, patience_s, beside))
 
@@ -66,15 +66,15 @@ class AgentMethods:
 
     @RpcMethod
     def fingerprint(self, device: str) -> Fingerprint:
-        """Return what results of the host may depend on."""
+        """Return the facts of the host that results may depend on."""
 
     @RpcMethod
     def shut_down(self) -> list[str]:
-        """Undo and remove everything; return a sentence for whatever stays."""
+        """Undo and remove everything; return a sentence for each thing that stays."""
 
     @raw_texts
     def logs(self) -> dict[str, str]:
-        """Return the end of each server's log, as it is; the journal writes it as JSON."""
+        """Return the end of each server's log unchanged; the journal writes it as JSON."""
 
     # --- clocks
 
@@ -84,17 +84,17 @@ class AgentMethods:
 
     @RpcMethod
     def stamp(self) -> tuple[int, int]:
-        """Return when the call came and when it was answered, in ns of CLOCK_MONOTONIC."""
+        """Return when the call arrived and when it was answered, in ns of CLOCK_MONOTONIC."""
 
     # --- examination
 
     @RpcMethod
     def collect_facts(self, names: list[str], request: FactsRequest) -> dict[str, dict[str, object]]:
-        """Return the facts of these names; of those that could not be collected `trouble`, a sentence."""
+        """Return the facts of these names; a fact that could not be collected has `trouble`, a sentence."""
 
     @RpcMethod
     def repair(self, everything: bool) -> list[str]:  # noqa: FBT001 - as its handler has it
-        """Put in order what earlier measurements have left; return what was done, in sentences."""
+        """Clean up after earlier measurements; return sentences about what was done."""
 
     @RpcMethod
     def reachability_listen(self, address: str, ports: tuple[int, int]) -> int:
@@ -102,7 +102,7 @@ class AgentMethods:
 
     @RpcMethod
     def reachability_probe(self, source: str, address: str, port: int) -> dict[str, str]:
-        """Return by `tcp` and `udp` why nobody answers there; empty where somebody does."""
+        """Return by `tcp` and `udp` why nobody answers there; empty if somebody does."""
 
     @RpcMethod
     def reachability_close(self) -> None:
@@ -112,19 +112,19 @@ class AgentMethods:
 
     @RpcMethod
     def packages(self, names: list[str]) -> InstalledPackages:
-        """Return the versions of these distributions and the Python that they are for."""
+        """Return the versions of these distributions and the Python that they belong to."""
 
     @RpcMethod
     def unpack_kept(self, digest: str, stripped: list[str]) -> bool:
-        """Unpack a parcel that the host has kept; return False where it has not."""
+        """Unpack a cached package archive; return False if the host does not have it."""
 
     @RpcMethod
     def unpack(self, digest: str, data: bytes, stripped: list[str]) -> None:
-        """Make the packages of a parcel importable, for the agent and servers that start from now on."""
+        """Make the packages of an archive importable, for the agent and servers that start from now on."""
 
     @RpcMethod
     def unpack_and_keep(self, digest: str, data: bytes, stripped: list[str]) -> None:
-        """Unpack a parcel and keep it for later agents, if the host can."""
+        """Unpack a package archive and cache it for later agents, if the host can."""
 
     @RpcMethod
     def cache(self) -> CacheState:
@@ -132,13 +132,13 @@ class AgentMethods:
 
     @RpcMethod
     def clean(self) -> Cleaned:
-        """Remove what agents have left on the host and may be removed; return what it was."""
+        """Remove what agents have left on the host, as far as it is safe; return what was removed."""
 
     # --- reboot
 
     @RpcMethod
     def boot_id(self) -> str:
-        """Return what the kernel calls the time since the host was started."""
+        """Return the kernel's id of the current boot."""
 
     @RpcMethod
     def reboot(self, argv: list[str]) -> None:
@@ -156,11 +156,11 @@ class AgentMethods:
 
     @RpcMethod
     def dirty_reason(self) -> str:
-        """Return why nothing may be measured on the host; empty where all is well."""
+        """Return why nothing may be measured on the host; empty if something may."""
 
     @RpcMethod
     def without_rollback(self) -> None:
-        """Tell the agent that its host is thrown away, so that no change has to be undone."""
+        """Tell the agent that its host is discarded, so that no change has to be undone."""
 
     @RpcMethod
     def watch(self, device: str) -> None:
@@ -168,7 +168,7 @@ class AgentMethods:
 
     @RpcMethod
     def cannot_carry(self, backend: str) -> str:
-        """Return why a backend cannot carry a tunnel on the host; empty where it can."""
+        """Return why a backend cannot carry a tunnel on the host; empty if it can."""
 
     @RpcMethod
     def create_tunnel(self, backend: str, endpoint: TunnelEndpoint) -> None:
@@ -184,11 +184,11 @@ class AgentMethods:
 
     @RpcMethod
     def rates(self, devices: list[str]) -> dict[str, float]:
-        """Return the rate in bit/s that each device is shaped to; 0 where it is not."""
+        """Return the rate in bit/s that each device is shaped to; 0 if it is not shaped."""
 
     @RpcMethod
     def restore(self) -> list[str]:
-        """Undo all changes of the network; return a sentence for whatever is not as it was."""
+        """Undo all changes of the network; return a sentence for each thing that could not be restored."""
 
     # --- paths
 
@@ -202,23 +202,23 @@ class AgentMethods:
 
     @RpcMethod
     def reverse_pmtu_listen(self, address: str, ports: tuple[int, int]) -> int:
-        """Answer probes of the way back from now on; return the port."""
+        """Answer probes of the reverse path from now on; return the port."""
 
     @RpcMethod
     def reverse_pmtu_open(self, source: str, address: str, port: int) -> None:
-        """Get ready to request packets of several sizes there."""
+        """Get ready to request packets of several sizes from that address."""
 
     @RpcMethod
     def reverse_pmtu_request(self) -> None:
-        """Request them."""
+        """Request the packets."""
 
     @RpcMethod
     def reverse_pmtu_send(self, packets_bytes: list[int]) -> list[int]:
-        """Send packets of these sizes to who has requested them; return the sizes that the host refuses."""
+        """Send packets of these sizes to the host that requested them; return the sizes that this host refuses."""
 
     @RpcMethod
     def reverse_pmtu_received(self, packet_bytes: int) -> list[int]:
-        """Return the sizes that have arrived, up to that one."""
+        """Return the sizes that have arrived, up to `packet_bytes`."""
 
     @RpcMethod
     def train_listen(self, address: str, datagrams: int) -> int:
@@ -230,17 +230,17 @@ class AgentMethods:
 
     @RpcMethod
     def train_rate(self, ident: int, datagrams: int, wire_bytes: int) -> float | None:
-        """Return the rate in bit/s of a train that was sent; None where too little of it arrived."""
+        """Return the rate in bit/s of a train that was sent; None if too little of it arrived."""
 
     # --- servers
 
     @RpcMethod
     def unusable(self) -> dict[str, str]:
-        """Return by server why it cannot run on the host; empty where it can."""
+        """Return for each server why it cannot run on the host; empty if it can."""
 
     @RpcMethod
     def provision(self, name: str, protocol: str, payload_bytes: int, state: ServerState) -> str:
-        """Write what a server holds to a folder that lasts as long as the agent; return the folder."""
+        """Write a server's state to a folder that lasts as long as the agent; return the folder."""
 
     @RpcMethod
     def serve(self, name: str, request: ServeRequest) -> Served:
@@ -250,11 +250,11 @@ class AgentMethods:
 
     @RpcMethod
     def start_run(self, request: RunStart) -> RunReady:
-        """Get ready for a run, and wait until nothing of the run before is on its way."""
+        """Prepare a run, and wait until nothing of the previous run is under way."""
 
     @RpcMethod
     def finish_run(self, request: RunEnd) -> HostReport:
-        """Finish a run; return what was counted on the host since it began."""
+        """Finish a run; return what was counted on the host since its start."""
 
     @RpcMethod
     def load(self, spec: LoadSpec) -> LoadResult:
@@ -270,7 +270,7 @@ class AgentMethods:
 
     @RpcMethod
     def load_start(self, number: int, instants_ns: list[int]) -> list[tuple[bool, float]]:
-        """Run bursts at these instants; return of each whether any of it completed, and the seconds that it took."""
+        """Run bursts at these instants; return for each whether any connection completed, and its seconds."""
 
     @RpcMethod
     def load_close(self) -> LoadResult:

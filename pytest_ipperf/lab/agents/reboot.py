@@ -1,4 +1,4 @@
-"""Reboot the hosts of a testbed, each by the command that `hosts.ini` has for it."""
+"""Reboot the hosts of a testbed, each by its command in `hosts.ini`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _AGAIN_S = 1.0
 def reboot_hosts(
     testbed: Testbed, lease: Callable[[AgentClient], None], *, down_s: float = _DOWN_S, back_s: float = _BACK_S
 ) -> Mapping[str, float]:
-    """Starts the hosts of a testbed anew, all at a time; by name the seconds until each was back.
+    """Reboot the hosts of a testbed in parallel; return by name the seconds until each was back.
 
-    `lease` is called for each before, so that none is taken away from another job. LabError where one refuses, does not
-    go down in `down_s`, or is not back `back_s` after that.
+    `lease` is called for each host before, so that none is taken away from another job. Raises LabError if a host
+    refuses, does not go down in `down_s`, or is not back `back_s` after that.
     """
     hosts = sorted({host.machine: host for host in testbed.hosts}.values(), key=lambda host: host.machine)
     began = time.monotonic()
@@ -34,10 +34,10 @@ def reboot_hosts(
         for host in hosts:
             agents.append(AgentClient(host))
             lease(agents[-1])
-        with ThreadPoolExecutor(len(agents)) as pool:  # whose end waits for all, also where one refuses
+        with ThreadPoolExecutor(len(agents)) as pool:  # waits for all at its end, even if one refuses
             ending = [pool.submit(_ended, agent, down_s) for agent in agents]
             before = [end.result() for end in ending]
-    finally:  # side by side, as the end of a line to a host that is away takes its time
+    finally:  # in parallel, as closing the connection to a host that is down takes time
         with ThreadPoolExecutor(len(hosts)) as pool:
             list(pool.map(AgentClient.close, agents))
     with ThreadPoolExecutor(len(hosts)) as pool:
@@ -46,10 +46,10 @@ def reboot_hosts(
 
 
 def _ended(agent: AgentClient, down_s: float) -> str:
-    """Gives the command and waits until no agent answers any more; the host's boot until then."""
+    """Run the command and wait until no agent answers any more; return the host's previous boot id."""
     end = time.monotonic() + down_s
     before = agent.boot_id()
-    # A host that goes without a word, as by a switch, leaves the line as it was: it has to be asked.
+    # A host that goes down abruptly leaves the connection open, so it must be polled.
     try:
         agent.reboot(shlex.split(agent.host.reboot))
         while time.monotonic() < end:
@@ -59,7 +59,7 @@ def _ended(agent: AgentClient, down_s: float) -> str:
     except AgentError:
         if agent.lost:
             return before
-        raise  # a fault of the agent itself, which is there
+        raise  # an error of an agent that is still there
     raise LabError(
         f"host {agent.host.name} did not go down within {seconds_text(down_s)} of its reboot command "
         f"{agent.host.reboot!r}"
@@ -67,7 +67,7 @@ def _ended(agent: AgentClient, down_s: float) -> str:
 
 
 def _wait_back(host: Host, before: str, back_s: float) -> float:
-    """Asks a host again and again until it is back; our instant of that."""
+    """Ask a host repeatedly until it is back; return the instant of our clock."""
     end = time.monotonic() + back_s
     while seen := _why_not_back(host, before):
         if time.monotonic() > end:
@@ -80,7 +80,7 @@ def _wait_back(host: Host, before: str, back_s: float) -> float:
 
 
 def _why_not_back(host: Host, before: str) -> str:
-    """Why a host is not back; empty where an agent starts there in another boot and with all of its addresses."""
+    """Return why a host is not back; empty if an agent starts there in another boot and all of its addresses exist."""
     try:
         with AgentClient(host) as agent:
             if agent.boot_id() == before:

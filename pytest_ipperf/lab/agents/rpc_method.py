@@ -1,7 +1,7 @@
 """Typed RPC methods of the agent client: declared as methods without a body, called through the codec.
 
-A declaration is called as it is written; mypy checks the arguments and the reply against it. `request` sends a call
-and returns at once, so that several hosts can be called side by side.
+A declaration is called like a method; mypy checks arguments and reply against it. `request` sends a call and returns at
+once, so that several hosts can be called in parallel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pytest_ipperf.lab.inventory.model import Host
 P = ParamSpec("P")
 R = TypeVar("R")
 PATIENCE_S = 30.0
-"""Seconds without a reply or a keep-alive after which a call is given up, unless it says otherwise."""
+"""Default time-out of a call: seconds without a reply or a keep-alive."""
 
 _DECODER, _RAW_DECODER = Decoder(printable), Decoder()
 
@@ -32,18 +32,18 @@ class Connection(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether the agent is gone."""
+        """Return whether the agent is gone."""
 
     def request(self, name: str, arguments: tuple[Any, ...], patience_s: float = PATIENCE_S) -> None:
         """Send the request of one call."""
 
     def result(self, patience_s: float = PATIENCE_S, beside: Sequence[Connection] = ()) -> object:
-        """Wait for its result."""
+        """Wait for the result of the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How calls are made: over which connection, for how long, and while which other agents have to live."""
+    """Terms of calls: their connection, their time-out, and the other agents that must stay alive meanwhile."""
 
     connection: Connection
     patience_s: float = PATIENCE_S
@@ -78,17 +78,17 @@ class BoundRpcMethod(Generic[P, R]):
         self._terms = terms
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the method and return its result; give up when an agent beside is gone.
+        """Call the method and return its result; give up if an agent beside is gone.
 
-        Raises the LabError that the agent reports, or an AgentError when one died or stayed silent; after that there
-        are no further calls, as their results would be mistaken for each other.
+        Raises the LabError that the agent reports, or an AgentError if an agent died or stayed silent; after that no
+        further calls are possible, as their results could not be told apart.
         """
         method, terms = self._method, self._terms
         terms.connection.request(method.name, method.encode_arguments(args, kwargs), terms.patience_s)
         return method.decode_reply(terms.connection.result(terms.patience_s, terms.beside))
 
     def request(self, *args: P.args, **kwargs: P.kwargs) -> PendingReply[R]:
-        """Send the request and return at once; AgentError where the agent is gone."""
+        """Send the request and return at once; AgentError if the agent is gone."""
         method, terms = self._method, self._terms
         terms.connection.request(method.name, method.encode_arguments(args, kwargs), terms.patience_s)
         return PendingReply(method, terms.connection)
@@ -97,9 +97,9 @@ class BoundRpcMethod(Generic[P, R]):
 def all_replies(
     pending: Mapping[str, PendingReply[R]], patience_s: float = PATIENCE_S, beside: Sequence[Connection] = ()
 ) -> dict[str, R]:
-    """Wait for the replies of several hosts to requests sent side by side; raise the first LabError of any.
+    """Wait for the replies of several hosts to parallel requests; raise the first LabError of any.
 
-    Each host's reply is given up when another agent of `beside` is gone.
+    Waiting for a reply ends if another agent of `beside` is gone.
     """
     answers: dict[str, R] = {}
     trouble: LabError | None = None
@@ -109,7 +109,7 @@ def all_replies(
             answers[role] = reply.result(patience_s, others)
         except AgentError:
             raise
-        except LabError as error:  # the others' replies are read all the same, or would be taken for later ones
+        except LabError as error:  # the other replies must be read, or they would be taken for later ones
             trouble = trouble or error
     if trouble:
         raise trouble
@@ -144,12 +144,12 @@ class RpcMethod(Generic[P, R]):
         return [encoder(self._hints[name]) for name in self.signature.parameters]
 
     def encode_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Encode arguments by position; those that are not given have the handler's defaults."""
+        """Encode arguments by position; omitted ones have the handler's defaults."""
         if not args and not kwargs:
             return ()
         if kwargs:
             bound = self.signature.bind(*args, **kwargs)
-            bound.apply_defaults()  # those before a given one have to be sent
+            bound.apply_defaults()  # arguments before a given one must be sent
             args = bound.args
         return tuple([each(value) if each else value for each, value in zip(self._encoders, args, strict=False)])
 
@@ -158,7 +158,7 @@ class RpcMethod(Generic[P, R]):
         return self._decoder.decoder(self._hints["return"])
 
     def decode_reply(self, plain: object) -> R:
-        """Decode a reply; AgentError where it is not of the declared type."""
+        """Decode a reply; AgentError if it is not of the declared type."""
         try:
             return cast("R", self._decode(plain))
         except MismatchError as error:
@@ -166,5 +166,5 @@ class RpcMethod(Generic[P, R]):
 
 
 def raw_texts(declared: Callable[Concatenate[Any, P], R]) -> RpcMethod[P, R]:
-    """Declare an RPC method whose texts stay as the host sent them, control characters included."""
+    """Declare an RPC method whose texts are not sanitised, control characters included."""
     return RpcMethod(declared, raw=True)

@@ -12,14 +12,14 @@ _LEAVE_S = 20.0  # without a keep-alive
 
 
 def shut_down(agents: Collection[AgentClient]) -> list[str]:
-    """Ends all agents, side by side; a sentence for everything that stays on a host, which is marked by then.
+    """End all agents in parallel; return a sentence for each thing that stays on a host, which is then marked.
 
-    One that is not heard any more ends by itself, and marks its host by itself. None is gone before all have left: of
-    two hosts that are one machine one alone holds the lease.
+    An agent that cannot be reached ends by itself and marks its host. No channel is closed before all agents have shut
+    down, as one agent may hold the lease for two hosts of one machine.
     """
     most = max(1, len(agents))
     try:
-        with ThreadPoolExecutor(most) as pool:  # whose end waits for all, also where a Ctrl-C comes
+        with ThreadPoolExecutor(most) as pool:  # waits for all at its end, even after a Ctrl-C
             leaving = [pool.submit(_said, agent) for agent in agents]
             return [said for each in leaving for said in each.result()]
     finally:
@@ -35,13 +35,13 @@ def _said(agent: AgentClient) -> list[str]:
 
 
 def leftovers_error(said: Collection[str], testbeds: Collection[str], earlier: object = None) -> RestoreError:
-    """Return the error that reports them, after what was `earlier` raised."""
+    """Return the error that reports the leftovers `said`, after an `earlier` error."""
     end = remedy(*testbeds)
     return restore_error(f"not everything could be removed: {'; '.join(said)}; {end}", end, earlier)
 
 
 def restore_error(said: str, end: str, earlier: object) -> RestoreError:
-    """A sentence with that end, which takes the place of an earlier error, and so tells that first."""
+    """Return an error of that sentence, preceded by the message of the earlier error that it replaces."""
     if isinstance(earlier, Exception):
         first = str(earlier) if isinstance(earlier, IpperfError) else f"{type(earlier).__name__}: {earlier}"
         said = f"{first.removesuffix(f'; {end}')}; and {said}"
@@ -49,6 +49,6 @@ def restore_error(said: str, end: str, earlier: object) -> RestoreError:
 
 
 def remedy(*testbeds: str) -> str:
-    """What to do about hosts of these that are marked, as the end of a sentence."""
+    """Return what to do about marked hosts of these testbeds, as the end of a sentence."""
     asked = " ".join(f"--testbed={name}" for name in testbeds)
     return f"put it in order, then clear the mark: pytest-ipperf doctor {asked} --clear"

@@ -1,6 +1,7 @@
-"""Remember unreachable hosts: a host on which no agent could be started a moment ago is probed only briefly.
+"""Remember unreachable hosts: a host on which no agent could be started recently is first probed briefly.
 
-What is measured next may be on the same host, and many workloads would each wait in vain; or it is well again.
+Otherwise many workloads on the same host would each wait for the full time-out; a host that is up again is used at
+once.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ _MOMENT_S = 60.0
 
 
 class UnreachableCache:
-    """What this process knows of machines: when an agent could last not be started there."""
+    """Times at which no agent could be started, by machine."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._failed: dict[str, float] = {}
 
     def started(self, host: Host, entry: Sequence[str], start: Callable[[], AgentClient]) -> AgentClient:
-        """What `start` gives, unless the host is asked shortly and does not answer; AgentError with its words."""
+        """Return the agent that `start` starts; after a recent failure, only if the host answers a brief probe.
+
+        Raises AgentError with the probe's message.
+        """
         way = ACCESS_METHODS[host.way]
         if not isinstance(way, RemoteAccessMethod):  # a start here costs nothing
             return start()

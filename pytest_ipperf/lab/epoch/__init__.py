@@ -1,1 +1,1 @@
-"""Epochs: a testbed that is built, served, provisioned and taken down."""
+"""Epochs: building, serving, provisioning and taking down a testbed."""

@@ -1,4 +1,4 @@
-"""Plan the log-in check of a server's accounts: which, how many at once, and for how long."""
+"""Plan the log-in check of a server's accounts: which accounts, how many at once, and with what deadline."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 AT_ONCE = 50
-"""Log-ins at once, at most."""
+"""Maximum number of simultaneous log-ins."""
 _IN_FLIGHT_BYTES = 1 << 26
 _MOVED_BYTES = 1 << 29
 _FEWEST = 5
-# Sessions of FTP stay until their run is done, and servers have room for not many more than these.
+# FTP sessions stay open until their run ends, and servers allow hardly more than this many.
 _SESSIONS = 500
 _LEAST_S = 10.0
 _SLOW_BYTES_PER_S = 1e6
@@ -18,7 +18,7 @@ _SLOW_BYTES_PER_S = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One run's part: `bursts` of `connections` each, to the accounts from the `first` on."""
+    """One run of the check: `bursts` of `connections` each, to the accounts from `first` on."""
 
     first: int
     connections: int
@@ -26,7 +26,7 @@ class Batch:
 
 
 def batches(users: int, payload_bytes: int) -> Sequence[Batch]:
-    """All accounts; where that would move more than half a gigabyte, as many as move that, from all over."""
+    """Return batches of all accounts; if that would move over half a gigabyte, of a sample spread over all of them."""
     count = min(users, max(_FEWEST, _MOVED_BYTES // max(1, payload_bytes)))
     at_once = min(count, AT_ONCE, max(1, _IN_FLIGHT_BYTES // max(1, payload_bytes)))
     if count < users:
@@ -41,12 +41,12 @@ def batches(users: int, payload_bytes: int) -> Sequence[Batch]:
 
 
 def tried_accounts(made: Sequence[Batch], users: int) -> int:
-    """How many accounts these log in to."""
+    """Return the number of accounts that these batches log in to."""
     return len({(each.first + at) % users for each in made for at in range(each.connections * each.bursts)})
 
 
 def summary(made: Sequence[Batch], users: int, took_s: float) -> str:
-    """What is known when all of these log-ins went well, after the server's name."""
+    """Return the result of successful log-ins, as the end of a sentence that begins with the server's name."""
     count = tried_accounts(made, users)
     if count == users:
         return f"holds its {users} accounts, as a log-in to each showed in {took_s:.1f} s"
@@ -57,5 +57,5 @@ def summary(made: Sequence[Batch], users: int, took_s: float) -> str:
 
 
 def within_s(made: Batch, payload_bytes: int, asked_s: float) -> float:
-    """The measurement's own, but never shorter than a slow link needs for what is moved at once."""
+    """Return the deadline: the measurement's own, but at least the time that a slow link needs for one burst."""
     return max(asked_s, _LEAST_S + made.connections * payload_bytes / _SLOW_BYTES_PER_S)

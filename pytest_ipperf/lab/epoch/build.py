@@ -23,7 +23,7 @@ from pytest_ipperf.lab.tunnels.setup import Tunnels, set_up_tunnels
 
 @dataclass(frozen=True, slots=True)
 class BuiltTestbed:
-    """A testbed that is up: by host's name the words that enter it (of a lab), by role its agent, and its tunnels."""
+    """A testbed that is up: command prefixes by host name (in a lab), agents by role, and tunnels."""
 
     entries: Mapping[str, Sequence[str]]
     agents: Mapping[str, AgentClient]
@@ -38,13 +38,13 @@ def build_testbed(
     backend: str = "",
     lease: Callable[[AgentClient], None] = lambda _: None,
 ) -> Iterator[BuiltTestbed]:
-    """Builds a lab's nodes, starts the agents, and makes the tunnels of these transports; all is gone afterwards.
+    """Build a lab's nodes, start the agents, and set up the tunnels of these transports; undo all of it afterwards.
 
-    `lease` is called for every host whose agent holds its lease, in the order of their machines' names, so that jobs
-    which call hosts by the same names cannot wait for each other.
+    `lease` is called for every host whose agent holds its lease, in the order of machine names, so that jobs that name
+    their hosts alike cannot deadlock.
     """
     with contextlib.ExitStack() as stack:
-        if testbed.is_lab and (mark := dirty_reason(networks=False)):  # which have networks of their own
+        if testbed.is_lab and (mark := dirty_reason(networks=False)):  # a lab has networks of its own
             raise LabError(f"this machine: {mark}; {remedy(testbed.name)}")
         entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
         agents = _start_agents(testbed, entries, stack)
@@ -59,7 +59,7 @@ def build_testbed(
             elif mark := agent.dirty_reason():
                 raise LabError(f"host {agent.host.name}: {mark}; {remedy(testbed.name)}")
         made = stack.enter_context(set_up_tunnels(testbed, agents, transports, backend))
-        if testbed.links != Links():  # what they do, they do to packets
+        if testbed.links != Links():  # rate, loss and delay apply to single packets
             _unmerge(testbed, agents, made)
         if testbed.is_lab:
             _watch(testbed, agents)
@@ -67,7 +67,7 @@ def build_testbed(
 
 
 def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
-    """Has each client count the bare IPv6 packets of its port."""
+    """Make each client count the bare IPv6 packets of its port."""
     mine = devices(testbed)
     for role in testbed.clients:
         (device,) = mine[role]
@@ -77,7 +77,7 @@ def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
 def _start_agents(
     testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack
 ) -> dict[str, AgentClient]:
-    """The agents by role, started side by side, and ended so with the stack, also those of a start that fails."""
+    """Start the agents in parallel and return them by role; the stack shuts them down, also after a failed start."""
     with ThreadPoolExecutor(len(testbed.roles)) as pool:
         starting = {role: pool.submit(_link, host, entries.get(host.name, ())) for role, host in testbed.roles.items()}
         stack.push(partial(_shut_down, testbed, starting.values()))
@@ -96,7 +96,7 @@ def _shut_down(
     _trace: object,
 ) -> None:
     said = shut_down([start.result() for start in starting if start.exception() is None])
-    # A Ctrl-C goes on; of the host that is marked the next job will hear.
+    # A Ctrl-C is not replaced; the next job reports the marked host.
     if said and (error is None or isinstance(error, Exception)):
         raise leftovers_error(said, [testbed.name], error)
 
@@ -109,7 +109,7 @@ def _unmerge(testbed: Testbed, agents: Mapping[str, AgentClient], made: Tunnels)
 
 
 def _pin(agent: AgentClient, *, wished: bool) -> None:
-    """Binds a host's work to its processors; what is only `wished` may be impossible, as on a machine with one."""
+    """Bind a host's work to its processors; if only `wished`, it may be impossible, as with a single processor."""
     wanted = sorted(agent.host.cpus)
     held = agent.pin(wanted)
     if not wished and held != wanted:

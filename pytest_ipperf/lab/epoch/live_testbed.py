@@ -67,13 +67,13 @@ from pytest_ipperf.transports.base import CLIENT, SERVER
 _NOTHING = ServerState()
 _SETTLE_S = 2.0
 _VERIFIED_S = 15.0
-# Of which a stream sends at least as many packets, each way, as of a transaction: it sends dozens of times that.
+# For each of these bytes a stream sends at least as many packets, each way, as a transaction: it sends dozens more.
 _STREAMED_BYTES = 2**20
 _KINDS = 3
 
 
 class _RunRequest(NamedTuple):
-    """How a run is to be made; of connections `bursts` and `pattern` count, of a flow the `duration`."""
+    """Parameters of a run; connections use `bursts` and `pattern`, a flow uses `duration`."""
 
     bursts: int
     deadline_s: float
@@ -83,7 +83,7 @@ class _RunRequest(NamedTuple):
 
 
 class LiveTestbed:
-    """One epoch; made by `live_testbed`, not by hand."""
+    """One epoch of a testbed; use `live_testbed` to make one."""
 
     def __init__(self, testbed: Testbed, agents: Mapping[str, AgentClient], tunnels: Tunnels | None = None) -> None:
         self._testbed = testbed
@@ -104,10 +104,10 @@ class LiveTestbed:
         state: ServerState = _NOTHING,
         provisioning: Provisioning | None = None,
     ) -> ServerEndpoint:
-        """Starts the server of the workload's protocol, which holds `state` then, and the name server.
+        """Start the server of the workload's protocol, which then holds `state`, and the name server.
 
-        Without a `provisioning` that keeps what servers hold, they are given it for this epoch only.
-        `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
+        Without a `provisioning` that keeps server states, the state is provided for this epoch only. `wanted` is `auto`
+        (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
         """
         addresses = self._testbed.addresses(frozenset(self.tunnels.backends))
         self._servers = EpochServers(self._server, addresses, state, provisioning)
@@ -122,14 +122,14 @@ class LiveTestbed:
     def baseline_cost(
         self, arm: Arm, beside: ServerEndpoint, workload: Workload, *, bursts: int, deadline_s: float
     ) -> RunResult:
-        """A run against a null server, which the name server of the service that stands already knows too."""
+        """Return a run against a null server, whose name the running name server resolves, too."""
         null = self._servers.null(beside, workload)
         return self.run(arm, null, workload, bursts=bursts, deadline_s=deadline_s)
 
     def lacking(self, arm: Arm) -> str:
-        """Which address of a client that this arm is to be measured from is not there; empty where all are.
+        """Return which source address of this arm a client lacks, as a sentence; empty if none.
 
-        Of what is native between hosts of the user's own; what a session makes itself it makes as it should be.
+        Only native arms between the user's own hosts are checked; addresses that a session makes itself are right.
         """
         if arm.transport != "native" or self._testbed.is_lab or self._testbed.name in BUILTIN:
             return ""
@@ -142,9 +142,9 @@ class LiveTestbed:
         return ""
 
     def prove(self, arm: Arm, service: ServerEndpoint, workload: Workload) -> dict[str, Any]:
-        """The facts of an arm's path, with `contradictions`: routes at its hosts, what fits through, and its rate.
+        """Return the facts of an arm's path and its `contradictions`: routes, fitting packet sizes, and rate.
 
-        Of several clients they are those of the first, with `more_clients` those of the others, by role.
+        With several clients they are those of the first; `more_clients` holds those of the others, by role.
         """
         facts = {role: self._path(role, arm, service, workload) for role in self._testbed.clients}
         first = facts.pop(CLIENT)
@@ -184,10 +184,10 @@ class LiveTestbed:
         pattern: str = "",
         capture: int = 0,
     ) -> RunResult:
-        """One run; where connections arrive at a rate, those with the same `pattern` have the same arrivals.
+        """Make one run; if connections arrive at a rate, runs with the same `pattern` have the same arrivals.
 
-        A flow has a `duration` in place of bursts. So many packets of it are captured on each host. Raises LabError
-        when a server died in it or answers nobody; failures of connections are data.
+        A flow has a `duration` instead of bursts. `capture` is the number of packets to capture on each host. Raises
+        LabError if a server died during the run or answers nobody; failures of connections are data.
         """
         request = _RunRequest(bursts, deadline_s, duration, pattern, self._captures(capture))
         run = {CONNECTIONS: self._connect, FLOWS: self._flow}[PROTOCOLS[workload.protocol].kind]
@@ -199,18 +199,18 @@ class LiveTestbed:
         protocol, ident = flow(workload.protocol), self._ident + 1
         self._ident, deadline_s = ident, request.deadline_s
         spec = flow_spec(self._testbed, arm, workload, protocol, request.duration, ident=ident, deadline_s=deadline_s)
-        # The far end waits until fragments of the run before are gone, of which hosts tell each other.
+        # The far end waits until fragments of the previous run are gone, as their time-outs cause ICMP messages.
         hosts = start_hosts(self._testbed, self._agents, flow=spec, capture=request.captures)
         settled = hosts.drained and self._settled
         near = run_flow(dataclasses.replace(spec, far=hosts.far), self._client, self._server)
-        # The samples of the near end need not travel on.
+        # The far end does not need the samples of the near end.
         reports = hosts.finish(flow=dataclasses.replace(near, samples=b""), flow_s=spec.deadline_s + BESIDE_S)
         far = reports[SERVER].far or FlowReport()
         data = flow_data(protocol, near, far, deadline_s)
         data = dataclasses.replace(data, facts=with_ideal(self._testbed, arm, workload, data.facts))
         completed = data.attempted - sum(data.failed.values())
         proof = flow_proof(near, far, completed, reports)
-        # Segments that the port cuts up are counted as one packet, and a stream moves more than its least packets.
+        # The port counts a segment before splitting it, and a stream sends more than the least number of packets.
         streamed = int(data.facts.get("payload_bytes", 0)) // _STREAMED_BYTES
         least = {**proof, "completed": max(completed // max(1, int(data.facts.get("segments", 1))), streamed)}
         demanded = dataclasses.replace(self._expected(arm, workload), exclusive=self._testbed.exclusive and settled)
@@ -231,7 +231,7 @@ class LiveTestbed:
         )
 
     def _captures(self, packets: int) -> dict[str, CaptureRequest]:
-        """Return what is captured of a run on each host, by role: the first packets of its port."""
+        """Return what to capture on each host in a run, by role: the first packets of its port."""
         if packets and not self._devices:
             self._devices = native_devices(self._testbed, self._agents)
         return {role: CaptureRequest(device=each, packets=packets) for role, each in self._devices.items() if packets}
@@ -243,7 +243,7 @@ class LiveTestbed:
         mail = ExpectedMail(service.name, expected) if counted else None
         hosts = start_hosts(self._testbed, self._agents, mail=mail, capture=request.captures)
         settled = hosts.drained and self._settled
-        # By its index a connection's message is known at the server, where those of an earlier run may arrive late.
+        # The server knows a connection's message by its index, as messages of an earlier run may arrive late.
         load = self._run_load(dataclasses.replace(spec, first_index=spec.ident) if counted else spec, arm)
         reports = hosts.finish(
             limit_s=_SETTLE_S,
@@ -259,7 +259,7 @@ class LiveTestbed:
         differences = after.accepted.sentences if after.accepted else ()
         self._settled = not after.busy
         proof = load_proof(load, reports, client=self._client_text, hosts=self._names)
-        # What the run before has left open may still send packets of its own IP version.
+        # Connections left open by the previous run may still send packets of its IP version.
         exclusive = self._testbed.exclusive and settled
         demanded = {
             role: dataclasses.replace(self._expected(arm, workload, role), exclusive=exclusive)
@@ -295,10 +295,10 @@ class LiveTestbed:
         return {role: host.name for role, host in self._testbed.roles.items()}
 
     def verify(self, arm: Arm, service: ServerEndpoint, workload: Workload, deadline_s: float) -> str:
-        """Logs in to the server's accounts and fetches what they hold, once a session; how that went.
+        """Log in to the server's accounts and fetch their messages, once a session; return the result.
 
-        To all of them, as far as `batches` does not find that too much. Empty where there is nothing to verify.
-        LabError when an account is not as it should be.
+        All accounts are checked, unless `batches` limits their number. Empty if there is nothing to verify. Raises
+        LabError if an account is not as it should be.
         """
         state, keeper = self._servers.state, self._servers.provisioning
         users, held = state.users, (self._server.host, service.name, workload, state)
@@ -322,7 +322,7 @@ class LiveTestbed:
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(total.failed, _KINDS).items())
             told_of = f"host {self._server.host.name}: {service}"
             raise LabError(f"{told_of} does not hold all of its {self._servers.state.users} accounts ({kinds})")
-        # The sessions go by the reference's IP version, would still send in another arm's run, and take room.
+        # The sessions use the reference's IP version, would send packets during another arm's run, and take room.
         self._settled = not self._server.within(2 * _VERIFIED_S).finish_run(RunEnd(limit_s=_VERIFIED_S)).busy
 
     def _spec(
@@ -347,20 +347,20 @@ class LiveTestbed:
         return run_load(split_spec(spec, sources), self._agents, self._server)
 
     def logs(self) -> dict[str, str]:
-        """By server: the end of its log; none where the agent is gone that could tell."""
+        """Return the end of each server's log, by server; empty if the agent is gone."""
         try:
             return self._server.logs()
         except AgentError:
             return {}
 
     def fingerprint(self, arm: Arm) -> dict[str, Fingerprint]:
-        """The hosts' fingerprints by role, with the devices that the arm uses."""
+        """Return the hosts' fingerprints by role, with the devices that the arm uses."""
         devices = native_devices(self._testbed, self._agents, arm.ipver)
         return {role: agent.fingerprint(devices[role]) for role, agent in self._agents.items()}
 
 
 def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:
-    """About how long figures are taken without a pause: in a flow, or a burst with connections that come at a rate."""
+    """Estimate how long a flow, or a burst with connections arriving at a rate, takes without a pause."""
     arriving_s = 2 * workload.connections / workload.rate_per_s if workload.rate_per_s else 0.0
     return duration.warmup_s + duration.run_s + arriving_s + deadline_s
 
@@ -375,9 +375,9 @@ def live_testbed(
     transports: Collection[str] = (),
     backend: str = "",
 ) -> Iterator[LiveTestbed]:
-    """Builds one epoch of a testbed and takes it down again, whatever happens in between.
+    """Build one epoch of a testbed and take it down again, whatever happens in between.
 
-    Of the tunnelled arms it has those of `transports`, as far as they can be had here; see `LiveTestbed.tunnels`.
+    Of the tunnelled arms it has those of `transports`, as far as they work here; see `LiveTestbed.tunnels`.
     """
     lease = lease_for(owner, wait_s, log)
     with build_testbed(testbed, transports=transports, backend=backend, lease=lease) as made:

@@ -1,7 +1,6 @@
-"""Provision servers: write what they hold once a session on each host, kept from epoch to epoch.
+"""Provision servers: write their state once a session on each host, and keep it from epoch to epoch.
 
-On every host that needs it an agent of its own holds the folder, and takes it away when the session ends, however it
-ends.
+On each such host a separate agent holds the folder and removes it when the session ends, in whatever way.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from pytest_ipperf.servers import SERVERS
 _PROVISION_S = 300.0  # gigabytes of files on a slow disk
 
 _User = tuple[str, bool]
-"""A machine, and whether its root keeps it: two hosts may be one machine, one of them by sudo."""
+"""A machine, and whether root owns the state there: two hosts may be one machine, one of them with sudo."""
 _Held = tuple[_User, str, str, str]
 
 
 class Provisioning:
-    """Open from the first folder to `close`; use as a context manager."""
+    """Server states of a session; open from the first folder to `close`, use as a context manager."""
 
     def __init__(self) -> None:
         self._agents: dict[_User, AgentClient] = {}
@@ -41,9 +40,9 @@ class Provisioning:
         self.close()
 
     def folder(self, host: Host, server: str, workload: Workload, state: ServerState) -> str:
-        """The folder on `host` with what `server` is to hold; empty for a server that has it in its configuration.
+        """Return the folder on `host` with the state of `server`; empty for a server whose configuration contains it.
 
-        LabError where it cannot be laid out.
+        Raises LabError if it cannot be provisioned.
         """
         if not SERVERS[server].provisioned:
             return ""
@@ -59,15 +58,15 @@ class Provisioning:
         return self._folders[key]
 
     def verified(self, host: Host, server: str, workload: Workload, state: ServerState) -> bool:
-        """Whether it is known that all is there that this server is to hold."""
+        """Return whether the state of this server has been verified."""
         return _key(host, server, workload, state) in self._verified
 
     def note_verified(self, host: Host, server: str, workload: Workload, state: ServerState) -> None:
-        """It is."""
+        """Record that the state of this server was verified."""
         self._verified.add(_key(host, server, workload, state))
 
     def close(self) -> None:
-        """Takes all folders away; RestoreError with everything that stays on a host, which is marked by then."""
+        """Remove all folders; RestoreError with everything that stays on a host, which is then marked."""
         agents, self._agents = list(self._agents.values()), {}
         testbeds, self._testbeds = list(self._testbeds), {}
         self._folders.clear()
@@ -76,7 +75,7 @@ class Provisioning:
             raise leftovers_error(said, testbeds)
 
     def _link(self, host: Host) -> AgentClient:
-        # The nodes of the lab come and go with the epochs; this machine, whose files they see, stays.
+        # A lab's nodes live for one epoch, but they share the files of this machine.
         at = host if ACCESS_METHODS[host.way].in_inventory else dataclasses.replace(host, way="local", settings={})
         user = _user(host)
         if user in self._agents and self._agents[user].lost:
@@ -87,14 +86,14 @@ class Provisioning:
         return self._agents[user]
 
     def _lose(self, user: _User) -> None:
-        """Forgets what an agent kept that was lost, so that the next workload has it laid out anew."""
+        """Forget the folders of a lost agent, so that the next workload is provisioned anew."""
         self._agents.pop(user).close()
         self._folders = {key: folder for key, folder in self._folders.items() if key[0] != user}
         self._verified = {key for key in self._verified if key[0] != user}
 
 
 def provision(agent: AgentClient, server: str, workload: Workload, state: ServerState) -> str:
-    """Have an agent write what a server is to hold; return the folder."""
+    """Make an agent write a server's state; return the folder."""
     return agent.within(_PROVISION_S).provision(server, workload.protocol, workload.payload_bytes, state)
 
 

@@ -21,10 +21,10 @@ def naming_protocol() -> str:
 
 
 def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host: Host) -> str:
-    """The name of the server to start; LabError with the reasons when none of the wanted ones can run there.
+    """Return the name of the server to start; LabError with the reasons if none of the wanted ones can run there.
 
-    Names may be those of other protocols' servers: a protocol without one among them is served as by the word among
-    them, or else by `auto`. A host's own `servers` come first; of the real ones there are no others for it.
+    `wanted` may name servers of other protocols: a protocol without one among them uses the word (`auto`, `real`,
+    `embedded`) in the list, or else `auto`. The `servers` of a host come first; it uses no other real ones.
     """
     serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=partial(_rank, host))
     unusable = {**unusable, **{name: why for name in serving if (why := _excluded(host, name))}}
@@ -55,9 +55,9 @@ def _excluded(host: Host, name: str) -> str:
 
 
 def choose_resolver(wanted: str, unusable: Mapping[str, str], host: Host) -> str:
-    """The name server that answers the look-ups of the other protocols: the embedded one, unless another is wanted.
+    """Return the name server that answers the look-ups of other protocols: the embedded one, unless another is wanted.
 
-    `real` means the real one where there is one, as it is not what is measured; one that is named has to run.
+    With `real`, the real one is used if it can run, as it is not what is measured; a named one must run.
     """
     if any(SERVERS[each].protocol == naming_protocol() for each in wanted.split(",") if each in SERVERS):
         return choose_server(naming_protocol(), wanted, unusable, host)

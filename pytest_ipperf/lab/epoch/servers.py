@@ -1,4 +1,4 @@
-"""Start the servers of an epoch on their host, when they are needed, with what they hold."""
+"""Start the servers of an epoch on their host, when they are needed, with their state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AGENT = "agent"
 class EpochServers:
     """Servers that listen on `addresses` and hold `state`.
 
-    Without a `provisioning` that keeps what servers hold, they are given it for this epoch only.
+    Without a `provisioning` that keeps server states, the state is provided for this epoch only.
     """
 
     def __init__(
@@ -44,20 +44,20 @@ class EpochServers:
         self._null: ServerEndpoint | None = None
 
     def serve(self, workload: Workload, wanted: str) -> ServerEndpoint:
-        """Starts the server of the workload's protocol, as `choose_server` has it, and the name server."""
+        """Start the server of the workload's protocol, as `choose_server` chooses it, and the name server."""
         unusable = self._server.unusable()
         serve = {CONNECTIONS: self._serve_program, FLOWS: self._serve_agent}[PROTOCOLS[workload.protocol].kind]
         return serve(workload, wanted, unusable)
 
     def _serve_agent(self, workload: Workload, wanted: str, unusable: Mapping[str, str]) -> ServerEndpoint:
-        """Start the name server alone, by way of which paths are proven: a flow ends at the agent."""
+        """Start only the name server, by which paths are proven: a flow ends at the agent."""
         naming = dataclasses.replace(workload, protocol=naming_protocol(), payload_bytes=_LOOK_UP_BYTES)
         resolver = self._service(choose_resolver(wanted, unusable, self._server.host), naming)
         return dataclasses.replace(resolver, name=_AGENT, version="", embedded=False, port=0)
 
     def _serve_program(self, workload: Workload, wanted: str, unusable: Mapping[str, str]) -> ServerEndpoint:
         name = self._chosen(workload.protocol, wanted, unusable)
-        # The name server is the server itself, if it is one.
+        # A name server resolves its own names.
         naming_too = SERVERS[name].protocol == naming_protocol()
         resolver = self._service(name if naming_too else choose_resolver(wanted, unusable, self._server.host), workload)
         if naming_too:
@@ -65,7 +65,7 @@ class EpochServers:
         return self._service(name, workload, resolver.port, str(resolver))
 
     def null(self, beside: ServerEndpoint, workload: Workload) -> ServerEndpoint:
-        """The null server, which the name server of the service that stands already knows too."""
+        """Start the null server, whose name the running name server resolves, too."""
         if self._null is None:
             null = application(workload.protocol).null
             known = beside.resolver_port, beside.resolver
@@ -73,7 +73,7 @@ class EpochServers:
         return self._null
 
     def _chosen(self, protocol: str, wanted: str, unusable: Mapping[str, str]) -> str:
-        """The server to start, on a host that has what it needs by then."""
+        """Return the server to start, after installing the packages that it needs."""
         host = self._server.host
         sent = dict.fromkeys((each for each in SERVERS if SERVERS[each].packages), "")
         name = choose_server(protocol, wanted, {**unusable, **sent}, host)
@@ -82,13 +82,13 @@ class EpochServers:
                 install_packages(self._server, SERVERS[name].packages)
             except AgentError:
                 raise
-            except LabError as error:  # told with the reasons of those that would have been taken before it
+            except LabError as error:  # reported with the reasons against the servers preferred to it
                 reason = str(error).removeprefix(f"host {host.name}: ")
                 return choose_server(protocol, wanted, {**unusable, name: reason}, host)
         return name
 
     def _service(self, name: str, workload: Workload, resolver_port: int = 0, resolver: str = "") -> ServerEndpoint:
-        """Starts a server; without the port of a name server it is one itself."""
+        """Start a server; without the port of a name server it is one itself."""
         served = self._served(name, workload)
         port = served.port
         service = ServerEndpoint(name, served.version, SERVERS[name].embedded, port, resolver_port or port, resolver)
@@ -98,7 +98,7 @@ class EpochServers:
         request = ServeRequest(
             addresses=self._addresses,
             ports=self._server.host.ports,
-            # Enough for those who verify, too.
+            # The account check needs connections, too.
             connections=max(workload.connections, min(self.state.users, AT_ONCE)),
             protocol=workload.protocol,
             payload_bytes=workload.payload_bytes,

@@ -1,1 +1,1 @@
-"""Runs: what is sent to the agents for one, and what comes back."""
+"""Runs: their specifications for the agents, and the results."""

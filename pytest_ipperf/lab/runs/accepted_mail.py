@@ -1,4 +1,4 @@
-"""Compare the messages of a run with what the server's host has of them."""
+"""Compare the messages of a run with those stored on the server's host."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pytest_ipperf.servers import SERVERS
 
 
 def hands_over(protocol: str, service: ServerEndpoint) -> bool:
-    """Whether the messages of a run are counted and compared; not where a null server answers with canned replies."""
+    """Return whether the messages of a run are counted and compared; a null server only sends canned replies."""
     return PROTOCOLS[protocol].hands_over and SERVERS[service.name].protocol == protocol
 
 
 def check_keeps(protocol: str, service: ServerEndpoint) -> None:
-    """LabError where a server does not keep what would have to be looked at."""
+    """Raise LabError if a server does not keep the messages that would have to be compared."""
     if hands_over(protocol, service) and not SERVERS[service.name].keeps:
         raise LabError(
             f"server {service.name} does not show the messages that it accepts, so nobody can tell whether it has "
@@ -31,8 +31,7 @@ def check_keeps(protocol: str, service: ServerEndpoint) -> None:
 def corrected(result: LoadResult, found: Acceptance) -> LoadResult:
     """Return the result of a run without the connections whose messages the server does not have as they were sent.
 
-    A connection whose message is not there, is there twice or is another one has failed by its `content`, and has no
-    row.
+    A connection whose message is missing, repeated or different counts as a failure `content` and has no row.
     """
     failed = set(array("Q", found.failed))
     if not failed:
@@ -45,10 +44,10 @@ def corrected(result: LoadResult, found: Acceptance) -> LoadResult:
             left += rows[at * wide : (at + 1) * wide]
     kinds = dict(result.failed)
     kinds[CONTENT] = kinds.get(CONTENT, 0) + len(failed)
-    moved_bytes = result.content_bytes * len(left) // len(rows)  # of equal messages
+    moved_bytes = result.content_bytes * len(left) // len(rows)  # all messages have the same size
     return dataclasses.replace(result, rows=left.tobytes(), failed=kinds, content_bytes=moved_bytes)
 
 
 def acceptance_counts(found: Acceptance) -> dict[str, int]:
-    """Return what records keep of the comparison."""
+    """Return the counts of the comparison for the records."""
     return {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}

@@ -21,20 +21,20 @@ from pytest_ipperf.lab.netns.veth import QUEUE_BYTES
 from pytest_ipperf.lab.runs.link_rate import layers
 from pytest_ipperf.protocols.base import Flow
 
-# What a run may take beyond its traffic: to wait for fragments of an earlier one, to compare clocks, to drain.
+# Time of a run beyond its traffic: waiting for fragments of an earlier run, comparing clocks, draining.
 BESIDE_S = 20.0
-# Half of the longest that silence is waited for (`Flow.deadline_s`): the run behind a full queue still has to come.
+# Half of the longest wait for silence (`Flow.deadline_s`), as the run's own traffic comes after a full queue.
 _MOST_QUEUED_S = 5.0
-# Of fewer datagrams, each would be more than a tenth of the run.
+# With fewer datagrams, each would be more than a tenth of the run.
 _FEWEST = 10
-# Of what the rate carries in a run. A queue holds as much as a slow link carries in all of a short one, and with that
-# on top nothing would be too much.
+# Largest backlog as a share of what the rate carries in a run; on a slow link a full queue can hold all of a short run,
+# and with that allowance nothing would exceed the rate.
 _WAITED = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duration:
-    """How long traffic flows: for `warmup_s` it counts for nothing, for the `run_s` after them it is the run."""
+    """Duration of a flow's traffic: `warmup_s` that is not counted, then the `run_s` of the run."""
 
     warmup_s: float
     run_s: float
@@ -43,7 +43,7 @@ class Duration:
 def flow_spec(
     testbed: Testbed, arm: Arm, workload: Workload, flow: Flow, duration: Duration, *, ident: int, deadline_s: float
 ) -> FlowSpec:
-    """The spec of a run on an arm; `deadline_s` is the longest that silence is waited for."""
+    """Return the spec of a run on an arm; `deadline_s` limits how long silence is waited for."""
     path, values = testbed.path(arm), values_of(workload.levels)
     _check_rate(workload, values.get("rate"), duration.run_s)
     return FlowSpec(
@@ -60,13 +60,13 @@ def flow_spec(
         deadline_s=min(deadline_s, flow.deadline_s),
         ident=ident,
         backlog_bytes=_backlog_bytes(testbed, arm, workload, values.get("rate")),
-        # A shaper counts a tunnel's header once for all that it is to cut up.
+        # A shaper counts a tunnel's header only once for a packet that is segmented later.
         segments=not path.carriers,
     )
 
 
 def _check_rate(workload: Workload, rate_bit_s: object, run_s: float) -> None:
-    """UsageError where a run would be of so few datagrams that it tells nothing."""
+    """Raise UsageError if a run would have too few datagrams to mean anything."""
     least_bit_s = 8 * _FEWEST * workload.payload_bytes / run_s
     if isinstance(rate_bit_s, float) and rate_bit_s < least_bit_s:
         raise UsageError(
@@ -77,9 +77,9 @@ def _check_rate(workload: Workload, rate_bit_s: object, run_s: float) -> None:
 
 
 def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: object) -> int:
-    """What the lab's queues hold before they lose anything, where more is offered than its links carry.
+    """Return the bytes that the lab's queues hold before they drop packets, if more is offered than its links carry.
 
-    Nothing on links so slow that it would take longer to come through than a run is waited for.
+    0 on links so slow that the queue would drain for longer than a run is waited for.
     """
     link_bit_s = testbed.links.rate_bit_s
     if not link_bit_s or not isinstance(rate_bit_s, float) or 8 * QUEUE_BYTES / link_bit_s > _MOST_QUEUED_S:
@@ -88,13 +88,13 @@ def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: o
 
 
 def run_flow(spec: FlowSpec, client: AgentClient, server: AgentClient) -> FlowReport:
-    """Run the near end of a flow whose far end listens. LabError when an end is in trouble or dies."""
+    """Run the near end of a flow whose far end listens; LabError if an end is in trouble or dies."""
     patience_s = spec.warmup_s + spec.run_s + spec.deadline_s + BESIDE_S
     return client.within(patience_s, [server]).flow_run(spec)
 
 
 def flow_data(flow: Flow, near: FlowReport, far: FlowReport, deadline_s: float) -> RunData:
-    """Return the data of a run as its two ends reported it, of which one only has samples."""
+    """Return the data of a run from the reports of its two ends, only one of which has samples."""
     failed = {kind: count for kind, count in {**near.failed, **far.failed}.items() if count}
     return RunData(
         attempted=max(near.attempted, far.attempted),
@@ -107,20 +107,20 @@ def flow_data(flow: Flow, near: FlowReport, far: FlowReport, deadline_s: float) 
 
 
 def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> dict[str, float]:
-    """The facts with `ideal_bit_s`, the highest goodput of the links, where they have a rate, and `window_bytes`."""
+    """Return the facts with `ideal_bit_s`, the highest goodput of links with a rate, and `window_bytes`."""
     rate_bit_s, window = testbed.links.rate_bit_s, values_of(workload.levels).get("window")
     found = dict(facts)
     if rate_bit_s:
         found["ideal_bit_s"] = rate_bit_s * layers(arm, workload).payload_share(_packet_bytes(arm, workload))
     if isinstance(window, int):
-        # What the kernel gave, of which it doubles what it is asked for (socket(7)).
+        # The kernel doubles the buffer sizes that it is asked for (socket(7)).
         given = [found[name] / 2 for name in ("send_buffer_bytes", "receive_buffer_bytes") if name in found]
         found["window_bytes"] = min(given, default=float(window))
     return found
 
 
 def flow_exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> list[str]:
-    """What speaks against a run that moved more payload than the links let through."""
+    """Return the violations of a run that moved more payload than the links let through."""
     rate_bit_s, packet_bytes = testbed.links.rate_bit_s, _packet_bytes(arm, workload)
     moved_bytes = facts.get("payload_bytes", facts.get("unique", 0) * packet_bytes)
     if not rate_bit_s or not moved_bytes:
@@ -131,12 +131,12 @@ def flow_exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, facts
         layers(arm, workload),
         moved_bytes=moved_bytes,
         time_s=time_s,
-        # TCP hands over at once what has waited for a segment that was lost, before the run began too.
+        # TCP delivers at once the data that waited for a lost segment, even data from before the run.
         bucket_bytes=BUCKET_BYTES if packet_bytes else min(QUEUE_BYTES, int(_WAITED * rate_bit_s * time_s / 8)),
         payload_bytes=packet_bytes,
     )
 
 
 def _packet_bytes(arm: Arm, workload: Workload) -> int:
-    """The payload of a datagram; of a stream's segments 0, as they are full."""
+    """Return the payload of a datagram; 0 for a stream, whose segments are full."""
     return workload.payload_bytes if layers(arm, workload).datagram else 0

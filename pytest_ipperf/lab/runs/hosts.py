@@ -1,4 +1,4 @@
-"""Ask each host of a testbed at most once before the load of a run, and at most once after it."""
+"""Prepare the hosts of a testbed for a run and finish it, with at most one call to each host before and after."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pytest_ipperf.lab.runs.flows import BESIDE_S
 from pytest_ipperf.transports.base import ROUTER, SERVER
 
 _CLOSED_S = 2.0
-# A full queue before 1 Mbit/s is empty by then; what follows on slower links is proven less strictly. Three frames may
-# be on their way from host to host.
+# Within this time a full queue of a 1 Mbit/s link drains; runs on slower links are proven less strictly. Three frames
+# may be under way from host to host.
 _DRAINED_S = 15.0
 _FRAMES_BITS = 3 * 1538 * 8
 
@@ -40,10 +40,10 @@ class RunHosts:
         flow: FlowReport | None = None,
         flow_s: float = 0.0,
     ) -> dict[str, HostReport]:
-        """Ask the server, the router, and clients that capture, after a run; return their reports by role.
+        """Finish a run at the server, the router, and clients that capture; return their reports by role.
 
-        The server waits up to `limit_s` until it has nothing left to do; then the others are asked. A flow may take
-        `flow_s` to finish. See `RunEnd` for the others.
+        The server is asked first and waits up to `limit_s` until it has nothing left to do. A flow may take `flow_s` to
+        finish. See `RunEnd` for the other parameters.
         """
         end = RunEnd(limit_s=limit_s, doubtful=doubtful, mail=mail, flow=flow, captured=SERVER in self.capturing)
         reports = {SERVER: self.agents[SERVER].within(max(PATIENCE_S, flow_s)).finish_run(end)}
@@ -64,10 +64,10 @@ def start_hosts(
     flow: FlowSpec | None = None,
     capture: Mapping[str, CaptureRequest] | None = None,
 ) -> RunHosts:
-    """Get all hosts ready for a run, and reset their packet counters once nothing of the run before is on its way.
+    """Prepare all hosts for a run, and reset their packet counters once nothing of the previous run is under way.
 
-    Clients come first, as the counters of the others count the next run only when clients have the last packets of all
-    their connections; servers were waited for after their run.
+    Clients come first: only when they have received the last packets of all connections do the counters of the others
+    belong to the next run. Servers have finished after their run already.
     """
     links, capture = testbed.links, capture or {}
     still_s = 2 * links.delay_s + (_FRAMES_BITS / links.rate_bit_s if links.rate_bit_s else 0.0)
@@ -91,8 +91,8 @@ def start_hosts(
         for role in agents
         if role not in testbed.clients
     }
-    # The far end of a flow waits until fragments of the run before are gone, of which its host tells by the tunnel, so
-    # the router counts the next run only after that.
+    # The far end of a flow waits until its host has reported the lost fragments of the previous run through the tunnel;
+    # only then may the router count the next run.
     first = [SERVER] if flow else list(starts)
     others = _all_ready(agents, {role: starts[role] for role in first}, PATIENCE_S + (BESIDE_S if flow else 0.0))
     others |= _all_ready(agents, {role: start for role, start in starts.items() if role not in first}, PATIENCE_S)
@@ -106,7 +106,7 @@ def start_hosts(
 
 
 def weaker_proof(testbed: Testbed, *, settled: bool) -> tuple[str, ...]:
-    """Return the note of a run whose packets of other IP versions prove nothing, as those may be of the run before."""
+    """Return the note of a run whose packets of other IP versions may belong to the previous run and prove nothing."""
     if settled or not testbed.exclusive:
         return ()
     return ("the run before had not ended on the network, so packets of the other IP version were not held against it",)

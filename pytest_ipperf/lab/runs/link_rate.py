@@ -21,13 +21,13 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import CLIENT, SERVER
 
-# A pause of the machine makes a train look slow, and one of a forwarder behind the link makes it look fast. In so many
-# there is one without, if the path has its rate.
+# A pause of the machine makes a train look slow, and a pause of a forwarder behind the link makes it look fast. One of
+# this many trains is undisturbed, if the path has its rate.
 _TRIES = 8
 
 
 def layers(arm: Arm, workload: Workload) -> HeaderOverhead:
-    """What lies around the payload of an arm, on links of Ethernet's own MTU."""
+    """Return the header overhead of an arm, on links with Ethernet's MTU."""
     overhead_bytes = TRANSPORTS[arm.transport].overhead_bytes
     return HeaderOverhead(
         ipver=arm.ipver, overhead_bytes=overhead_bytes, datagram=PROTOCOLS[workload.protocol].datagram
@@ -35,10 +35,10 @@ def layers(arm: Arm, workload: Workload) -> HeaderOverhead:
 
 
 def arms_header_cost(links: Links, test: Arm, reference: Arm, workload: Workload) -> float:
-    """By how much, as a share, headers alone make one arm's goodput less than the other's on a testbed's links.
+    """Return the share by which headers alone lower one arm's goodput below the other's on a testbed's links.
 
-    Of a stream, which takes what it can get, on any links; of what is offered at a rate only where that is more than
-    the links carry.
+    This applies to a stream, which uses all that it can get, on any links; to traffic offered at a rate, only if that
+    is more than the links carry.
     """
     one, other = layers(test, workload), layers(reference, workload)
     offered_bit_s = values_of(workload.levels).get("rate")
@@ -50,10 +50,10 @@ def arms_header_cost(links: Links, test: Arm, reference: Arm, workload: Workload
 
 
 def train_rates(testbed: Testbed, arm: Arm, agents: Mapping[str, AgentClient], mtu: int) -> TrainRates:
-    """The rates that trains of packets of `mtu` bytes had on an arm's path, by who sent them.
+    """Return the rates of packet trains of `mtu` bytes a packet on an arm's path, by sender.
 
-    The first that has the links' rate tells; where none of several has, their median. None are sent over links that
-    have no rate, or that lose some, as a train ends with the first that is lost.
+    The first train with the links' rate counts; if none of several has it, their median does. None are sent over links
+    without a rate, or with loss, as a train ends with the first lost packet.
     """
     if not testbed.links.rate_bit_s or testbed.links.loss:
         return {}
@@ -68,7 +68,7 @@ def _train_rate(
 ) -> float | None:
     rate_bit_s, path, (sender, receiver) = testbed.links.rate_bit_s, testbed.path(arm), ends
     address = {CLIENT: path.client, SERVER: path.server}
-    # Where they grow or shrink on their way (ISATAP's at its router), one link or the other sets the pace.
+    # If packets grow or shrink on their way (ISATAP's at its router), either link may be the slower one.
     share = len({sender, receiver} & set(path.carriers)) / 2
     wire_bytes = mtu + FRAME_BYTES + round(share * TRANSPORTS[arm.transport].overhead_bytes)
     datagrams, backlog = length(rate_bit_s, wire_bytes)
@@ -93,9 +93,9 @@ def _train_rate(
 
 
 def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, result: LoadResult) -> list[str]:
-    """What speaks against a run: more content than the links let through.
+    """Return the violations of a run that moved more content than the links let through.
 
-    `report` is what the client reported of it. Each burst finds the links' buckets full.
+    Each burst may find the links' token buckets full.
     """
     rate_bit_s = testbed.links.rate_bit_s
     if not rate_bit_s:

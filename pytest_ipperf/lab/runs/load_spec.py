@@ -1,4 +1,4 @@
-"""Build the specification of a run's load, and read what its clients report of themselves."""
+"""Build the specification of a run's load, and read the reports of its clients about themselves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load_spec(
     deadline_s: float,
     ident: int,
 ) -> LoadSpec:
-    """The spec of a run on a path, whatever its clients."""
+    """Return the spec of a run on a path, for any number of clients."""
     protocol = PROTOCOLS[workload.protocol]
     return LoadSpec(
         protocol=protocol.name,
@@ -34,13 +34,13 @@ def load_spec(
         payload_bytes=workload.payload_bytes,
         connections=workload.connections,
         ipver=ipver,
-        # A transaction that is a look-up itself needs none before.
+        # A transaction that is a look-up itself needs no other one before.
         resolver="" if protocol.datagram else path.server,
         resolver_port=service.resolver_port,
         name=path.server if protocol.datagram else protocol.host,
         port=service.port,
         source=path.client,
-        # What is never fetched need not travel.
+        # Messages and pages are not needed by clients.
         state=dataclasses.replace(state, messages=(), pages={}),
         rate_per_s=workload.rate_per_s,
         workers=workload.workers,
@@ -51,9 +51,9 @@ def load_spec(
 
 
 def client_facts(load: ClientResults, server_tcp: Mapping[str, int], workload: Workload) -> ClientFacts:
-    """Return what clients reported of themselves after a run, with the TCP errors of the server's host.
+    """Return the figures that clients reported of themselves after a run, with the TCP errors of the server's host.
 
-    Of several clients, the one that was busiest tells how busy they were, as the run waited for that one.
+    With several clients, the busiest one counts, as the run waited for it.
     """
     total = load.total
     tcp = {name: max(total.tcp.get(name, 0), server_tcp.get(name, 0)) for name in {**total.tcp, **server_tcp}}
@@ -80,6 +80,6 @@ def disturbances(control: Mapping[str, int | None], hosts: Mapping[str, str]) ->
 
 
 def _busy(result: LoadResult, workload: Workload) -> float:
-    """Return a client's processor time by the time that it had, or by connections where these arrive at a rate."""
+    """Return a client's processor time per available time, or per connection if they arrive at a rate."""
     had = result.attempted if workload.rate_per_s else result.processors * result.wall_s
     return result.burst_cpu_s / had if had else 0.0

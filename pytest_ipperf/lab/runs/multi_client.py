@@ -1,8 +1,8 @@
 """Run the connections of a load on a testbed's client hosts; report them as if one host had made them all.
 
-Where there are several, each has every so many-th connection of a run, and begins each burst at an instant that is
-given to it by its own clock, in time for the slowest line. Short bursts are given their instants by the dozen. Nothing
-is said on the lines while connections are under way, but for the word of a host that it has finished.
+Each of N clients makes every Nth connection of a run, and begins each burst at an instant given in its own clock, early
+enough for the slowest control connection. Short bursts get their instants by the dozen. While connections are under
+way, nothing is sent on the control connections, except a host's report that it has finished.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from pytest_ipperf.lab.runs.result import ClientResults
 R = TypeVar("R")
 N = TypeVar("N", int, float)
 
-# What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
+# Time of a burst beyond its deadline: opening and closing thousands of sockets on a busy host.
 _BURST_S = 10.0
-# And what is done beside bursts: forks before the first, and the way of all samples after the last.
+# Time of a run beside its bursts: forks before the first, and the transfer of all samples after the last.
 _ASIDE_S = 30.0
-# From the word to the beginning, beside twice the slowest way there and back: what a busy host takes to wake up.
+# Time between sending an instant and the instant, beside two slowest round trips: the wake-up of a busy host.
 _SOON_S = 0.01
-# Over a network besides: an acknowledgement may be kept back for 40 ms, and must not be on its way with the load.
+# Additional time over a network: a delayed acknowledgement comes up to 40 ms later, and must not fall into the load.
 _ACKNOWLEDGED_S = 0.05
 SKEW = ("start_skew_s", "start_skew_error_s")
-"""By how much the beginnings of several hosts lay apart, and how far off that is at most."""
-# So long bursts follow each other without a word in between, if they are short; and what lies between two of them at
-# least, beside twice what those before took.
+"""Names of the largest difference between the hosts' starts, and of its maximum error."""
+# Length of a series of short bursts without messages in between; and the least time between two of them, beside twice
+# the duration of earlier ones.
 _SERIES_S = 0.5
 _APART_S = 0.005
 
@@ -51,7 +51,7 @@ _APART_S = 0.005
 def run_load(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], server: AgentClient) -> ClientResults:
     """Run the load on the client hosts of these roles, each with its spec.
 
-    LabError when a host is in trouble, AgentError when its agent dies.
+    Raises LabError if a host is in trouble, AgentError if its agent dies.
     """
     (role, spec), *more = specs.items()
     if not more:
@@ -61,7 +61,7 @@ def run_load(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], s
 
 
 def split_spec(spec: LoadSpec, sources: Mapping[str, str]) -> dict[str, LoadSpec]:
-    """By role what each of these clients is to do of a run; those that would have no connection are left out."""
+    """Return each client's part of a run, by role; clients that would have no connection are left out."""
     found = {
         role: dataclasses.replace(spec, source=source, offset=offset, stride=len(sources))
         for offset, (role, source) in enumerate(sources.items())
@@ -75,10 +75,10 @@ def _patience_s(spec: LoadSpec) -> float:
 
 @dataclass
 class SynchronisedRun:
-    """A run that several hosts make, under way.
+    """A run made by several hosts.
 
-    `instants` are those of its bursts, by role on the host's clock. Where nothing completed any more, the last ones may
-    be without a host that had not come so far.
+    `instants` are those of its bursts, by role in the host's clock. If nothing completes any more, the last bursts may
+    lack a host that has not reached them.
     """
 
     specs: Mapping[str, LoadSpec]
@@ -88,9 +88,9 @@ class SynchronisedRun:
     instants: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
     def run(self) -> ClientResults:
-        """All of it, once it is over; where a host is in trouble, none keeps what it has opened.
+        """Make the whole run and return its results; if a host is in trouble, all hosts abort the run.
 
-        Where one is gone the others are left in the midst of a call, and end with the epoch.
+        If an agent is gone, the others are left in the middle of a call and end with the epoch.
         """
         try:
             return self._run()
@@ -98,7 +98,7 @@ class SynchronisedRun:
             raise
         except LabError:
             for agent in self.agents.values():
-                with contextlib.suppress(LabError):  # of one that is lost the first error tells
+                with contextlib.suppress(LabError):  # the first error reports a lost agent
                     agent.load_abort()
             raise
 
@@ -112,7 +112,7 @@ class SynchronisedRun:
         return self._merged(self._all({role: agent.load_close.request() for role, agent in self.agents.items()}))
 
     def _make(self) -> None:
-        """All bursts, or as many as it takes to see that nothing completes any more."""
+        """Make all bursts, or as many as needed to see that nothing completes any more."""
         failures, every_s = ConsecutiveFailures(), _SERIES_S
         while len(self.instants) < self._spec.bursts:
             done = []
@@ -120,14 +120,14 @@ class SynchronisedRun:
                 if failures.reached(completed=completed):
                     return
                 done.append((completed, took_s))
-            # One by one while nothing completes, as that may soon be the end.
+            # While nothing completes, bursts are made one by one, as the run may soon end.
             every_s = _APART_S + 2 * max(took_s for _, took_s in done) if done[-1][0] else _SERIES_S
 
     def _series(self, every_s: float) -> Iterator[tuple[bool, float]]:
-        """Some bursts, so far apart, within half a second; of each whether any of it completed, and what it took.
+        """Make bursts for half a second; yield of each whether any connection completed, and its duration.
 
-        It is yielded as soon as all hosts have made it. One that could not keep up makes what it lacks in the end,
-        without the others.
+        They begin `every_s` apart. A burst is yielded once all hosts have made it. A host that could not keep up makes
+        its missing bursts afterwards, without the others.
         """
         first = len(self.instants)
         end = min(first + max(1, int(_SERIES_S / every_s)), self._spec.bursts)
@@ -145,9 +145,9 @@ class SynchronisedRun:
     def _begun(
         self, roles: Sequence[str], number: int, count: int, every_s: float
     ) -> dict[str, list[tuple[bool, float]]]:
-        """What these hosts tell of so many bursts, which begin on all of them at the same instants."""
+        """Return these hosts' results of `count` bursts, which begin on all of them at the same instants."""
         self._all({role: self.agents[role].load_ready.request(number) for role in roles})
-        soon_ns = int(self._soon_s() * 1e9)  # which may look at clocks before, and that takes its time
+        soon_ns = int(self._soon_s() * 1e9)  # may sample clocks first, which takes time
         here_ns = time.monotonic_ns() + soon_ns
         instants = [here_ns + int(at * every_s * 1e9) for at in range(count)]
         there = {role: [self.clocks[role].to_remote(at_ns) for at_ns in instants] for role in roles}
@@ -165,11 +165,11 @@ class SynchronisedRun:
         return next(iter(self.specs.values()))
 
     def _all(self, pending: Mapping[str, PendingReply[R]], patience_s: float = _ASIDE_S) -> dict[str, R]:
-        """Wait for the replies of several hosts, while the server and all clients have to live."""
+        """Wait for the replies of several hosts, while the server and all clients must stay alive."""
         return all_replies(pending, patience_s, [self.server, *self.agents.values()])
 
     def _soon_s(self) -> float:
-        """How long it takes until all have heard an instant, and nothing is under way any more."""
+        """Return how long it takes until all hosts know an instant, and nothing is under way any more."""
         for clock in self.clocks.values():
             clock.refresh()
         far = any(ACCESS_METHODS[agent.host.way].far for agent in self.agents.values())
@@ -184,7 +184,7 @@ class SynchronisedRun:
             each = {role: results[role].bursts[number] for role in here}
             bursts.append(merged([burst.later(later_s[role]) for role, burst in each.items()]))
             begun.append({role: later_s[role] + burst.woke_s for role, burst in each.items()})
-            # Of two beginnings each may be off.
+            # Both of two starts may be off.
             error_s = max(error_s, sum(sorted(off_s for _, off_s in here.values())[-2:]))
         skew_s = max(max(each.values()) - min(each.values()) for each in begun)
         return ClientResults(
@@ -207,7 +207,7 @@ class SynchronisedRun:
 
 
 def _total(bursts: Sequence[BurstResult], results: Sequence[LoadResult]) -> LoadResult:
-    """Return the result of the merged bursts, with what the hosts counted together; None where one could not."""
+    """Return the result of the merged bursts, with the sums of the hosts' counts; None if a host could not count."""
     controls = [each.control for each in results]
     bare = [each.traffic.bare_ipv6 for each in results]
     return LoadResult.of_bursts(

@@ -1,4 +1,4 @@
-"""Collect the facts of the arms' paths from the hosts' agents, and what a testbed's paths have to be."""
+"""Collect the facts of the arms' paths from the hosts' agents, and derive what a testbed's paths must be."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import veth_pairs
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, NetworkPath
 
-# One is lost now and then, with half a second of waiting, where the links lose some.
+# Links with loss drop a packet now and then; each costs half a second of waiting.
 _TRIES = 8
 _MOST_BYTES = 65535  # of an IPv4 packet
 
 
 def expected_path(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) -> ExpectedPath:
-    """What an arm's sockets, packets and routes must be."""
+    """Return the sockets, packets and routes that an arm must have."""
     path = testbed.path(arm)
     devices = {
         role: {name: each.devices[role] for name, each in testbed.paths.items() if role in each.devices}
@@ -42,14 +42,14 @@ def expected_path(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) ->
 
 
 def agents_of_client(agents: Mapping[str, AgentClient], role: str) -> dict[str, AgentClient]:
-    """The agents of a testbed with the client of that role as its only one, as `Testbed.seen_by` has it."""
+    """Return the agents of a testbed with the client of that role as its only one, as `Testbed.seen_by` has it."""
     return {CLIENT: agents[role], **{each: agents[each] for each in (SERVER, ROUTER) if each in agents}}
 
 
 def clients_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping[str, Any]) -> list[str]:
-    """What speaks against a run; of one that several clients made, against the part of each of them, with its name.
+    """Return the violations of a run; with several clients, those of each client's part, with its host's name.
 
-    `expected_path` is by the clients' roles. What server and router have met is of all of them together.
+    `expected_path` is by the clients' roles. Packets at server and router are those of all clients together.
     """
     clients = proof.get("clients")
     if not clients:
@@ -65,7 +65,7 @@ def clients_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping
 def path_facts(
     testbed: Testbed, agents: Mapping[str, AgentClient], arm: Arm, resolver_port: int, name: str
 ) -> dict[str, Any]:
-    """The facts of an arm's path, as `path_violations` takes them; only its `routes` where there is none."""
+    """Return the facts of an arm's path, as `path_violations` takes them; only its `routes` if there is no route."""
     path = testbed.path(arm)
     there = agents[CLIENT].route(path.server, path.client)
     routes, onward, back = {CLIENT: _recorded(there)}, {}, {}
@@ -85,16 +85,16 @@ def path_facts(
 
 
 def _forwarding_routes(path: NetworkPath, agent: AgentClient) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A router's routes to the client and to the server, of what comes from the other; or of what the tunnel makes."""
+    """Return a router's routes to the client and to the server, for packets from the other end or of the tunnel."""
     near, far = path.client, path.server
-    if path.carriers and path.carriers[-1] != ROUTER:  # which forwards IPv4 and knows of no tunnel
+    if path.carriers and path.carriers[-1] != ROUTER:  # the router forwards IPv4 without knowing of the tunnel
         near, far = path.ends[CLIENT].local, path.ends[SERVER].local
     nearer, farther = (agent.route(address).device for address in (near, far))
     return _recorded(agent.route(near, far, farther)), _recorded(agent.route(far, near, nearer))
 
 
 def _recorded(route: Route) -> dict[str, Any]:
-    """Return a route as records have it: `error` where there is none, else all but that."""
+    """Return a route as in records: only `error` if there is none, else all other fields."""
     fields = dataclasses.asdict(route)
     error = fields.pop("error")
     return {"error": error} if error else fields
@@ -110,9 +110,9 @@ def fits_back(
     sizes: Collection[int],
     tries: int,
 ) -> dict[int, str]:
-    """Which packets of these sizes get from `source` to `address` unfragmented: `yes`, `too big` or `no answer`.
+    """Return which packets of these sizes get from `source` to `address` unfragmented: `yes`, `too big` or `no answer`.
 
-    Who takes them asks for them, at a port of `ports` here, so that firewalls agree.
+    The receiver requests them from a port of `ports` here, so that firewalls let them through.
     """
     largest, port = min(sizes), here.reverse_pmtu_listen(source, ports)
     there.reverse_pmtu_open(address, source, port)
@@ -130,7 +130,7 @@ def fits_back(
 
 
 def _rates(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, dict[str, float]]:
-    """By host and device: what the ports of a lab are shaped to; none where it is to have no rate."""
+    """Return the rates of a lab's ports, by host and device; empty for links without a rate."""
     if not testbed.is_lab or not testbed.links.rate_bit_s:
         return {}
     mine = [port for pair in veth_pairs(testbed) for port in pair]
@@ -138,7 +138,7 @@ def _rates(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, dic
 
 
 def native_devices(testbed: Testbed, agents: Mapping[str, AgentClient], ipver: int = 4) -> dict[str, str]:
-    """By role: the device by which a host reaches the others natively; empty where there is no route."""
+    """Return the device by which each host reaches the others natively, by role; empty if there is no route."""
     found = {}
     for role, agent in agents.items():
         other = testbed.server if role in testbed.clients else testbed.client

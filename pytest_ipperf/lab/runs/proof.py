@@ -1,4 +1,4 @@
-"""Facts of a run as its records keep them: what path verification takes, beside all that hosts have reported."""
+"""Facts of a run for its records: the input of path verification, and everything else that hosts have reported."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load_proof(
 
 
 def flow_proof(near: FlowReport, far: FlowReport, completed: int, reports: Mapping[str, HostReport]) -> dict[str, Any]:
-    """Return the facts of a flow, of which so much completed."""
+    """Return the facts of a flow, of which `completed` packets or streams completed."""
     return {
         **_recorded(near),
         "completed": completed,
@@ -56,7 +56,7 @@ def flow_proof(near: FlowReport, far: FlowReport, completed: int, reports: Mappi
 
 
 def _recorded(result: LoadResult | FlowReport) -> dict[str, Any]:
-    """Return what records keep of a host's result: no samples, and its packets beside all else."""
+    """Return a host's result as in records: without samples, and with its packet counters at the same level."""
     fields = {each.name: getattr(result, each.name) for each in dataclasses.fields(result)}
     traffic = dataclasses.asdict(fields.pop("traffic"))
     return {**{name: value for name, value in fields.items() if name not in _SAMPLES}, **traffic}

@@ -13,9 +13,9 @@ from pytest_ipperf.core.measurement.run_data import RunData
 
 @dataclass(frozen=True, slots=True)
 class ServerEndpoint:
-    """A server that stands: its name and version for the results, its port, and the name server's port and text.
+    """A running server: its name and version for the results, its port, and the name server's port and text.
 
-    Where agents make the traffic there is no server but them, and the port is 0.
+    If agents make the traffic, the server is the agent, and the port is 0.
     """
 
     name: str
@@ -34,9 +34,9 @@ class ServerEndpoint:
 class ClientResults:
     """Results of a load on the hosts of its clients, by role, and in `total` as if one host had made it all.
 
-    Of several clients, `began_s` holds by role when each burst began, since the first host was told to begin it. `skew`
-    tells by how much their beginnings lay apart in the worst burst, and how far off that is at most. `notes` are
-    sentences about hosts that began late and clocks that moved.
+    With several clients, `began_s` holds by role when each burst began, in seconds after the first host's start of it.
+    `skew` holds the largest difference between their starts in any burst, and its maximum error. `notes` are sentences
+    about hosts that began late and clocks that moved.
     """
 
     total: LoadResult
@@ -50,8 +50,9 @@ class ClientResults:
 class RunResult:
     """Result of one run: its data, the facts of its path in `proof`, and the `violations` that contradict them.
 
-    `unsettled` says what servers still did when it was over. `client` is what the client reported of itself, `notes`
-    are sentences about what limits the figures. `captures` are the first packets by the hosts' roles, as pcap files.
+    `unsettled` says what servers were still doing when it was over. `client` holds the client's report of itself,
+    `notes` are sentences about what limits the figures. `captures` are the first packets by the hosts' roles, as pcap
+    files.
     """
 
     data: RunData

@@ -36,9 +36,9 @@ def key(value: object) -> bool:
 
 
 def arm(value: object) -> bool:
-    """Whether it is the text of an arm, such as `ipv6-tunnel`."""
+    """Accept the text of an arm, such as `ipv6-tunnel`."""
     try:
-        Arm.parse(value)  # type: ignore[arg-type] # what is no text raises
+        Arm.parse(value)  # type: ignore[arg-type] # raises TypeError if it is not text
     except (TypeError, UsageError):
         return False
     return True
