@@ -1,4 +1,4 @@
-"""Real agents called by real clients: calls answered, every way to die told in one sentence, nothing left."""
+"""Real agents called by real clients: replies, one sentence for every way to die, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _own_tmpdir(tmp_path, monkeypatch):
 
 @pytest.fixture
 def agent_on(processes):
-    """Start agents; close them also when the test fails, and check that all their processes are gone then."""
+    """Start agents; close them even if the test fails, and check that all their processes are gone then."""
     made = []
 
     def make(host=HOST, entry=()):
@@ -56,18 +56,18 @@ def agent_on(processes):
 
 
 def pid_of(agent):
-    """The process that was started here."""
+    """Return the process that was started here."""
     assert agent._process
     return agent._process.pid
 
 
 def children():
-    """This process's own, zombies too."""
+    """Return the children of this process, zombies included."""
     return {process.pid for level in tree(os.getpid())[1:2] for process in level}
 
 
 def long_call(agent, port, patience_s=30.0, *, bursts=1, deadline_s=30.0):
-    """A call that waits half a minute, or for each burst so long, for a name server that says nothing."""
+    """Make a call that waits half a minute, or that long for each burst, for a name server that does not answer."""
     spec = LoadSpec(
         protocol="smtp", client="lean", payload_bytes=1000, connections=1, bursts=bursts, ipver=4, port=9,
         resolver="127.0.0.1", resolver_port=port, name="mail.ipperf.test", source="127.0.0.1", deadline_s=deadline_s,
@@ -78,13 +78,13 @@ def long_call(agent, port, patience_s=30.0, *, bursts=1, deadline_s=30.0):
 
 @pytest.fixture
 def silent():
-    """A name server that says nothing."""
+    """Run a name server that does not answer."""
     with silent_socket() as sock:
         yield sock
 
 
 def refused(*arguments):
-    """The sentence of an agent that does not start; no child of ours is left by it."""
+    """Return the error of an agent that does not start; it leaves no child of ours."""
     before = children()
     with pytest.raises(AgentError) as caught:
         AgentClient(*arguments)
@@ -174,7 +174,7 @@ def test_an_agent_that_is_stopped_is_told_when_patience_ends_and_does_not_stay(a
 
 
 def test_an_agent_that_takes_no_more_is_told_when_patience_ends(agent_on, monkeypatch):
-    """More than a pipe holds waits for who reads it, which a stopped one never does."""
+    """A message larger than a pipe waits for a reader, and a stopped agent never reads."""
     monkeypatch.setattr(client_module, "_STOP_S", 0.5)
     agent = agent_on()
     os.kill(pid_of(agent), signal.SIGSTOP)
@@ -194,7 +194,7 @@ def test_after_a_late_answer_no_order_can_be_mistaken_for_another(agent_on, sile
 
 
 def test_patience_begins_anew_with_each_sign_of_life(agent_on, silent):
-    """The call takes longer than patience lasts; it is given up when no keep-alive comes, which is soon."""
+    """The call takes longer than its time-out; it is given up only once the keep-alives stop."""
     agent = agent_on()
     began = time.monotonic()
     result = long_call(agent, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
@@ -219,7 +219,7 @@ with AgentClient(BUILTIN["loopback"].server) as agent:
 
 
 def test_a_pause_of_the_one_who_holds_the_link_is_not_held_against_the_agent(me):
-    """Ctrl-Z at the terminal, or a debugger: all calls are answered, however often they were in the midst of one."""
+    """Ctrl-Z at the terminal, or a debugger: all calls are answered, however often they were interrupted."""
     with subprocess.Popen(me.argv(PAUSED), env=me.env, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout
         owner.stdout.readline()
@@ -254,7 +254,7 @@ def test_what_a_host_says_is_told_without_what_a_terminal_would_obey():
 
 
 def test_what_an_agent_says_is_told_without_what_a_terminal_would_obey(agent_on, monkeypatch):
-    """It may quote the log of a server, and that whoever spoke to it."""
+    """An agent may quote the log of a server, which may quote any client."""
     agent = agent_on()
     monkeypatch.setattr(agent, "_reply", lambda *_: ("error", "LabError", "its log ends: \x1b[2Jbye\r"))
     with pytest.raises(LabError) as caught:
@@ -320,7 +320,7 @@ def test_an_agent_of_the_lab_lives_in_its_node(lab, agent_on):
 
 
 def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, agent_on, monkeypatch):
-    """What was started here is the command that has entered the node; the agent is its child."""
+    """The process started here is the command that entered the node; the agent is its child."""
     monkeypatch.setattr(client_module, "_STOP_S", 0.5)
     before = children()
     agent = agent_on(BUILTIN["pair"].server, lab["server"])
@@ -347,7 +347,7 @@ with AgentClient(BUILTIN["loopback"].server) as agent:
 
 
 def test_a_ctrl_c_at_the_terminal_leaves_the_agent_to_the_one_who_holds_the_link(me):
-    """The terminal sends it to the whole process group, and a dying agent would be taken for broken."""
+    """The terminal sends it to the whole process group, and a dying agent would look broken."""
     done = subprocess.run(
         me.argv(INTERRUPTED), env=me.env, capture_output=True, text=True, start_new_session=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Clocks of hosts against ours: the truth lies within the error, however lines delay, and what went wrong is told."""
+"""Clocks of hosts against ours: the truth is within the error, however slow connections are; faults are reported."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_truth_is_within_the_error_however_uneven_the_ways_are(offset_ns, se
 
 @given(OFFSETS, st.integers(0, 2**32), st.integers(1, 4), st.lists(st.integers(0, 4 * SECOND), min_size=1, max_size=20))
 def test_between_looks_and_beside_them_it_is_too(offset_ns, seed, looks, instants):
-    """Of a clock that drifts now in one direction and now in the other, as much as it may."""
+    """The clock drifts in one direction and then in the other, as fast as allowed."""
     truth, drawn = Truth(offset_ns, seed), random.Random(seed)
     marks = []
     for _ in range(looks):
@@ -55,7 +55,7 @@ def test_between_looks_and_beside_them_it_is_too(offset_ns, seed, looks, instant
 
 
 class Line:
-    """An agent whose clocks are made up: ahead of ours by so many seconds, and by more after so many exchanges."""
+    """An agent with made-up clocks: ahead of ours by some seconds, and by more after some exchanges."""
 
     def __init__(self, *, jumps_s=0.0, after=16, slow_s=0.0, **reported):
         self.host = Host(name="alpha", way="local", settings={"node": "client"})
@@ -123,7 +123,7 @@ def test_a_clock_that_jumped_is_told_and_its_instants_are_as_unsure():
 
 
 class Elsewhere(AccessMethod):
-    """A process of this machine whose CLOCK_MONOTONIC is another: ahead by the setting `ahead_s`."""
+    """A process of this machine with another CLOCK_MONOTONIC: ahead by the setting `ahead_s`."""
 
     def spec(self, settings, entry):
         del entry
@@ -147,7 +147,7 @@ class Elsewhere(AccessMethod):
 @pytest.mark.skipif(os.geteuid() != 0, reason="a time namespace needs root")
 @pytest.mark.parametrize("ahead_s", [86400, -1])
 def test_the_clock_of_another_time_namespace_is_found(ahead_s, monkeypatch):
-    """Whose offset the kernel was told to the second, so the truth is known."""
+    """The kernel's offset of the namespace is known to the second."""
     monkeypatch.setattr("pytest_ipperf.lab.agents.client.ACCESS_METHODS", {"elsewhere": Elsewhere()})
     with contextlib.ExitStack() as stack:
         agent = stack.enter_context(

@@ -41,7 +41,7 @@ def test_another_python_gets_source_alone(tmp_path):
 
 
 def test_compiled_code_is_the_same_in_every_process():
-    """Whatever that has loaded: a host would else be sent anew what it keeps."""
+    """It must not depend on what a process has loaded, or a host would be sent again what it has in its cache."""
     code = """{}
 import argparse, hashlib, io, sys, zipfile
 from pytest_ipperf.agent.packages.bytecode import in_zip_path, compiled

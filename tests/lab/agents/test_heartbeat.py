@@ -1,4 +1,4 @@
-"""Heartbeats to agents on other machines: they go on, pause, and their thread ends with the last of the agents."""
+"""Heartbeats to agents on other machines: they go on, pause, and their thread ends with the last agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_ipperf.lab.agents.heartbeat import WATCHDOG_TIMEOUT_S, Heartbeat
 
 
 class Agent:
-    """One that hears."""
+    """An agent that counts heartbeats."""
 
     def __init__(self):
         self.words = []
@@ -63,7 +63,7 @@ def test_nobody_gets_one_during_a_pause_and_all_do_at_its_end():
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The time, to be set; no thread looks at it beside us."""
+    """Make the time settable; no other thread reads it."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(Heartbeat, "_beat", lambda _: None)

@@ -1,4 +1,4 @@
-"""What is taken for a host that goes down, and what is not; real ones are in tests/system/far."""
+"""Which hosts count as going down; tests/system/far has real ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAR = Host(name="far", way="ssh", settings={"ssh": "far.invalid"}, reboot="reboo
 
 @dataclasses.dataclass
 class Answering:
-    """A client of the agent on a host whose disk is full, or whose line broke."""
+    """A client of the agent on a host whose disk is full, or whose connection broke."""
 
     host: Host
     lost: bool = False

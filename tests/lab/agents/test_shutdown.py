@@ -1,4 +1,4 @@
-"""The end of an epoch on which something stays: an error that says so, a mark, and no further epoch on that host."""
+"""The end of an epoch that leaves something behind: an error, a mark, and no further epoch on that host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 
 
 def busy(tmp):
-    """Has all private folders stay."""
+    """Make all private folders impossible to remove."""
     folders = sorted(tmp.glob("ipperf-*"))
     for folder in folders:
         (folder / "mounted").mkdir()
@@ -70,7 +70,7 @@ def test_what_an_epoch_broke_off_for_is_still_known(tmp):
 
 
 class Leaves:
-    """An agent whose host is not as it was, and which cannot remove its folder."""
+    """An agent whose host could not be restored, and which cannot remove its folder."""
 
     def __init__(self, name):
         self.host = SimpleNamespace(name=name)
@@ -89,7 +89,7 @@ class Leaves:
 
 
 class Slow:
-    """An agent that takes its time to leave, or a Ctrl-C that comes meanwhile."""
+    """An agent that takes time to shut down, perhaps with a Ctrl-C meanwhile."""
 
     def __init__(self, name, done, slow_s=0.0, raises=None):
         self.host, self._done = SimpleNamespace(name=name), done
@@ -110,7 +110,7 @@ class Slow:
 
 
 def test_no_line_is_closed_before_all_agents_have_left():
-    """As one of them may hold the lease for two."""
+    """One of them may hold the lease for two hosts."""
     done: list[str] = []
     agents: Any = [Slow("a", done), Slow("b", done, 0.2)]
     assert shut_down(agents) == []
@@ -184,7 +184,7 @@ def test_no_lab_is_built_on_a_marked_machine(tmp):
 
 
 def test_an_agent_that_is_not_heard_is_closed_and_says_nothing():
-    """It ends by itself then, and marks its host by itself."""
+    """It then ends by itself, and marks its host."""
     closed = []
 
     def agent(name, said) -> Any:

@@ -1,4 +1,4 @@
-"""A host that could not be reached a moment ago: asked shortly, and measured again as soon as it is well."""
+"""A host that was unreachable a moment ago: it is probed briefly, and used again as soon as it is up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AWAY = "host alpha: no agent could be started by access method ssh: "
 
 
 class Away:
-    """A host that answers when it is up; on a clock of its own a start in vain takes 20 seconds and a knock 4."""
+    """A host that answers when it is up; in made-up time a failed start takes 20 seconds and a probe 4."""
 
     def __init__(self, monkeypatch):
         self.now, self.up = 0.0, False
@@ -83,7 +83,7 @@ def test_hosts_here_are_never_asked_beforehand(away):
 
 @needs("ssh")
 def test_a_knock_tells_in_the_words_of_ssh():
-    """Here of an address at which somebody listens and says nothing."""
+    """Somebody listens at this address and sends nothing."""
     with silent_listener() as port:
         said = ssh.access_method.knock({"ssh": f"ssh://127.0.0.1:{port}"}, ())
     assert said == "Connection timed out during banner exchange (exit status 255)"

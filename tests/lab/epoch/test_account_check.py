@@ -53,7 +53,7 @@ def test_the_deadline_is_no_shorter_than_that_of_the_measurement_and_leaves_time
 
 
 def served(server, users, work=WORK):
-    """What `verify` says of a server, with what it told the client to do."""
+    """Return the result of `verify` about a server, and the client's specs."""
     if missing := SERVERS[server].missing():
         pytest.skip(f"{server} cannot run here: {missing}")
     with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as live:

@@ -1,4 +1,4 @@
-"""A testbed that stands: served, proven, measured, and honest about whatever goes wrong with it."""
+"""A live testbed: served, proven, measured, and with every fault reported."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def _own_tmpdir(tmp_path, monkeypatch):
 
 
 def children():
-    """This process's own, zombies too."""
+    """Return the children of this process, zombies included."""
     return {process.pid for level in tree(os.getpid())[1:2] for process in level}
 
 
 @pytest.fixture
 def up(processes, tmp_path):
-    """Testbeds that stand until the test ends, and of which nothing is left then."""
+    """Set up testbeds until the test ends, and check that nothing is left of them."""
     before = children()
     made = []
 
@@ -112,7 +112,7 @@ def test_the_baseline_cost_is_a_run_against_the_null_server(up, protocol):
 
 
 def test_the_lab_sends_nothing_but_the_measurement(up):
-    """Not one packet of the other version: the strictest proof there is, and it must hold in every run."""
+    """Not one packet of the other IP version may be sent, in any run: the strictest proof there is."""
     live, work = up("lab"), workload("lab")
     service = live.serve(work, "embedded")
     for arm in ARMS * 3:
@@ -173,7 +173,7 @@ def test_the_fingerprint_tells_of_the_hosts_and_the_devices_between_them(up):
 
 
 def test_an_epoch_may_follow_an_epoch(up):
-    """Each with agents and servers of its own."""
+    """Each has its own agents and servers."""
     pids = set()
     for _ in range(2):
         with live_testbed(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as live:
@@ -235,7 +235,7 @@ def test_an_agent_that_dies_is_told_and_the_rest_is_taken_down(up, tmp_path):
 
 @pytest.mark.parametrize("arm", ARMS, ids=str)
 def test_a_name_server_that_sends_the_client_elsewhere_is_found_out(up, arm):
-    """Everything completes; only the addresses tell that it was not the server."""
+    """Everything completes; only the addresses show that it was not the server."""
     live, work = up("loopback"), workload()
     service = live.serve(work, "embedded")
     testbed, host = live._testbed, live._server.host
@@ -289,7 +289,7 @@ def test_an_address_that_a_second_client_does_not_have_is_its_own(up):
 
 
 def test_a_path_without_a_route_contradicts():
-    """As a test of its own, since every address of this machine has a route to itself."""
+    """The lab is needed here, as every address of this machine has a route to itself."""
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
     lab = BUILTIN["lab"]
@@ -343,7 +343,7 @@ def test_one_who_waits_says_for_whom_and_goes_on_when_it_is_free(name):
 
 @pytest.mark.usefixtures("name")
 def test_of_a_job_that_takes_turns_with_ours_it_is_said_once_for_each_host():
-    """Each of its epochs is held by another process, since another time; another job is told of again."""
+    """Each of its epochs is held by another process at another time; another job is reported again."""
     owner, said = new_owner(["pytest"]), list[str]()
     jobs = ("smtp", "alpha"), ("smtp", "alpha"), ("smtp", "beta"), ("http", "alpha")
     for at, (job, host) in enumerate(jobs):

@@ -1,4 +1,4 @@
-"""What servers hold: laid out once on a host, verified once, the same for all epochs, and gone however it ends."""
+"""Server states: written and verified once a session, the same for all epochs, and removed however it ends."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ both_servers = pytest.mark.parametrize("server", ["courier", "dovecot"])
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch):
-    """Private folders of what runs here, all of which are gone when the test ends.
+    """Make a directory for private folders, all of which must be gone when the test ends.
 
-    Not below pytest's own, which is for nobody else to enter, and too long for the name of Dovecot's sockets.
+    pytest's own directories are closed to other users, and too long for the names of Dovecot's sockets.
     """
     made = Path(tempfile.mkdtemp(prefix="ipperf-test-"))
     made.chmod(0o755)
@@ -72,7 +72,7 @@ def standing_of(testbed):
 
 
 def aged(folder):
-    """What was left behind, as the next agent finds it some seconds later."""
+    """Age what was left behind, as the next agent finds it some seconds later."""
     then = time.time() - 60
     for lock in folder.glob("ipperf-*/.lock"):
         os.utime(lock, (then, then))
@@ -196,7 +196,7 @@ def test_an_agent_that_keeps_it_and_is_killed_is_told_and_the_next_one_takes_it_
 
 
 def test_an_agent_that_was_silent_once_is_replaced(keeper, folder, monkeypatch):
-    """Or the answer that comes after all would be taken for the next one's."""
+    """A late answer would be taken for that of the next call."""
     needs("dovecot")
     held = keeper.folder(HOST, "dovecot", WORK, FEW)
     keeper.note_verified(HOST, "dovecot", WORK, FEW)
@@ -223,7 +223,7 @@ def test_an_agent_that_was_silent_once_is_replaced(keeper, folder, monkeypatch):
 
 
 def test_a_host_with_sudo_has_another_agent_than_the_same_machine_without(keeper, monkeypatch):
-    """Whose user other servers run as, so that one could not use what the other has laid out."""
+    """The agents' servers run as different users, so one could not use the state written for the other."""
     opened = []
 
     def agent(host):

@@ -1,4 +1,4 @@
-"""Messages are counted at the server for the protocol that hands them over, and for no other workload."""
+"""Messages are counted at the server for protocols that hand them over, and for no other workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flows between two agents of a lab: what comes home of a run, and what is said when it cannot be one."""
+"""Flows between two agents of a lab: the data of a run, and the error if there can be none."""
 
 import dataclasses
 import itertools
@@ -58,12 +58,12 @@ def value(result, metric):
 
 
 def first(runs, fits):
-    """The first of several runs that fits, else the last: a busy machine stops everything for a while now and then."""
+    """Return the first of several runs that fits, else the last: a busy machine pauses everything now and then."""
     return next((each for each in itertools.islice(runs, 7) if fits(each)), None) or next(runs)
 
 
 def low_jitter(runs):
-    """Skips the test where each of several runs says that its sender had no processor: such a run shows no rate."""
+    """Skip the test if each of several runs says that its sender lacked a processor: such runs show no rate."""
     found = first(runs, lambda result: not put_off(result))
     if put_off(found):
         pytest.skip(f"this machine is too busy to send at a rate: {found.notes[0]}")
@@ -76,7 +76,7 @@ def put_off(result):
 
 @pytest.mark.parametrize("arm", [FOUR, SIX, TUNNEL, ISATAP], ids=str)
 def test_tcp_has_the_goodput_that_the_links_leave_it(up, arm):
-    """At most what their rate leaves, and the one bucketful that they let pass at once where senders had paused."""
+    """The limit is the rate plus the one bucketful that links let pass at once after a pause of the sender."""
 
     def fits(result):
         bucketful = 8 * BUCKET_BYTES / (RATE_BIT_S * result.data.facts["seconds"])
@@ -89,7 +89,7 @@ def test_tcp_has_the_goodput_that_the_links_leave_it(up, arm):
 
 @pytest.mark.parametrize("arm", [FOUR, SIX, TUNNEL, ISATAP], ids=str)
 def test_udp_above_the_links_rate_loses_what_headers_leave_no_room_for(up, arm):
-    """In the steady state, as the warm-up fills the queue: 22 Mbit/s are offered, of 20 the headers take their part."""
+    """The warm-up fills the queue; then 22 Mbit/s are offered to 20, of which headers take a part."""
     workload, duration = work("udp", "22mbit"), Duration(warmup_s=0.3, run_s=0.5)
     runs = (run(up, arm, workload, duration) for _ in itertools.count())
 
@@ -167,7 +167,7 @@ def test_so_low_a_rate_that_a_run_tells_nothing_is_refused_with_one_that_does():
 
 
 def test_fragments_that_are_left_of_one_arm_are_no_packets_of_the_next(up):
-    """A second after they came, hosts tell each other by the tunnel that they have given up."""
+    """A second after fragments arrived, hosts report through the tunnel that reassembly failed."""
     workload = work("udp", "40mbit", payload=8192)
     assert run(up, TUNNEL, workload).data.failed["lost"] > 0
     run(up, FOUR, workload)

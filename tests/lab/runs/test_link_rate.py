@@ -1,4 +1,4 @@
-"""Trains through the links of real labs, which have their rate, or another than they are thought to have."""
+"""Trains through the links of real labs, with their rate, or another than they are expected to have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKLOAD = Workload(testbed="lab.50mbit", protocol="http", client="lean", connec
 
 
 def shaped(name):
-    """A lab with a rate, and what stands of it."""
+    """Set up a lab with a rate; return its parts."""
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
     testbed = with_rate(name, BUILTIN)

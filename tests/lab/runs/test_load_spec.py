@@ -1,4 +1,4 @@
-"""What clients told of their own part in a run."""
+"""The reports of clients about their own part in a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several clients: one run split up, begun together, proven and failing each by itself, and told as one."""
+"""Several clients: one run split up, started together, proven and failing separately, and reported as one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ START, TOTAL = PHASES.index("start"), PHASES.index("total")
 
 
 def several(count):
-    """A lab with so many clients."""
+    """Make a lab with this number of clients."""
     return lab("crowd", 3, clients=count)
 
 
@@ -59,7 +59,7 @@ def work(connections, **changed):
 
 @pytest.fixture
 def up(processes, tmp_path, monkeypatch):
-    """Labs with so many clients, that stand until the test ends, and of which nothing is left then."""
+    """Set up labs with this number of clients until the test ends, and check that nothing is left of them."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with contextlib.ExitStack() as stack:
 
@@ -78,7 +78,7 @@ def up(processes, tmp_path, monkeypatch):
 
 @pytest.fixture
 def elsewhen(monkeypatch):
-    """The second client's CLOCK_MONOTONIC is a day ahead of all others."""
+    """Set the second client's CLOCK_MONOTONIC a day ahead of all others."""
 
     def agent(host, entry=()):
         words = ("unshare", "--time", "--monotonic", str(AHEAD_S), "--fork", "--kill-child")
@@ -101,7 +101,7 @@ def spec(**changed):
 
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 4), st.integers(0, 2))
 def test_shares_are_the_connections_of_one_client_split_up(connections, clients, workers, number):
-    """Each question, each account and each arrival is that of one connection of one host, as it would be of one."""
+    """Each query, account and arrival belongs to one connection of one host, as with a single host."""
     whole = spec(connections=connections, resolver="127.0.0.1", name="a.test", rate_per_s=50.0, pattern="p")
     sources = {f"client{number}": f"127.0.0.{number}" for number in range(1, clients + 1)}
     parts = split_spec(whole, sources)
@@ -212,7 +212,7 @@ def test_one_client_gets_a_single_load_call(monkeypatch):
 
 
 class Made:
-    """A host's agent: each of its bursts completes, and all has taken so long on a clock that is made up."""
+    """A host's agent: each of its bursts completes, and takes a fixed time on a made-up clock."""
 
     now_ns = 10**12
 
@@ -249,7 +249,7 @@ class Made:
 
 @pytest.fixture
 def made_up(monkeypatch):
-    """A run by such hosts, ready for its bursts."""
+    """Make a run of such hosts, ready for its bursts."""
     clock = SimpleNamespace(monotonic_ns=lambda: Made.now_ns)
     monkeypatch.setattr(multi_client, "time", clock)
     monkeypatch.setattr(clocks, "time", clock)
@@ -264,7 +264,7 @@ def made_up(monkeypatch):
 
 
 def test_the_instant_lies_ahead_also_where_clocks_had_to_be_looked_at_first(made_up):
-    """By lines that are so slow that such a look takes longer than it is until the beginning."""
+    """The connections are so slow that sampling a clock takes longer than the time until the start."""
     slow, slower = Made(stamp_s=0.01), Made(stamp_s=0.02)
     run = made_up(1, slow, slower)
     Made.now_ns += 2 * 10**9
@@ -274,7 +274,7 @@ def test_the_instant_lies_ahead_also_where_clocks_had_to_be_looked_at_first(made
 
 
 def test_short_bursts_follow_each_other_without_a_word_in_between(made_up):
-    """Within half a second as many as twice what the slowest host took, and 5 ms, allow; of one alone nobody knows."""
+    """Half a second holds as many bursts as twice the slowest host's time plus 5 ms allow; the first one is alone."""
     slow, slower = Made(burst_s=0.01), Made(burst_s=0.02)
     made_up(30, slow, slower)._make()
     assert slow.begun == slower.begun == [(0, 1), (1, 11), (12, 11), (23, 7)]
@@ -284,7 +284,7 @@ def test_short_bursts_follow_each_other_without_a_word_in_between(made_up):
 
 
 def first_packets(pcap, port):
-    """By source, when each question to a name server came that was the first of a burst."""
+    """Return, by source, when the first query of each burst reached the name server."""
     found: dict[str, list[float]] = {}
     at = 24
     while at < len(pcap):
@@ -298,7 +298,7 @@ def first_packets(pcap, port):
 @pytest.mark.usefixtures("elsewhen")
 @pytest.mark.parametrize("apart_s", [0.0, 0.05])
 def test_what_is_told_of_the_start_is_what_the_servers_device_sees(up, monkeypatch, apart_s):
-    """Of clients with clocks of their own, one of which is made to begin later than it should."""
+    """The clients have clocks of their own, and one is made to start late."""
     live, job = up(2), work(2)
     service = live.serve(job, "embedded")
     there = HostClock.to_remote
@@ -343,7 +343,7 @@ def test_who_began_late_is_told(up, monkeypatch):
 
 
 def agent_of(live, role):
-    """The last process that its line leads to, as seen here."""
+    """Return the last process that its connection leads to, as seen here."""
     last, children = 0, [live._agents[role]._process.pid]
     while children:
         last = children[0]
@@ -382,7 +382,7 @@ def test_a_run_of_which_nobody_completes_anything_ends_early(up):
 
 @pytest.mark.parametrize("soon", [False, True])
 def test_a_server_that_dies_in_a_series_costs_three_deadlines(up, monkeypatch, soon):
-    """Where the first client learns of it `soon` it has made the whole series before the other has made a burst."""
+    """If the first client learns of it `soon`, it finishes the whole series before the other makes a burst."""
     live, job = up(2), work(4)
     service = live.serve(job, "embedded")
     monkeypatch.setattr(multi_client, "_SERIES_S", 60.0)  # so that all after the first burst are one series
@@ -457,7 +457,7 @@ def test_who_sent_from_elsewhere_is_named(up, monkeypatch):
 
 
 def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatch):
-    """Bursts that are all given one instant, so that each host goes on until it is too late, and is asked again."""
+    """All bursts have the same instant, so each host goes on until it is too late, and is asked again."""
     live, job = up(2), work(4)
     service = live.serve(job, "embedded")
     begun, reported = multi_client.SynchronisedRun._begun, []

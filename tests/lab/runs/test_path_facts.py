@@ -1,4 +1,4 @@
-"""What speaks against a run that several clients made: of each by itself, of the others together, and by name."""
+"""Violations of a run made by several clients: of each client, of the others together, and by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def demanded(arm):
 
 
 def proof(**server):
-    """Of a run in which alpha had six connections and gamma four, by their tunnels."""
+    """Make the proof of a run in which alpha had six connections and gamma four, by their tunnels."""
     clients = {
         role: {
             "host": each.name, "completed": count, "families": ["AF_INET6"], "peers": {"2001:db8:41::2": count},
