@@ -191,7 +191,7 @@ class Archive:
         keys = {number: HistoryKey(*key) for number, *key, _ in self._index.query(_ORIGINS, session)}
         result, words = dict[int, list[HistoryEntry]](), self._words()
         for earlier in self._index.query(_BEFORE, saved, session)[:most]:
-            for number, _, entry in self._found(earlier, keys, words, everything=True):
+            for number, _, entry in self._entries(earlier, keys, words, everything=True):
                 result.setdefault(number, []).append(entry)
         return _by_key(result)
 
@@ -208,7 +208,7 @@ class Archive:
         result, words = dict[int, list[HistoryEntry]](), self._words()
         nights = [row for row in self._index.query(_BEFORE, saved, session) if row[-1] is not None]
         for night in nights:
-            for number, origin, entry in self._found(night, wanted, words, everything=night is nights[0]):
+            for number, origin, entry in self._entries(night, wanted, words, everything=night is nights[0]):
                 if (number, origin) in seen:
                     continue
                 result.setdefault(number, []).append(entry)
@@ -223,7 +223,7 @@ class Archive:
     def _words(self) -> dict[int, str]:
         return dict(self._index.query("SELECT id, text FROM word"))
 
-    def _found(
+    def _entries(
         self, session: Sequence[Any], keys: Mapping[int, HistoryKey], words: Mapping[int, str], *, everything: bool
     ) -> Iterator[tuple[int, str, HistoryEntry]]:
         """Iterate over a session's findings for these keys, with the name of the session that measured each."""

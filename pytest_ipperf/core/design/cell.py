@@ -83,7 +83,7 @@ def levels_text(levels: Sequence[Level]) -> str:
 
 
 def workload_text(testbed: str, talk: str, connections: int, load: str, levels: str) -> str:
-    """Return a workload's text, of what `talk_text`, `load_text` and `levels_text` return: `lab-smtp-c10-10k`."""
+    """Return a workload's text from the parts that the functions above return: `lab-smtp-c10-10k`."""
     return f"{testbed}-{talk}-c{connections}-{load}" + (f"-{levels}" if levels else "")
 
 

@@ -23,7 +23,7 @@ class ErrorRates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The result of the fresh data of a flagged cell, one of `of` such cells.
+    """The result of the fresh data of a flagged cell; `of` is the number of flagged cells.
 
     `p` is the one-sided p-value of the hypothesis that the slow-down is at most what is allowed, `adjusted` the same by
     Holm over all flagged cells. `beyond_margin` is the adjusted p-value against the margin alone, if more than the

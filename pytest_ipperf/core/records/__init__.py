@@ -1,1 +1,1 @@
-"""Records: what is kept of a cell and what is computed from kept ones."""
+"""Records: stored results of cells, and computations with them."""

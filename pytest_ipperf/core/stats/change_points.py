@@ -24,10 +24,10 @@ def change_points(values: Sequence[float], *, p: float = 0.001, seed: int = 0) -
     analysis of multivariate data", 2014.
     """
     rng = random.Random(f"{seed}/{len(values)}")  # noqa: S311 - random orders, no secret
-    return tuple(sorted(_found(list(values), 0, rng, orders=math.ceil(1 / p) - 1)))
+    return tuple(sorted(_segment_starts(list(values), 0, rng, orders=math.ceil(1 / p) - 1)))
 
 
-def _found(values: list[float], start: int, rng: random.Random, orders: int) -> Iterator[int]:
+def _segment_starts(values: list[float], start: int, rng: random.Random, orders: int) -> Iterator[int]:
     if len(values) < 2 * LEAST_NIGHTS:
         return
     mean = statistics.fmean(values)
@@ -41,8 +41,8 @@ def _found(values: list[float], start: int, rng: random.Random, orders: int) -> 
         return
     split = LEAST_NIGHTS + splits.index(largest)
     yield start + split
-    yield from _found(values[:split], start, rng, orders)
-    yield from _found(values[split:], start + split, rng, orders)
+    yield from _segment_starts(values[:split], start, rng, orders)
+    yield from _segment_starts(values[split:], start + split, rng, orders)
 
 
 def _weights(nights: int) -> list[float]:

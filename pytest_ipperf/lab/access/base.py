@@ -52,9 +52,9 @@ class AccessMethod(ABC):
 
     def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
         """Return the error message of the plain command; empty if it works."""
-        return self._said(self.command(settings, entry))
+        return self._error_of(self.command(settings, entry))
 
-    def _said(self, command: Sequence[str]) -> str:
+    def _error_of(self, command: Sequence[str]) -> str:
         """Return the last error message of a command; empty if it succeeded."""
         try:
             process = subprocess.Popen(
@@ -75,12 +75,12 @@ class AccessMethod(ABC):
                 os.killpg(process.pid, signal.SIGKILL)
                 return f"no answer in {_PATIENCE_S:g} s"
         lines = (stderr or stdout).strip().splitlines()
-        error_text = f"{self._gist(lines) if lines else 'no message'} (exit status {process.returncode})"
+        error_text = f"{self._reason_line(lines) if lines else 'no message'} (exit status {process.returncode})"
         if error_text.startswith("sudo: ") and "password" in error_text:
             error_text += _NO_PASSWORD
         return error_text if process.returncode else ""
 
-    def _gist(self, lines: Sequence[str]) -> str:
+    def _reason_line(self, lines: Sequence[str]) -> str:
         """Return the line that gives the reason, which is the last one of most programs."""
         return lines[-1]
 

@@ -22,8 +22,8 @@ from pytest_ipperf.lab.access.base import RemoteAccessMethod, quoted
 # ssh's own keep-alive messages would fall into runs, so they are off; the heartbeat replaces them.
 _OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=0")
 # The diagnosis quotes ssh's messages; the agent's connection is silent, as its messages would interrupt our output.
-_SAYING, _SILENT = "-oLogLevel=ERROR", "-oLogLevel=QUIET"
-_SOON = "-oConnectTimeout=4"
+_LOG_ERRORS, _LOG_NOTHING = "-oLogLevel=ERROR", "-oLogLevel=QUIET"
+_BRIEF = "-oConnectTimeout=4"
 # Valid destinations after `ssh`; in particular nothing that ssh would read as an option.
 _USER = r"(?:[A-Za-z0-9_][A-Za-z0-9_.:@%+-]*@)?"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -37,11 +37,13 @@ _CHECK = (
     ' + " is too old; 3.10 is needed")'
 )
 # For a changed host key the last line says no more than for an unknown host.
-_OTHER_KEY = re.compile(r"Host key for \S+ has changed\b")
+_CHANGED_KEY = re.compile(r"Host key for \S+ has changed\b")
 _PORT = 22
 _ANY = "ipperf.invalid"
 # Keywords of ssh_config(5) that lead a name elsewhere, or make that conditional.
-_WHERE = re.compile(r"^\s*(?:hostname|port|proxyjump|proxycommand|match|canonical\w*)\b", re.IGNORECASE | re.MULTILINE)
+_REDIRECTING = re.compile(
+    r"^\s*(?:hostname|port|proxyjump|proxycommand|match|canonical\w*)\b", re.IGNORECASE | re.MULTILINE
+)
 _INCLUDE = re.compile(r"^\s*include[\s=]+(.+)$", re.IGNORECASE | re.MULTILINE)
 _DEEPEST = 16  # ssh's own limit of nested includes
 _CONFIG = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./~+-]*")
@@ -78,11 +80,11 @@ class Ssh(RemoteAccessMethod):
 
     def machine(self, settings: Mapping[str, str]) -> str:
         """Name the machine to which ssh's configuration leads, as it may have several names for one machine."""
-        return _leads_to(settings["ssh"], _config(settings))
+        return _endpoint(settings["ssh"], _config(settings))
 
     def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
         config = {"ssh_config": path} if (path := _config(settings)) else {}
-        words = " ".join((*_OPTIONS, _SILENT, *_target(settings["ssh"])))
+        words = " ".join((*_OPTIONS, _LOG_NOTHING, *_target(settings["ssh"])))
         return {"ssh": words, "python": _python(settings, entry), **config}
 
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
@@ -94,16 +96,23 @@ class Ssh(RemoteAccessMethod):
 
     def knock(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
         ssh, *others = self.command(settings, entry)
-        return self._said([ssh, _SOON, *others]).replace(
+        return self._error_of([ssh, _BRIEF, *others]).replace(
             _CHECK, "..."
         )  # ssh uses the first of two ConnectTimeout options
 
-    def _gist(self, lines: Sequence[str]) -> str:
-        return next(filter(_OTHER_KEY.match, lines), lines[-1])
+    def _reason_line(self, lines: Sequence[str]) -> str:
+        return next(filter(_CHANGED_KEY.match, lines), lines[-1])
 
     def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
         remote_command = f"{_python(settings, entry)} -c {shlex.quote(code)}"
-        return ["ssh", *_by(_config(settings)), *_OPTIONS, _SAYING, *_target(settings["ssh"]), remote_command]
+        return [
+            "ssh",
+            *_config_options(_config(settings)),
+            *_OPTIONS,
+            _LOG_ERRORS,
+            *_target(settings["ssh"]),
+            remote_command,
+        ]
 
 
 def _target(destination: str) -> list[str]:
@@ -115,7 +124,7 @@ def _target(destination: str) -> list[str]:
 
 
 @cache
-def _leads_to(destination: str, config: str) -> str:
+def _endpoint(destination: str, config: str) -> str:
     """Return host, port and proxies to which ssh's configuration leads; the destination itself if ssh does not say.
 
     Ssh is asked only if its configuration may lead elsewhere, because asking for ten thousand hosts would take minutes.
@@ -133,7 +142,7 @@ def _leads_to(destination: str, config: str) -> str:
 
 def _ssh_options(destination: str, config: str) -> dict[str, str]:
     """Return the options that ssh derives for a destination, by keyword; empty if ssh fails."""
-    command = ["ssh", "-G", *_by(config), *_OPTIONS, *_target(destination)]
+    command = ["ssh", "-G", *_config_options(config), *_OPTIONS, *_target(destination)]
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=10, check=False
@@ -148,27 +157,27 @@ def _redirects(config: str) -> bool:
     home, system = Path(pwd.getpwuid(os.geteuid()).pw_dir, ".ssh"), Path("/etc/ssh")
     # Relative includes of a user's file are looked up in ~/.ssh, wherever that file is (ssh_config(5)).
     files = [(Path(config), home)] if config else [(home / "config", home), (system / "ssh_config", system)]
-    if any(_says_where(path, folder) for path, folder in files if config or path.exists()):
+    if any(_has_redirect(path, folder) for path, folder in files if config or path.exists()):
         return True
     options = _ssh_options(_ANY, config)  # empty if ssh cannot read its configuration
     return (options.get("hostname"), options.get("port")) != (_ANY, str(_PORT))
 
 
-def _says_where(path: Path, folder: Path, depth: int = 0) -> bool:
+def _has_redirect(path: Path, folder: Path, depth: int = 0) -> bool:
     """Return whether a file of ssh_config(5), or one that it includes, has such a keyword or cannot be read."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
         included = [word for line in _INCLUDE.findall(text) for word in shlex.split(line)]
     except (OSError, ValueError):
         return True
-    if _WHERE.search(text) or depth > _DEEPEST:
+    if _REDIRECTING.search(text) or depth > _DEEPEST:
         return True
     patterns = (str(folder / Path(word).expanduser()) for word in included)
     files = (each for pattern in patterns for each in glob.glob(pattern))  # noqa: PTH207 - it may be an absolute one
-    return any(_says_where(Path(each), folder, depth + 1) for each in files)
+    return any(_has_redirect(Path(each), folder, depth + 1) for each in files)
 
 
-def _by(config: str) -> list[str]:
+def _config_options(config: str) -> list[str]:
     return ["-F", config] if config else []
 
 

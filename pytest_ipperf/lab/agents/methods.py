@@ -54,7 +54,7 @@ class AgentMethods:
 
     @RpcMethod
     def arm_watchdog(self, timeout_s: float) -> None:
-        """Tell the agent that its controller is on another machine; it ends after so long without a heartbeat."""
+        """Tell the agent that its controller is remote; it ends after `timeout_s` without a heartbeat."""
 
     @RpcMethod
     def pin(self, cpus: list[int]) -> list[int]:
@@ -102,7 +102,7 @@ class AgentMethods:
 
     @RpcMethod
     def reachability_probe(self, source: str, address: str, port: int) -> dict[str, str]:
-        """Return by `tcp` and `udp` why nobody answers there; empty if somebody does."""
+        """Return by `tcp` and `udp` why there is no answer there; empty if there is one."""
 
     @RpcMethod
     def reachability_close(self) -> None:

@@ -49,13 +49,13 @@ class Python:
 
     @property
     def abi_tag(self) -> str:
-        """Its ABI tag in the names of wheels, such as `cp312`; empty if no wheels are known for its ABI."""
+        """ABI tag in the names of wheels, such as `cp312`; empty if no wheels are known for this ABI."""
         kind, _, rest = self.abi.partition("-")
         return f"cp{rest.partition('-')[0]}" if kind == "cpython" else ""
 
     @property
     def platforms(self) -> list[str]:
-        """Its platform tags in the names of wheels, most specific first; empty if its C library is unknown."""
+        """Platform tags in the names of wheels, most specific first; empty if the C library is unknown."""
         name, version = self.libc
         machine = self.marker("platform_machine")
         # A 32-bit Python on a 64-bit kernel reports the kernel's machine.

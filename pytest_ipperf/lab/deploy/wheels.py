@@ -206,7 +206,7 @@ class Wheels:
 
 @cache
 def _pip() -> tuple[str, ...]:
-    """Return the command of our own pip or of any other; it is told the Python for which it fetches."""
+    """Return the command of our own pip or of any other; the target Python is an option."""
     if find_spec("pip"):
         return (sys.executable, "-P", "-m", "pip")
     program = which("pip3") or which("pip")
@@ -214,7 +214,7 @@ def _pip() -> tuple[str, ...]:
 
 
 def _run(pip: Sequence[str], log: Path) -> tuple[str, str]:
-    """What it says, and in a clause why it failed; empty where it has not."""
+    """Run pip; return its error output, and a clause that says why it failed, empty if it did not."""
     try:
         done = subprocess.run(
             pip, stdin=subprocess.DEVNULL, capture_output=True, errors="replace", timeout=_WHEELS_S, check=False

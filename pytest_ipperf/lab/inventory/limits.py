@@ -24,7 +24,7 @@ def beyond(testbed: Testbed, workload: Workload) -> str:
     if workload.connections > most:
         return f"testbed {testbed.name} takes {most:g} connections at most, by max_connections of host {host}"
     most, host = _most(testbed, lambda host: host.most_rate_bit_s)
-    if most < math.inf and (excess := _asked(workload, most)):
+    if most < math.inf and (excess := _excess(workload, most)):
         return f"testbed {testbed.name} takes {rate_text(most)} at most, by max_rate of host {host}, and {excess}"
     return ""
 
@@ -46,7 +46,7 @@ def _most(testbed: Testbed, limit: Callable[[Host], float]) -> tuple[float, str]
     return min(limits, default=(math.inf, ""))
 
 
-def _asked(workload: Workload, most_bit_s: float) -> str:
+def _excess(workload: Workload, most_bit_s: float) -> str:
     """Return by what a workload exceeds a rate, as the end of a sentence; transactions have no known rate."""
     protocol = PROTOCOLS[workload.protocol]
     offered = [factor.name for factor in protocol.factors if factor.unit == "bit/s"]

@@ -49,11 +49,11 @@ def paths(roles: Mapping[str, Host], networks: Mapping[str, str]) -> dict[str, N
     result = {}
     for transport in TUNNELLED:
         if transport in networks:
-            result[transport] = _made(transport, networks[transport], roles)
+            result[transport] = _new_path(transport, networks[transport], roles)
         elif (
             any(transport in host.tunnels for host in roles.values())  # avoids asking ssh for machines in vain
             and roles[CLIENT].machine != roles[SERVER].machine
-            and (path := _existing(transport, roles))
+            and (path := _existing_path(transport, roles))
         ):
             result[transport] = path
     return result
@@ -76,7 +76,7 @@ def _set_apart(transport: str, text: str, roles: Mapping[str, Host], apart: dict
     apart[prefix] = transport
 
 
-def _made(transport: str, text: str, roles: Mapping[str, Host]) -> NetworkPath:
+def _new_path(transport: str, text: str, roles: Mapping[str, Host]) -> NetworkPath:
     asked, kind = f"{transport} = {text!r}", TRANSPORTS[transport]
     hosts = {role: host for role, host in roles.items() if role != ROUTER or kind.routed}
     for host in hosts.values():
@@ -116,7 +116,7 @@ def check_alike(transport: str, hosts: Collection[Host]) -> None:
         )
 
 
-def _existing(transport: str, roles: Mapping[str, Host]) -> NetworkPath | None:
+def _existing_path(transport: str, roles: Mapping[str, Host]) -> NetworkPath | None:
     named = {role: host.tunnels[transport] for role, host in roles.items() if transport in host.tunnels}
     ends = [roles[role] for role in (CLIENT, SERVER)]
     check_alike(transport, ends)

@@ -82,7 +82,7 @@ def veth_pairs(testbed: Testbed) -> list[tuple[Interface, Interface]]:
         return [(Interface(CLIENT, "eth0", client), Interface(SERVER, "eth0", server))]
     near, far = (f"{NEAR}.2", f"{NEAR6}::2"), (f"{FAR}.2", f"{FAR6}::2")
     there = ((f"{FAR}.0/24", near[0]), (f"{FAR6}::/64", near[1]))
-    more = [_beside(testbed, role, device) for device, role in enumerate(testbed.clients[1:], start=2)]
+    more = [_further_client_pair(testbed, role, device) for device, role in enumerate(testbed.clients[1:], start=2)]
     clients = [client, *(one.addresses for one, _ in more)]
     back = tuple(
         (str(ip_interface(each).network), hop) for mine in clients for each, hop in zip(mine, far, strict=True)
@@ -94,7 +94,7 @@ def veth_pairs(testbed: Testbed) -> list[tuple[Interface, Interface]]:
     ]
 
 
-def _beside(testbed: Testbed, role: str, device: int) -> tuple[Interface, Interface]:
+def _further_client_pair(testbed: Testbed, role: str, device: int) -> tuple[Interface, Interface]:
     """Return the veth pair of a further client, in the networks of its addresses."""
     host = testbed.roles[role]
     addresses = ip_interface(f"{host.ipv4}/24"), ip_interface(f"{host.ipv6}/64")

@@ -31,7 +31,7 @@ _ANSWER = re.compile(r"^(\.1[\d.]*) (.*?)\s*(?=^\.1[\d.]* |\Z)", re.MULTILINE | 
 
 def description(source: Source) -> str:
     """Return the description of the SNMP agent's host (sysDescr); LabError if there is no answer."""
-    return _text(_asked(source, "snmpget", _DESCRIPTION).get(_DESCRIPTION, ""))
+    return _text(_query(source, "snmpget", _DESCRIPTION).get(_DESCRIPTION, ""))
 
 
 def counters(source: Source) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def counters(source: Source) -> dict[str, Any]:
 
     `bits` is the width of the counters: 32-bit counters wrap after 4 GB. Raises LabError if there is no answer.
     """
-    uptime = _asked(source, "snmpget", _UPTIME).get(_UPTIME, "")
+    uptime = _query(source, "snmpget", _UPTIME).get(_UPTIME, "")
     names = _column(source, _IF_DESCR) | {index: name for index, name in _column(source, _IF_NAME).items() if name}
     interfaces: dict[str, dict[str, Any]] = {}
     octets = {key: [_column(source, name) for name in columns] for key, columns in _OCTETS.items()}
@@ -61,7 +61,7 @@ def _column(source: Source, name: str) -> dict[str, str]:
     """Return a column of a table, by the index of its rows."""
     return {
         oid.removeprefix(f"{name}."): _text(value)
-        for oid, value in _asked(source, "snmpbulkwalk", name).items()
+        for oid, value in _query(source, "snmpbulkwalk", name).items()
         if oid.startswith(f"{name}.")
     }
 
@@ -73,7 +73,7 @@ def _text(value: str) -> str:
     return printable(text.replace("\r\n", "\n"))
 
 
-def _asked(source: Source, program: str, name: str) -> dict[str, str]:
+def _query(source: Source, program: str, name: str) -> dict[str, str]:
     """Return the values at or below a name (OID)."""
     path = shutil.which(program)
     if path is None:

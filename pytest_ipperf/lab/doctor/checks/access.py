@@ -47,7 +47,7 @@ class WayIn(Check):
         """Check every host, including those without an agent."""
         for observed in observations.hosts.values():
             if observed.trouble:
-                yield self.wrong(observed.host.name, *_told(observed))
+                yield self.wrong(observed.host.name, *_error_and_remedy(observed))
                 continue
             if not observed.node:
                 yield from self._answering(observed)
@@ -69,7 +69,7 @@ class WayIn(Check):
             yield self.well(observed.host.name, f"{said}; {system}")
 
 
-def _told(observed: HostObservation) -> tuple[str, str]:
+def _error_and_remedy(observed: HostObservation) -> tuple[str, str]:
     """Return the error and its remedy."""
     said, semicolon, remedy = observed.trouble.partition("; ")
     if semicolon and said.startswith("sudo: "):
@@ -79,8 +79,8 @@ def _told(observed: HostObservation) -> tuple[str, str]:
         words = {"plain": by_hand, "python": by_hand, "user": "its user"}
     else:
         words = {
-            "plain": _typed(observed.host, "true"),
-            "python": _typed(observed.host, _python(observed.host), "--version"),
+            "plain": _ssh_line(observed.host, "true"),
+            "python": _ssh_line(observed.host, _python(observed.host), "--version"),
         }
         words["user"] = _user(observed.host)
         status = re.search(r"\(exit status (\d+)\)", observed.trouble)
@@ -91,7 +91,7 @@ def _told(observed: HostObservation) -> tuple[str, str]:
     return observed.trouble, remedy.format(**words) if remedy else by_hand
 
 
-def _typed(host: Host, *words: str) -> str:
+def _ssh_line(host: Host, *words: str) -> str:
     """Return the command line that runs these words there by ssh."""
     *before, _ = ACCESS_METHODS[host.way].command(host.settings, ())
     return " ".join((shlex.join(word for word in before if not word.startswith("-o")), *words))

@@ -21,7 +21,7 @@ class Firewalls(Check):
             low_high = "-".join(map(str, observations.hosts[path.there].host.ports))
             if path.trouble:
                 yield self.wrong(subject, f"IPv{path.ipver}: {path.trouble}", "correct that before anything else")
-            elif said := _said(path):
+            elif said := _blocked_text(path):
                 remedy = f"open {low_high} of {path.there} to {path.here}, for TCP and UDP, in firewalls on the path"
                 yield self.wrong(subject, f"IPv{path.ipver}: {said} from a port of {low_high}", remedy)
             else:
@@ -31,7 +31,7 @@ class Firewalls(Check):
             yield self.doubtful("", f"the paths were not probed, as somebody is measuring on {busy.host.name}", remedy)
 
 
-def _said(path: Reachability) -> str:
+def _blocked_text(path: Reachability) -> str:
     blocked = [f"{said} by {name}" for name, said in (("TCP", path.tcp), ("UDP", path.udp)) if said]
     return " and ".join(blocked)
 

@@ -41,11 +41,11 @@ class Ports(Check):
             yield self.well(name, f"{free} of {span} are free, apart from the {ephemeral} ephemeral ones")
         most = observed.host.most_connections or MOST
         if ephemeral < most + _SOME and any(role.startswith(CLIENT) for role in observed.roles):
-            remedy = _wider(observed.host.ports, most + _SOME)
+            remedy = _more_ports_remedy(observed.host.ports, most + _SOME)
             yield self.doubtful(name, f"{ephemeral} ephemeral ports are too few for {most} connections", remedy)
 
 
-def _wider(ports: tuple[int, int], needed: int) -> str:
+def _more_ports_remedy(ports: tuple[int, int], needed: int) -> str:
     """Return the remedy that gives a client `needed` ports: a range beside `ports`, or more clients."""
     low, high = ports
     sides = ((_FIRST, low - 1), (high + 1, _LAST))
