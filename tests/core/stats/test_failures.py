@@ -92,7 +92,7 @@ def test_quantiles_rise(completed, failed, one, other):
 def test_quantile_is_a_share():
     with pytest.raises(UsageError, match=r"^quantile 95 is not a probability"):
         quantile_with_failures([1.0], 0, 95)
-    with pytest.raises(InvalidError, match="there is at least one"):
+    with pytest.raises(InvalidError, match="there must be at least one"):
         quantile_with_failures([], 0, 0.5)
 
 

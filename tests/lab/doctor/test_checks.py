@@ -343,8 +343,8 @@ def test_of_a_user_without_a_name_and_of_a_lab_it_is_told_too(made):
 
 def test_what_sudo_refuses_is_told_with_one_remedy(made):
     made.hosts["alpha"].trouble = (
-        "sudo: a password is required (exit status 1); give the user there a rule with NOPASSWD (sudoers), or take "
-        "sudo = yes away"
+        "sudo: a password is required (exit status 1); give the user there a rule with NOPASSWD (sudoers), or remove "
+        "sudo = yes"
     )
     assert reported(made) == [f"wrong alpha access: {made.hosts['alpha'].trouble.replace('; ', ': ')}"]
 

@@ -158,5 +158,5 @@ def test_a_host_that_is_measured_on_is_left_in_peace(farm):
     ((grade, reported),) = found["", "reach"]
     assert grade == "doubtful"
     assert reported.startswith(
-        "the paths were not probed, as somebody is measuring on server1: ask again when it is over"
+        "the paths were not probed, as somebody is measuring on server1: run the doctor again later"
     )
