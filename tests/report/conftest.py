@@ -28,6 +28,7 @@ from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
+from tests.support.golden import golden  # noqa: F401 - a fixture
 
 SILENT: dict[str, dict[str, Any]] = {
     "tcp": {"window": "auto", "direction": "up", "congestion": "auto"},

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.inference.advice import POWER, Advice, advise
 from pytest_ipperf.core.inference.effect import Effect
@@ -19,8 +20,6 @@ from pytest_ipperf.core.stats.interval import Interval, t_quantile
 from pytest_ipperf.metrics import METRICS
 
 ALLOWED = math.log(1.1)
-OFTEN = "would decide it in 8 of 10 sessions"
-CALMER = "a calmer machine or a wider margin would help"
 
 
 def seen(change, sd, *, epochs=6, blocks=2, sd_block=None, metric="response_time"):
@@ -45,24 +44,23 @@ def epochs_of(effect, allowed=ALLOWED):
     return advise(effect, allowed, 0.05).epochs or math.inf
 
 
-@pytest.mark.parametrize(
-    ("effect", "epoch_s", "text"),
-    [
-        (seen(0.05, 0.06), 0.0, f"about 17 epochs (--design=standard) {OFTEN} at the change and spread that were seen"),
-        (seen(0.05, 0.06), 2.5,
-         f"about 17 epochs (--design=standard, about 67 s) {OFTEN} at the change and spread that were seen"),
-        (seen(0.07, 0.1, epochs=30, blocks=3), 10.0,
-         f"about 98 epochs like these (about 16 min 20 s) {OFTEN}, more than any design has; {CALMER}"),
-        (seen(0.07, 0.1, epochs=30, blocks=3), 0.0,
-         f"about 98 epochs like these {OFTEN}, more than any design has; {CALMER}"),
-        (seen(ALLOWED, 0.1), 1.0,
-         f"no design would decide it, as the change seen is too near the margin for its spread; {CALMER}"),
-        (seen(0.09, 0.1), 1.0,
-         f"no design would decide it, as the change seen is too near the margin for its spread; {CALMER}"),
-    ],
-)  # fmt: skip
-def test_the_advice_in_words(effect, epoch_s, text):
-    assert advise(effect, ALLOWED, 0.05, epoch_s=epoch_s).text() == text
+ADVICE = {
+    "design": (seen(0.05, 0.06), 0.0, 17, "standard", 0.0),
+    "design with its time": (seen(0.05, 0.06), 2.5, 17, "standard", 66.7),
+    "more than any design with its time": (seen(0.07, 0.1, epochs=30, blocks=3), 10.0, 98, None, 980.0),
+    "more than any design": (seen(0.07, 0.1, epochs=30, blocks=3), 0.0, 98, None, 0.0),
+    "at the margin": (seen(ALLOWED, 0.1), 1.0, None, None, 0.0),
+    "near the margin": (seen(0.09, 0.1), 1.0, None, None, 0.0),
+}
+
+
+@pytest.mark.parametrize("case", ADVICE)
+def test_the_advice(case, golden):
+    effect, epoch_s, epochs, design, seconds = ADVICE[case]
+    advice = advise(effect, ALLOWED, 0.05, epoch_s=epoch_s)
+    assert (advice.epochs, advice.design) == (epochs, design and DESIGNS[design])
+    assert advice.seconds == pytest.approx(seconds, abs=0.1)
+    golden(advice.text())
 
 
 def test_more_blocks_of_another_design_count():

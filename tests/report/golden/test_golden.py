@@ -1,17 +1,13 @@
-"""Each report of one fixed set of records is, as a whole, its golden file in `expected/`.
-
-After a change of a report, `IPPERF_RENEW_GOLDEN=1 pytest tests/report/golden` renews the files, and fails for each one
-that has changed. Read what `git diff` shows before you commit it.
-"""
+"""Each report of one fixed set of records is its golden file in `expected/` (see `tests/support/golden.py`)."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.report.golden.reports import Reports, rounded
+from tests.support.golden import compare_file
 
 EXPECTED = Path(__file__).parent / "expected"
 NAMES = sorted(name for name in vars(Reports) if not name.startswith("_"))
@@ -25,12 +21,7 @@ def reports(factory, made):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_report_is_its_golden_file(reports, name):
     text = rounded(getattr(reports, name)()).replace("\r\n", "\n").rstrip("\n") + "\n"
-    path = EXPECTED / f"{name}.txt"
-    expected = path.read_text(encoding="utf-8") if path.exists() else ""
-    if text != expected and "IPPERF_RENEW_GOLDEN" in os.environ:
-        path.write_text(text, encoding="utf-8")
-        pytest.fail(f"{path} was renewed; read its difference and run again without IPPERF_RENEW_GOLDEN")
-    assert text.splitlines() == expected.splitlines()
+    compare_file(EXPECTED / f"{name}.txt", text)
 
 
 def test_every_golden_file_has_a_report():

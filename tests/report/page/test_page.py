@@ -121,7 +121,7 @@ def said(records, **change):
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 
-def test_the_question_comes_first_and_its_answer_in_sentences_by_arm(factory):
+def test_the_question_comes_first_and_its_answer_in_sentences_by_arm(factory, golden):
     records = [
         *(found(factory, ("smtp", count, "ipv6-isatap"), (2.1 + count, -0.4, 16.2), "within") for count in (1, 10)),
         found(factory, ("http", 10, "ipv6-isatap"), (3.04, 1.0, 5.04), "within"),
@@ -129,17 +129,10 @@ def test_the_question_comes_first_and_its_answer_in_sentences_by_arm(factory):
         found(factory, ("http", 500, "ipv6"), (0.5, -0.6, 1.6), "within"),
     ]
     shown = Reader(page(summary_of(records)))
-    assert shown.of("h1") == ["Is IPv6 (native, through ISATAP) as good as IPv4 for HTTP and SMTP?"]
     headings = [text for (tag, _), text in zip(shown.seen, shown.texts, strict=True) if re.fullmatch("h[1-6]", tag)]
     assert headings[1:4] == ["The answer", "IPv6", "IPv6 through ISATAP"]
-    native, isatap = shown.of("section", class_="arm")
-    assert native == "IPv6 ✓within HTTP within 10 %; change +0.50 % [-0.60, +1.6]."
-    assert isatap == (
-        "IPv6 through ISATAP ▲exceeds HTTP exceeds 10 % at 500 connections: +14.0 % [+11.0, +17.0]. "
-        "✓within HTTP within 10 % at 10 connections; change +3.0 % [+1.0, +5.0]. "
-        "✓within SMTP within 10 % at 1 and 10 connections; worst change +12.1 % [-0.40, +16.2] at 10 connections."
-    )
     assert shown.of("p", class_="counts") == ["▲1 exceeds✓4 within"]
+    golden("\n".join([*shown.of("h1"), *shown.of("section", class_="arm")]))
 
 
 def test_whatever_the_order_of_the_tests_the_page_is_the_same_by_level(factory, made):
@@ -160,31 +153,27 @@ def test_whatever_the_order_of_the_tests_the_page_is_the_same_by_level(factory, 
     assert re.findall(r"-c(\d+)-", names) == ["1", "10", "100"]
 
 
-def test_a_margin_that_is_more_here_is_told_with_what_it_comes_to(factory):
+def test_a_margin_that_is_more_here_is_told_with_what_it_comes_to(factory, golden):
     wider = found(factory, ("http", 1, "ipv6"), (0.5, -0.6, 1.6), "within", margin="10%,0.5ms", margin_fraction=0.531)
-    assert "within 10 % (at least 0.5 ms), here 53.1 %; change +0.50 %" in said([wider])[0]
+    golden("\n".join(said([wider])))
 
 
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [("too_wide", "too wide for a margin of 10 %"), ("straddles", "on both sides of the margin of 10 %")],
-)
-def test_what_is_undecided_says_why(factory, reason, words):
+@pytest.mark.parametrize("reason", ["too_wide", "straddles"])
+def test_what_is_undecided_says_why(factory, reason, golden):
     open_ = found(factory, ("smtp", 10, "ipv6"), (7.6, -3.1, 19.4), "inconclusive", reasons=(reason,))
-    assert f"?inconclusive SMTP undecided: +7.6 % [-3.1, +19.4], {words}." in said([open_])[0]
+    golden("\n".join(said([open_])))
 
 
-def test_an_invalid_measurement_is_named_with_its_sentence(factory):
+def test_an_invalid_measurement_is_named_with_its_sentence(factory, golden):
     broken = found(factory, ("smtp", 10, "ipv6"), (7.6, -3.1, 19.4), "invalid", sentence="all 6 epochs gave the same")
-    assert "✕invalid SMTP: all 6 epochs gave the same." in said([broken])[0]
+    golden("\n".join(said([broken])))
 
 
-def test_of_many_cells_the_worst_are_named_and_the_others_counted(factory):
+def test_of_many_cells_the_worst_are_named_and_the_others_counted(factory, golden):
     records = [found(factory, ("smtp", count, "ipv6"), (11.0 + count, 10.5, 99.0), "exceeds") for count in range(1, 10)]
     (arm,) = said(records)
-    assert "at 9 connections: +20.0 %" in arm
-    assert "; and 4 more, none of them worse." in arm
-    assert "at 1 connection:" not in arm
+    assert re.findall(r"at (\d) connections", arm) == ["9", "8", "7", "6", "5"]
+    golden(arm)
 
 
 def test_tests_without_an_answer_are_told_at_once_each_sentence_once(factory):
@@ -249,7 +238,7 @@ def test_a_twin_is_no_arm_but_the_sentinel(factory):
     assert "A/A check: in 0 of 1 cell the 95 % interval" in page(summary_of(records))
 
 
-def test_of_several_questions_about_a_cell_each_has_its_answer(factory):
+def test_of_several_questions_about_a_cell_each_has_its_answer(factory, golden):
     """Whichever test was last: within its 50 % must not hide that the other's 5 % is exceeded."""
     tight = found(
         factory, ("smtp", 10, "ipv6"), (12.0, 9.0, 15.0), "exceeds", margin="5%", margin_fraction=0.05, nodeid="t"
@@ -259,8 +248,7 @@ def test_of_several_questions_about_a_cell_each_has_its_answer(factory):
         shown = Reader(page(summary_of(records)))
         assert shown.of("p", class_="counts") == ["▲1 exceeds✓1 within"]
         (arm,) = shown.of("section", class_="arm")
-        assert "▲exceeds SMTP exceeds 5 %: +12.0 % [+9.0, +15.0]." in arm
-        assert "✓within SMTP within 50 %; change +12.0 % [+9.0, +15.0]." in arm
+        golden(arm)
         assert "▲exceeds" in shown.of("section", id="tables")[0]
         assert "5 or 50 %" in shown.of("section", id="method")[0]
 

@@ -36,52 +36,28 @@ def found(now, then, **more):
     return comparison(one, other, lambda name: METRICS[name].metric, **more)
 
 
-def test_what_is_worse_and_better_comes_first_and_the_rest_is_counted():
+def test_what_is_worse_and_better_comes_first_and_the_rest_is_counted(golden):
     then = [past("a", "A", 2), past("b", "A", 30), past("c", "A", 0), past("d", "A", 0), past("e", "A", 0)]
     now = [
         past("a", "B", 25), past("b", "B", 1, fingerprint="f1"), past("c", "B", 9, 0.03), past("d", "B", 0.5),
         past("f", "B", 0),
     ]  # fmt: skip
-    shown = lines(found(now, then), "A", "B")
-    assert shown == [
-        (
-            "EXCEEDS a response_time: the change was +2.0 % and is +25.0 %, a difference of +22.5 % [+21.4, +23.7] "
-            "(95 % interval); the one-sided 95 % lower bound +21.6 % lies beyond the margin of 10 %"
-        ),
-        (
-            "BETTER b response_time: the change was +30.0 % and is +1.0 %, a difference of -22.3 % [-23.0, -21.6] "
-            "(95 % interval); the one-sided 95 % upper bound -21.7 % lies beyond the margin of 10 % on the better side"
-        ),
-        "ONLY IN A: e response_time",
-        "ONLY IN B: f response_time",
-        "the hosts or their server have changed in 1 cell, such as b response_time",
-        (
-            "from A to B: 2 within margin, 1 exceeds margin, 1 not enough evidence, "
-            "1 of those within better by more than its margin"
-        ),
-    ]
-    everything = lines(found(now, then), "A", "B", everything=True)
-    assert [line.split(":")[0] for line in everything] == [
-        "EXCEEDS a response_time", "BETTER b response_time", "INCONCLUSIVE c response_time", "WITHIN d response_time",
-        "ONLY IN A", "ONLY IN B", shown[4], "from A to B",
-    ]  # fmt: skip
-    assert everything[2].endswith(
-        "not enough evidence: the one-sided 95 % bounds +7.1 % and +11.0 % lie on both sides of the margin of 10 %"
-    )
+    compared_cells = found(now, then)
+    verdicts = {each.now.key.cell: (each.verdict, each.better) for each in compared_cells.differences}
+    assert verdicts == {
+        "a": (Verdict.EXCEEDS, False), "b": (Verdict.WITHIN, True), "c": (Verdict.INCONCLUSIVE, False),
+        "d": (Verdict.WITHIN, False),
+    }  # fmt: skip
+    everything = lines(compared_cells, "A", "B", everything=True)
+    golden("\n".join([*lines(compared_cells, "A", "B"), "", *everything]))
 
 
-def test_of_many_cells_of_which_the_same_is_said_the_number_is_told():
+def test_of_many_cells_of_which_the_same_is_said_the_number_is_told(golden):
     then = [past(f"c{number}", "A", 0, change=None, sd_epoch=None, epochs=1) for number in range(5)]
     now = [past(f"c{number}", "B", 0, version="2") for number in range(5)]
-    shown = lines(found(now, then), "A", "B")
-    assert shown == [
-        "UNJUDGED 5 cells: A has 1 epoch of it, too few to judge",
-        "the workload is another version in 5 cells, such as c0 response_time: it was 1 and is 2",
-        "from A to B: 5 unjudged",
-    ]
     every = lines(found(now, then), "A", "B", everything=True)
-    assert every[0] == "UNJUDGED c0 response_time: unjudged: A has 1 epoch of it, too few to judge"
     assert len(every) == 7
+    golden("\n".join([*lines(found(now, then), "A", "B"), "", *every]))
 
 
 def test_of_nothing_that_is_enough():
@@ -89,30 +65,27 @@ def test_of_nothing_that_is_enough():
 
 
 @pytest.mark.parametrize(
-    ("metric", "percents", "margin", "end"),
+    ("metric", "percents", "margin", "outcome"),
     [
-        ("throughput", (-20, 0), "10%", "the one-sided 95 % upper bound -19.4 % lies beyond the margin of 10 %"),
-        ("throughput", (-4, 0), "10%", "the one-sided 95 % lower bound -4.7 % lies within the margin of 10 %"),
-        (
-            "throughput",
-            (20, 0),
-            "10%",
-            "the one-sided 95 % lower bound +19.1 % lies beyond the margin of 10 % on the better side",
-        ),
-        ("response_time", (4, 0), "10%,1.5ms", "lies within the margin of 10 % (at least 1.5 ms), here 15.0 %"),
+        ("throughput", (-20, 0), "10%", (Verdict.EXCEEDS, False)),
+        ("throughput", (-4, 0), "10%", (Verdict.WITHIN, False)),
+        ("throughput", (20, 0), "10%", (Verdict.WITHIN, True)),
+        ("response_time", (4, 0), "10%,1.5ms", (Verdict.WITHIN, False)),
     ],
+    ids=["beyond", "within", "better", "margin by its minimum"],
 )
-def test_the_bound_that_decides_is_told(metric, percents, margin, end):
+def test_the_bound_that_decides_is_told(metric, percents, margin, outcome, golden):
     now, then = (past("a", name, each, metric=metric) for name, each in zip("BA", percents, strict=True))
-    assert sentence(compared(now, then, METRICS[metric].metric, margin=Margin.parse(margin))).endswith(end)
+    difference = compared(now, then, METRICS[metric].metric, margin=Margin.parse(margin))
+    assert (difference.verdict, difference.better) == outcome
+    golden(sentence(difference))
 
 
-def test_shares_are_told_in_points():
+def test_shares_are_told_in_points(golden):
     now, then = (past("a", name, 0, 0.001, "loss", change=each) for name, each in (("B", 0.031), ("A", 0.011)))
-    assert sentence(compared(now, then, METRICS["loss"].metric, margin=Margin.parse("1pp"))) == (
-        "the change was +1.1 pp and is +3.1 pp, a difference of +2.0 pp [+1.9, +2.1] (95 % interval); "
-        "the one-sided 95 % lower bound +1.9 pp lies beyond the margin of 1 pp"
-    )
+    difference = compared(now, then, METRICS["loss"].metric, margin=Margin.parse("1pp"))
+    assert (difference.verdict, difference.unit) == (Verdict.EXCEEDS, "pp")
+    golden(sentence(difference))
 
 
 # --- records give the same verdict ------------------------------------------------------------------------------------

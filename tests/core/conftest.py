@@ -1,0 +1,3 @@
+"""Golden files for the sentences of this room."""
+
+from tests.support.golden import golden  # noqa: F401 - a fixture
