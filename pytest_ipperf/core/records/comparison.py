@@ -107,9 +107,9 @@ def compared(
     check_share("confidence", confidence)
     check_share("alpha", alpha)
     try:
-        asked = margin or _margin(now.margin or metric.margin)
-        asked.check(metric)
-        fraction = asked.effective(now.reference_value, metric.scale)
+        wanted_margin = margin or _margin(now.margin or metric.margin)
+        wanted_margin.check(metric)
+        fraction = wanted_margin.effective(now.reference_value, metric.scale)
         allowed = slowdown_size(fraction, metric.direction, metric.scale)
     except IpperfError as error:
         return Difference(now=now, then=then, metric=metric, why=str(error))
@@ -133,7 +133,7 @@ def compared(
         low=low,
         high=high,
         alpha=alpha,
-        margin=asked.description,
+        margin=wanted_margin.description,
         margin_fraction=fraction,
         better=verdict is Verdict.WITHIN and fast < -allowed,
     )

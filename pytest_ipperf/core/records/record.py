@@ -77,24 +77,24 @@ def summarise(
 
     A row holds the start, a column for each of `phases`, how late it was read, and how late it was opened.
     """
-    own = [run for run in runs if run.arm == arm and not run.warmup]
+    counted = [run for run in runs if run.arm == arm and not run.warmup]
     failed: Counter[str] = Counter()
-    for run in own:
+    for run in counted:
         failed.update(run.failed)
     columns = list(zip(*rows, strict=True))[1:] if rows else []
     behind, late = (columns.pop(), columns.pop()) if rows else ((), ())
-    values = tuple(value for run in own if (value := run.values[metric]) is not None)
-    client_facts = [run.client for run in own if run.client is not None]
+    values = tuple(value for run in counted if (value := run.values[metric]) is not None)
+    client_facts = [run.client for run in counted if run.client is not None]
     summary = ArmSummary(
         arm=arm,
         values=values,
-        attempted=sum(run.attempted for run in own),
-        completed=sum(run.completed for run in own),
+        attempted=sum(run.attempted for run in counted),
+        completed=sum(run.completed for run in counted),
         failed=dict(sorted(leading(failed, _KINDS).items())),
         phases={name: statistics.median(column) for name, column in zip(phases, columns, strict=bool(columns))},
-        completed_values=tuple(run.completed_s for run in own if run.completed_s is not None),
-        figures=_means(own),
-        notes=tuple(dict.fromkeys(note for run in own for note in run.notes)),
+        completed_values=tuple(run.completed_s for run in counted if run.completed_s is not None),
+        figures=_means(counted),
+        notes=tuple(dict.fromkeys(note for run in counted for note in run.notes)),
     )
     if not client_facts:
         return summary
@@ -104,12 +104,12 @@ def summarise(
 
 def _means(runs: Sequence[Run]) -> dict[str, float]:
     """Return the mean of each figure that all runs have; a mean over only some runs would be biased."""
-    found: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     for run in runs:
         for name, value in {**run.facts, **run.values}.items():
             if value is not None:
-                found.setdefault(name, []).append(value)
-    return {name: statistics.fmean(each) for name, each in found.items() if len(each) == len(runs)}
+                values.setdefault(name, []).append(value)
+    return {name: statistics.fmean(each) for name, each in values.items() if len(each) == len(runs)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,15 +285,15 @@ class Record:
 
 def strictest(records: Iterable[Record], session: str) -> dict[HistoryKey, HistoryEntry]:
     """Return a session's findings by key: the strictest of several questions about a cell, of equal ones the last."""
-    asked = sorted(records, key=lambda each: -math.inf if each.margin_fraction is None else -each.margin_fraction)
-    return {record.key: record.history_entry(session, 0.0) for record in asked}
+    ordered = sorted(records, key=lambda each: -math.inf if each.margin_fraction is None else -each.margin_fraction)
+    return {record.key: record.history_entry(session, 0.0) for record in ordered}
 
 
 def _side(plain: Mapping[str, Any]) -> ArmSummary:
     parts = {"instrument": ClientLoad, "pace": LinkRate}
-    made = {name: part(**plain[name]) for name, part in parts.items() if plain[name]}
+    loads = {name: part(**plain[name]) for name, part in parts.items() if plain[name]}
     lists = {name: tuple(plain[name]) for name in ("values", "completed_values", "notes")}
-    return ArmSummary(**{**plain, **lists, **made, "arm": Arm.parse(plain["arm"])})
+    return ArmSummary(**{**plain, **lists, **loads, "arm": Arm.parse(plain["arm"])})
 
 
 def _log(percent: float) -> float:

@@ -62,14 +62,14 @@ def start_agent(
     `sending` is called with the seconds that sending may take on a slow connection, in addition to the time-out.
     """
     channel.send((digests(), _keeper()) if keeps else ({}, []))
-    said = channel.receive(patience_s)
-    if isinstance(said, bytes):
-        code = code_archive(said)
+    reply = channel.receive(patience_s)
+    if isinstance(reply, bytes):
+        code = code_archive(reply)
         sending_s = len(code) / BYTES_PER_S
         sending(sending_s)
         channel.send(code)
-        said = channel.receive(patience_s + sending_s)
-    return _DECODER.decode(Hello, said[1], "greeting of an agent")
+        reply = channel.receive(patience_s + sending_s)
+    return _DECODER.decode(Hello, reply[1], "greeting of an agent")
 
 
 @cache

@@ -114,11 +114,11 @@ class AgentClient(AgentMethods):
         thread.start()
         thread.join(patience_s)
         thread.join(sum(sending))
-        found = opened[0] if opened else None
-        if isinstance(found, tuple):
-            return found
+        result = opened[0] if opened else None
+        if isinstance(result, tuple):
+            return result
         silence = f"no answer in {patience_s:g} s"
-        why = printable(way.diagnosis(settings, entry)) or (_reason(found) if found else silence)
+        why = printable(way.diagnosis(settings, entry)) or (_reason(result) if result else silence)
         raise AgentError(f"host {self.host.name}: no agent could be started by access method {self.host.way}: {why}")
 
     def _gateway(self, attributes: Mapping[str, str | bool]) -> execnet.Gateway:

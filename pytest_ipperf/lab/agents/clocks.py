@@ -26,13 +26,13 @@ _STEPS = {"real_s": "was set by {:.3f} s", "slept_s": "stood still for {:.3f} s,
 
 def exchange_stamps(agent: AgentClient, most: int = _EXCHANGES) -> list[Exchange]:
     """Exchange time stamps with an agent up to `most` times; over a slow connection fewer."""
-    found: list[Exchange] = []
+    exchanges: list[Exchange] = []
     end_ns = time.monotonic_ns() + int(_MOST_S * 1e9)
-    while len(found) < most and (len(found) < _FEWEST or time.monotonic_ns() < end_ns):
+    while len(exchanges) < most and (len(exchanges) < _FEWEST or time.monotonic_ns() < end_ns):
         sent_ns = time.monotonic_ns()
         came_ns, answered_ns = agent.stamp()
-        found.append((sent_ns, came_ns, answered_ns, time.monotonic_ns()))
-    return found
+        exchanges.append((sent_ns, came_ns, answered_ns, time.monotonic_ns()))
+    return exchanges
 
 
 def best_sample(exchanges: Sequence[Exchange]) -> ClockSample:

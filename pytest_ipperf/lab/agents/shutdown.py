@@ -20,35 +20,35 @@ def shut_down(agents: Collection[AgentClient]) -> list[str]:
     most = max(1, len(agents))
     try:
         with ThreadPoolExecutor(most) as pool:  # waits for all at its end, even after a Ctrl-C
-            leaving = [pool.submit(_said, agent) for agent in agents]
-            return [said for each in leaving for said in each.result()]
+            leaving = [pool.submit(_leftovers, agent) for agent in agents]
+            return [sentence for each in leaving for sentence in each.result()]
     finally:
         with ThreadPoolExecutor(most) as pool:
             list(pool.map(lambda agent: agent.close(), agents))
 
 
-def _said(agent: AgentClient) -> list[str]:
+def _leftovers(agent: AgentClient) -> list[str]:
     try:
         return [f"host {agent.host.name}: {sentence}" for sentence in agent.within(_LEAVE_S).shut_down()]
     except LabError:
         return []
 
 
-def leftovers_error(said: Collection[str], testbeds: Collection[str], earlier: object = None) -> RestoreError:
-    """Return the error that reports the leftovers `said`, after an `earlier` error."""
+def leftovers_error(leftovers: Collection[str], testbeds: Collection[str], earlier: object = None) -> RestoreError:
+    """Return the error that reports the `leftovers`, after an `earlier` error."""
     end = remedy(*testbeds)
-    return restore_error(f"not everything could be removed: {'; '.join(said)}; {end}", end, earlier)
+    return restore_error(f"not everything could be removed: {'; '.join(leftovers)}; {end}", end, earlier)
 
 
-def restore_error(said: str, end: str, earlier: object) -> RestoreError:
+def restore_error(sentence: str, end: str, earlier: object) -> RestoreError:
     """Return an error of that sentence, preceded by the message of the earlier error that it replaces."""
     if isinstance(earlier, Exception):
         first = str(earlier) if isinstance(earlier, IpperfError) else f"{type(earlier).__name__}: {earlier}"
-        said = f"{first.removesuffix(f'; {end}')}; and {said}"
-    return RestoreError(said)
+        sentence = f"{first.removesuffix(f'; {end}')}; and {sentence}"
+    return RestoreError(sentence)
 
 
 def remedy(*testbeds: str) -> str:
     """Return what to do about marked hosts of these testbeds, as the end of a sentence."""
-    asked = " ".join(f"--testbed={name}" for name in testbeds)
-    return f"put it in order, then clear the mark: pytest-ipperf doctor {asked} --clear"
+    options = " ".join(f"--testbed={name}" for name in testbeds)
+    return f"put it in order, then clear the mark: pytest-ipperf doctor {options} --clear"

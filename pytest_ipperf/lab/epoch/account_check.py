@@ -32,12 +32,12 @@ def batches(users: int, payload_bytes: int) -> Sequence[Batch]:
     if count < users:
         parts = -(-count // at_once)
         return [Batch(users * part // parts, at_once, 1) for part in range(parts)]
-    made = []
+    result = []
     for first in range(0, users, _SESSIONS):
         size = min(users - first, _SESSIONS)
         bursts = -(-size // at_once)
-        made.append(Batch(first, -(-size // bursts), bursts))
-    return made
+        result.append(Batch(first, -(-size // bursts), bursts))
+    return result
 
 
 def tried_accounts(made: Sequence[Batch], users: int) -> int:

@@ -58,19 +58,19 @@ def build_testbed(
                 agent.without_rollback()
             elif mark := agent.dirty_reason():
                 raise LabError(f"host {agent.host.name}: {mark}; {remedy(testbed.name)}")
-        made = stack.enter_context(set_up_tunnels(testbed, agents, transports, backend))
+        tunnels = stack.enter_context(set_up_tunnels(testbed, agents, transports, backend))
         if testbed.links != Links():  # rate, loss and delay apply to single packets
-            _unmerge(testbed, agents, made)
+            _unmerge(testbed, agents, tunnels)
         if testbed.is_lab:
             _watch(testbed, agents)
-        yield BuiltTestbed(entries, agents, made)
+        yield BuiltTestbed(entries, agents, tunnels)
 
 
 def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
     """Make each client count the bare IPv6 packets of its port."""
-    mine = devices(testbed)
+    ports = devices(testbed)
     for role in testbed.clients:
-        (device,) = mine[role]
+        (device,) = ports[role]
         agents[role].watch(device)
 
 
@@ -95,17 +95,17 @@ def _shut_down(
     error: BaseException | None,
     _trace: object,
 ) -> None:
-    said = shut_down([start.result() for start in starting if start.exception() is None])
+    leftovers = shut_down([start.result() for start in starting if start.exception() is None])
     # A Ctrl-C is not replaced; the next job reports the marked host.
-    if said and (error is None or isinstance(error, Exception)):
-        raise leftovers_error(said, [testbed.name], error)
+    if leftovers and (error is None or isinstance(error, Exception)):
+        raise leftovers_error(leftovers, [testbed.name], error)
 
 
-def _unmerge(testbed: Testbed, agents: Mapping[str, AgentClient], made: Tunnels) -> None:
-    mine = devices(testbed)
+def _unmerge(testbed: Testbed, agents: Mapping[str, AgentClient], tunnels: Tunnels) -> None:
+    ports = devices(testbed)
     for role, agent in agents.items():
-        ends = (testbed.paths[each].ends.get(role) for each in made.backends)
-        agent.unmerged(list(mine[role]), [end.device for end in ends if end])
+        ends = (testbed.paths[each].ends.get(role) for each in tunnels.backends)
+        agent.unmerged(list(ports[role]), [end.device for end in ends if end])
 
 
 def _pin(agent: AgentClient, *, wished: bool) -> None:

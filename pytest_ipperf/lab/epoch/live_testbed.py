@@ -153,17 +153,17 @@ class LiveTestbed:
         by_host = {
             self._agents[role].host.name: each["contradictions"] for role, each in {CLIENT: first, **facts}.items()
         }
-        found = [f"host {name}: {sentence}" for name, sentences in by_host.items() for sentence in sentences]
-        return {**first, "more_clients": facts, "contradictions": found}
+        contradictions = [f"host {name}: {sentence}" for name, sentences in by_host.items() for sentence in sentences]
+        return {**first, "more_clients": facts, "contradictions": contradictions}
 
     def _path(self, role: str, arm: Arm, service: ServerEndpoint, workload: Workload) -> dict[str, Any]:
         testbed, agents = self._testbed.seen_by(role), agents_of_client(self._agents, role)
         facts = path_facts(testbed, agents, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
-        found = path_violations(self._expected(arm, workload, role), facts)
+        contradictions = path_violations(self._expected(arm, workload, role), facts)
         mtu = facts["routes"][CLIENT].get("mtu", 0)
-        trains = {} if found else train_rates(testbed, arm, agents, mtu)
-        found += rate_violations(testbed.links.rate_bit_s, trains)
-        return {**facts, "trains": trains, "contradictions": found}
+        trains = {} if contradictions else train_rates(testbed, arm, agents, mtu)
+        contradictions += rate_violations(testbed.links.rate_bit_s, trains)
+        return {**facts, "trains": trains, "contradictions": contradictions}
 
     def _expected(self, arm: Arm, workload: Workload, role: str = CLIENT) -> ExpectedPath:
         testbed, name = self._testbed.seen_by(role), self.tunnels.backends.get(arm.transport, "")
@@ -311,11 +311,11 @@ class LiveTestbed:
             keeper.note_verified(*held)
         return f"{service} {summary(made, users, time.monotonic() - began)}"
 
-    def _verify(self, arm: Arm, service: ServerEndpoint, workload: Workload, made: Batch, deadline_s: float) -> None:
-        work = dataclasses.replace(workload, client=LEAN, connections=made.connections, rate_per_s=0.0, workers=1)
-        deadline_s = within_s(made, workload.payload_bytes, deadline_s)
-        spec = self._spec(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
-        total = self._run_load(dataclasses.replace(spec, first_index=made.first), arm).total
+    def _verify(self, arm: Arm, service: ServerEndpoint, workload: Workload, batch: Batch, deadline_s: float) -> None:
+        work = dataclasses.replace(workload, client=LEAN, connections=batch.connections, rate_per_s=0.0, workers=1)
+        deadline_s = within_s(batch, workload.payload_bytes, deadline_s)
+        spec = self._spec(arm, service, work, bursts=batch.bursts, deadline_s=deadline_s)
+        total = self._run_load(dataclasses.replace(spec, first_index=batch.first), arm).total
         if total.failed:
             for sentence in self._server.finish_run(RunEnd(doubtful=True)).broken:
                 raise LabError(f"host {self._server.host.name}: {sentence}")
@@ -380,5 +380,5 @@ def live_testbed(
     Of the tunnelled arms it has those of `transports`, as far as they work here; see `LiveTestbed.tunnels`.
     """
     lease = lease_for(owner, wait_s, log)
-    with build_testbed(testbed, transports=transports, backend=backend, lease=lease) as made:
-        yield LiveTestbed(testbed, made.agents, made.tunnels)
+    with build_testbed(testbed, transports=transports, backend=backend, lease=lease) as built:
+        yield LiveTestbed(testbed, built.agents, built.tunnels)

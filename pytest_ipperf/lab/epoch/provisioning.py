@@ -71,8 +71,8 @@ class Provisioning:
         testbeds, self._testbeds = list(self._testbeds), {}
         self._folders.clear()
         self._verified.clear()
-        if said := shut_down(agents):
-            raise leftovers_error(said, testbeds)
+        if leftovers := shut_down(agents):
+            raise leftovers_error(leftovers, testbeds)
 
     def _link(self, host: Host) -> AgentClient:
         # A lab's nodes live for one epoch, but they share the files of this machine.

@@ -28,12 +28,12 @@ def check_keeps(protocol: str, service: ServerEndpoint) -> None:
         )
 
 
-def corrected(result: LoadResult, found: Acceptance) -> LoadResult:
+def corrected(result: LoadResult, acceptance: Acceptance) -> LoadResult:
     """Return the result of a run without the connections whose messages the server does not have as they were sent.
 
     A connection whose message is missing, repeated or different counts as a failure `content` and has no row.
     """
-    failed = set(array("Q", found.failed))
+    failed = set(array("Q", acceptance.failed))
     if not failed:
         return result
     rows, indices = array("d", result.rows), array("Q", result.indices)
@@ -48,6 +48,11 @@ def corrected(result: LoadResult, found: Acceptance) -> LoadResult:
     return dataclasses.replace(result, rows=left.tobytes(), failed=kinds, content_bytes=moved_bytes)
 
 
-def acceptance_counts(found: Acceptance) -> dict[str, int]:
+def acceptance_counts(acceptance: Acceptance) -> dict[str, int]:
     """Return the counts of the comparison for the records."""
-    return {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}
+    return {
+        "kept": acceptance.kept,
+        "repeated": acceptance.repeated,
+        "compared": acceptance.compared,
+        "wrong": acceptance.wrong,
+    }

@@ -109,14 +109,14 @@ def flow_data(flow: Flow, near: FlowReport, far: FlowReport, deadline_s: float) 
 def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> dict[str, float]:
     """Return the facts with `ideal_bit_s`, the highest goodput of links with a rate, and `window_bytes`."""
     rate_bit_s, window = testbed.links.rate_bit_s, values_of(workload.levels).get("window")
-    found = dict(facts)
+    result = dict(facts)
     if rate_bit_s:
-        found["ideal_bit_s"] = rate_bit_s * layers(arm, workload).payload_share(_packet_bytes(arm, workload))
+        result["ideal_bit_s"] = rate_bit_s * layers(arm, workload).payload_share(_packet_bytes(arm, workload))
     if isinstance(window, int):
         # The kernel doubles the buffer sizes that it is asked for (socket(7)).
-        given = [found[name] / 2 for name in ("send_buffer_bytes", "receive_buffer_bytes") if name in found]
-        found["window_bytes"] = min(given, default=float(window))
-    return found
+        given = [result[name] / 2 for name in ("send_buffer_bytes", "receive_buffer_bytes") if name in result]
+        result["window_bytes"] = min(given, default=float(window))
+    return result
 
 
 def flow_exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> list[str]:

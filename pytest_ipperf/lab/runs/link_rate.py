@@ -85,10 +85,14 @@ def _train_rate(
     for _ in range(_TRIES):
         ident = secrets.randbits(32)
         agents[sender].train_send(dataclasses.replace(train, ident=ident))
-        found = agents[receiver].train_rate(ident, datagrams, wire_bytes)
-        if found is not None and not below_rate(rate_bit_s, found) and not above_rate(rate_bit_s, found):
-            return found
-        seen += [] if found is None else [found]
+        measured_bit_s = agents[receiver].train_rate(ident, datagrams, wire_bytes)
+        if (
+            measured_bit_s is not None
+            and not below_rate(rate_bit_s, measured_bit_s)
+            and not above_rate(rate_bit_s, measured_bit_s)
+        ):
+            return measured_bit_s
+        seen += [] if measured_bit_s is None else [measured_bit_s]
     return statistics.median(seen) if seen else None
 
 

@@ -62,11 +62,11 @@ def run_load(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], s
 
 def split_spec(spec: LoadSpec, sources: Mapping[str, str]) -> dict[str, LoadSpec]:
     """Return each client's part of a run, by role; clients that would have no connection are left out."""
-    found = {
+    specs = {
         role: dataclasses.replace(spec, source=source, offset=offset, stride=len(sources))
         for offset, (role, source) in enumerate(sources.items())
     }
-    return {role: each for role, each in found.items() if each.connection_count}
+    return {role: each for role, each in specs.items() if each.connection_count}
 
 
 def _patience_s(spec: LoadSpec) -> float:

@@ -54,12 +54,12 @@ def clients_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping
     clients = proof.get("clients")
     if not clients:
         return proof_violations(expected_path[CLIENT], proof)
-    found = []
+    violations = []
     for role, report in clients.items():
         seen = {**report, "protocol41": {CLIENT: report["protocol41"]}}
-        found += [f"host {report['host']}: {each}" for each in proof_violations(expected_path[role], seen)]
+        violations += [f"host {report['host']}: {each}" for each in proof_violations(expected_path[role], seen)]
     shared = {role: counts for role, counts in proof["protocol41"].items() if role not in expected_path}
-    return found + encapsulation_violations(expected_path[CLIENT], shared, proof["completed"])
+    return violations + encapsulation_violations(expected_path[CLIENT], shared, proof["completed"])
 
 
 def path_facts(
@@ -133,15 +133,15 @@ def _rates(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, dic
     """Return the rates of a lab's ports, by host and device; empty for links without a rate."""
     if not testbed.is_lab or not testbed.links.rate_bit_s:
         return {}
-    mine = [port for pair in veth_pairs(testbed) for port in pair]
-    return {role: agents[role].rates([port.device for port in mine if port.role == role]) for role in agents}
+    ports = [port for pair in veth_pairs(testbed) for port in pair]
+    return {role: agents[role].rates([port.device for port in ports if port.role == role]) for role in agents}
 
 
 def native_devices(testbed: Testbed, agents: Mapping[str, AgentClient], ipver: int = 4) -> dict[str, str]:
     """Return the device by which each host reaches the others natively, by role; empty if there is no route."""
-    found = {}
+    result = {}
     for role, agent in agents.items():
         other = testbed.server if role in testbed.clients else testbed.client
         address = other.address(ipver) or other.address(10 - ipver)
-        found[role] = agent.route(address).device if address else ""
-    return found
+        result[role] = agent.route(address).device if address else ""
+    return result

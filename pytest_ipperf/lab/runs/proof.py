@@ -22,9 +22,9 @@ def load_proof(
 ) -> dict[str, Any]:
     """Return the facts of a load; `client` names the client program, `hosts` the testbed's hosts by role."""
     by_role, after = load.by_role, reports[SERVER]
-    found = _recorded(load.total)
+    result = _recorded(load.total)
     if len(by_role) > 1:
-        found["clients"] = {
+        result["clients"] = {
             role: {
                 "host": hosts[role],
                 **_recorded(each),
@@ -34,9 +34,9 @@ def load_proof(
             for role, each in by_role.items()
         }
     if after.accepted:
-        found["accepted"] = acceptance_counts(after.accepted)
+        result["accepted"] = acceptance_counts(after.accepted)
     return {
-        **found,
+        **result,
         "client": client,
         "completed": load.total.completed,
         "protocol41": {**{role: each.traffic.protocol41 for role, each in by_role.items()}, **_protocol41(reports)},

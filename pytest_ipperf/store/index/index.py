@@ -68,7 +68,7 @@ class SessionEntry:
 
     @property
     def completeness(self) -> Completeness:
-        """How far the session came, from the index and open event logs, without the names of missing items."""
+        """Progress of the session, from the index and open event logs, without the names of missing items."""
         running = self.status is None and (self.running or is_being_written(self.folder))
         state = state_of(self.status, self.missing, running=running, tells_end=self.tells_end or self.partial_line)
         return Completeness(state=state, measured=self.measured, planned=self.planned)
