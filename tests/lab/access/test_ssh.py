@@ -216,6 +216,8 @@ import time
 from pathlib import Path
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.agents.client import AgentClient
+from pytest_ipperf.agent.rpc.messages import ServeRequest
+from pytest_ipperf.core.portable.server_state import ServerState
 agent = AgentClient(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
 agent.serve("nameserver", {SERVED!r})
 print(flush=True)
@@ -484,13 +486,13 @@ def test_a_cache_to_which_others_may_write_is_not_used_and_that_is_told(sshd, fo
 
 def count_calls(monkeypatch, agent, calls):
     """Add the name of every further call of this agent to `calls`."""
-    call = agent.call
+    request = agent.request
 
     def counted(name, *arguments, **more):
         calls.append(name)
-        return call(name, *arguments, **more)
+        request(name, *arguments, **more)
 
-    monkeypatch.setattr(agent, "call", counted)
+    monkeypatch.setattr(agent, "request", counted)
 
 
 def test_packages_are_sent_once(sshd, folder, kept, monkeypatch):
