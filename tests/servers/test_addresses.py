@@ -66,7 +66,7 @@ def told(address):
         protocol=protocol.name, client="lean", payload_bytes=size, connections=2, bursts=1,
         ipver=6 if ":" in address else 4, resolver="" if protocol.datagram else address, resolver_port=resolver,
         name=address if protocol.datagram else protocol.host, port=port, source=address, deadline_s=20.0, ident=0,
-        state=dataclasses.asdict(dataclasses.replace(state, pages={})),
+        state=dataclasses.replace(state, pages={}),
     ))
 
 recipe, naming, addresses = SERVERS[sys.argv[1]], SERVERS[sys.argv[2]], tuple(sys.argv[3:])
@@ -76,7 +76,9 @@ state = protocol.filled(ServerState(users=5, password="1b2c3d4e"), size)
 with private_folder() as folder, ExitStack() as stack:
     port = started(recipe, folder, stack)
     resolver = port if protocol.datagram else started(naming, folder, stack)
-    print(json.dumps({each: {key: told(each)[key] for key in ("attempted", "failed", "peers")} for each in addresses}))
+    found = {each: told(each) for each in addresses}
+    names = ("attempted", "failed", "peers")
+    print(json.dumps({each: {key: getattr(result, key) for key in names} for each, result in found.items()}))
 """
 
 

@@ -191,7 +191,7 @@ def test_a_wrong_password_and_a_missing_account_are_told(name):
     with running(name, users=5) as (site, _):
         changes: list[dict[str, Any]] = [{"password": "wrong"}, {"users": 10}]
         for client, change in itertools.product(("lean", "library"), changes):
-            state = {**dataclasses.asdict(dataclasses.replace(site.state, pages={})), **change}
+            state = dataclasses.replace(site.state, pages={}, **change)
             told = made(site, "::1", 10, client=client, state=state)
             (failure,) = told.failed
             assert failure.startswith("protocol: reply '530 ")
