@@ -17,13 +17,13 @@ LINKED = """
 import os, socket, subprocess, sys, time
 from pytest_ipperf.agent.paths import routes as path
 from pytest_ipperf.core.portable import dns
-from test_epoll_client import NAME, Resolver
+from test_epoll_client import NAME
 
 FAR = '''
 import sys; sys.path[:0] = %r
-from test_epoll_client import Resolver
+from test_epoll_client import name_server
 print("here", flush=True); sys.stdin.readline()
-with Resolver("198.18.0.2") as four, Resolver("2001:2::2") as six:
+with name_server("198.18.0.2") as four, name_server("2001:2::2") as six:
     print(four.port, six.port, flush=True); sys.stdin.read()
 ''' % sys.path
 
