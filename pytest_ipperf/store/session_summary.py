@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.cell import Arm, testbed_of
 from pytest_ipperf.core.nightly.report import NightReport
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
@@ -166,7 +166,7 @@ def _hosts(measured: Iterable[tuple[str, StoredWorkload]]) -> Iterator[HostSumma
     """Iterate over the hosts of each testbed, each once, as the first epoch saw it."""
     seen: set[tuple[str, str]] = set()
     for name, workload in measured:
-        testbed = name.partition("-")[0]
+        testbed = testbed_of(name)
         for epoch in workload.epochs[:1]:
             listed = _listed(workload, epoch["fingerprint"])
             for role, facts in epoch["fingerprint"].items():

@@ -87,6 +87,11 @@ def workload_text(testbed: str, talk: str, connections: int, load: str, levels: 
     return f"{testbed}-{talk}-c{connections}-{load}" + (f"-{levels}" if levels else "")
 
 
+def testbed_of(workload: str) -> str:
+    """Return the testbed's name from a workload's text; no testbed has a hyphen in its name."""
+    return workload.partition("-")[0]
+
+
 def _rate_text(rate_per_s: float) -> str:
     """Format a rate with all of its digits, so that only equal rates have equal texts."""
     return str(rate_per_s).removesuffix(".0")

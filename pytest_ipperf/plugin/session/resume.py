@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf import __version__
-from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.design.cell import Arm, Workload, testbed_of
 from pytest_ipperf.core.design.design import Design
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.design.question import Question
@@ -220,7 +220,7 @@ def _arms(order: Any) -> list[str]:
 
 def _hosts(found: StoredWorkload) -> Iterator[tuple[tuple[str, str, str], Any]]:
     """Yield the facts of the hosts' fingerprints in a workload, without device names, which change."""
-    testbed = found.workload_event["workload"].partition("-")[0]
+    testbed = testbed_of(found.workload_event["workload"])
     for epoch in found.epochs[:1]:
         for role, facts in epoch["fingerprint"].items():
             for fact, value in facts.items():
