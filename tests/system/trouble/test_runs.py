@@ -249,7 +249,7 @@ def test_every_tenth_log_in_refused_costs_every_tenth_its_deadline(name, client)
 @pytest.mark.parametrize("client", ["lean", "library"])
 @pytest.mark.parametrize("name", SPOKEN)
 def test_refusals_are_counted_the_same_by_several_workers_and_in_open_mode(name, client, changed):
-    assert run(name, "denies", V6, 100, client=client, **changed)["failed"] == {REFUSED[name]: 9}
+    assert run(name, "denies", V6, 100, client=client, **changed).failed == {REFUSED[name]: 9}
 
 
 @pytest.mark.parametrize("changed", [{"workers": 2}, {"rate_per_s": 500.0}], ids=["workers", "arrivals"])
@@ -307,7 +307,7 @@ others = [socket.socket(family) for _ in range(10)]
 for at, other in enumerate(others):
     other.bind((sys.argv[2], 40000 + at))
 with runs.standing("null", "ftp") as (port, _):
-    print(runs.load(runs.spec("ftp", sys.argv[2], port, 10, bursts=3))["failed"])
+    print(runs.load(runs.spec("ftp", sys.argv[2], port, 10, bursts=3)).failed)
 """
 
 
