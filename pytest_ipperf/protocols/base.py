@@ -36,7 +36,6 @@ it; nan where the kernel gave no timestamp. `total` includes `late`, as it ends 
 
 _SHOWN = 80
 _ENOUGH_BYTES = 2**20  # only payloads that are too small are refused
-_LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
 _LONGEST_LINE = 4096  # eight times the limit of RFC 5321, section 4.5.3.1.5
 
 
@@ -275,6 +274,19 @@ class Flow(Protocol):
     about_rows: str = ""
     """Sentences on the rows that no metric defines."""
 
+    greedy: bool = False
+    """True if it sends as much as the path carries."""
+
+    def offered_bit_s(self, factors: Mapping[str, Value]) -> float | None:
+        """Return the payload rate that it offers, by its factor in bit/s; None if it has none or offers all it can."""
+        offered = (factors.get(each.name) for each in self.factors if each.unit == "bit/s")
+        return next((value for value in offered if isinstance(value, float)), None)
+
+    def derived_facts(self, factors: Mapping[str, Value], facts: Mapping[str, float]) -> Mapping[str, float]:
+        """Return further facts of a run for its metrics, which follow from its levels and the engine's facts."""
+        del factors, facts
+        return {}
+
     def caution(self, run_s: float) -> str:
         """Return a sentence about what runs of `run_s` seconds are too short for; empty without any."""
         del run_s
@@ -363,24 +375,6 @@ class Application(Protocol):
 
 def _shown(reply: bytes) -> str:
     return repr(" ".join(reply[:_SHOWN].decode("latin-1").split()))
-
-
-def message_of(name: str, headers: bytes, payload_bytes: int) -> bytes:
-    """Return a message of exactly that size with these headers; raise UsageError if the size is too small."""
-    room = payload_bytes - len(headers) - 2
-    if room < 0:
-        least = len(headers) + 2
-        raise UsageError(f"payload {payload_bytes} is too small for {name}, whose message has at least {least} bytes")
-    body = (_LINE * (room // len(_LINE) + 1))[:room]
-    # A cut in the middle of CR LF would leave a bare CR, which does not end a line (RFC 5322, section 2.3).
-    return headers + body.removesuffix(b"\r").ljust(room, b".") + b"\r\n"
-
-
-def check_message(given: bytes) -> None:
-    """Raise UsageError unless all lines of the message end in CR LF (RFC 5322, section 2.1)."""
-    if not given.endswith(b"\r\n") or b"\r" in (rest := given.replace(b"\r\n", b"")) or b"\n" in rest:
-        begins = given[:_SHOWN].decode("latin-1")
-        raise UsageError(f"a message of server_state has a line that does not end in CR LF: {begins!r}")
 
 
 def _check_accounts(name: str, state: ServerState) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pytest_ipperf.core.portable.content import wrong_content, wrong_size
+from pytest_ipperf.core.portable.content import check_message, message_of, wrong_content, wrong_size
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import (
@@ -19,8 +19,6 @@ from pytest_ipperf.protocols.base import (
     Conversation,
     ReplyError,
     Transaction,
-    check_message,
-    message_of,
 )
 
 _HEADERS = (

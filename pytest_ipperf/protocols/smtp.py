@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pytest_ipperf.core.portable.content import wrong_content, wrong_size
+from pytest_ipperf.core.portable.content import check_message, message_of, wrong_content, wrong_size
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import (
@@ -18,8 +18,6 @@ from pytest_ipperf.protocols.base import (
     Replies,
     ReplyError,
     Transaction,
-    check_message,
-    message_of,
 )
 
 _HEADERS = b"From: <client@ipperf.test>\r\nTo: <server@ipperf.test>\r\nSubject: pytest-ipperf\r\n\r\n"

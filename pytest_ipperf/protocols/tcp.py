@@ -57,6 +57,7 @@ class Tcp(Flow):
     connections: tuple[int, ...] = (1,)
     payload: tuple[str, ...] = ("128k",)
     payload_title: str = "size of a write"
+    greedy: bool = True
     rows: tuple[str | FigureRow, ...] = _ROWS
     about_rows: str = (
         "Retransmits, RTT, congestion window: the sender's TCP_INFO; base RTT: the smallest known, the handshake "
@@ -104,6 +105,14 @@ class Tcp(Flow):
             raise UsageError(
                 f"window {window} is larger than TCP supports; take {_MOST_WINDOW_BYTES} at most (RFC 7323)"
             )
+
+    def derived_facts(self, factors: Mapping[str, Value], facts: Mapping[str, float]) -> Mapping[str, float]:
+        window = factors.get("window")
+        if not isinstance(window, int):
+            return {}
+        # The kernel doubles the buffer sizes that it is asked for (socket(7)).
+        given = [facts[name] / 2 for name in ("send_buffer_bytes", "receive_buffer_bytes") if name in facts]
+        return {"window_bytes": min(given, default=float(window))}
 
     def caution(self, run_s: float) -> str:
         if run_s >= _RFC6349_S:

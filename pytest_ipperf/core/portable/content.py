@@ -1,13 +1,16 @@
-"""Sentences about content that differs from the server's. Travels to hosts.
+"""Content of transactions: mail messages, and sentences about content that differs. Travels to hosts.
 
-They are short, and the same for the same difference, as failures are counted by them.
+The sentences are short, and the same for the same difference, as failures are counted by them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 
-_SHOWN_BYTES = 16
+from pytest_ipperf.core.portable.errors import UsageError
+
+_SHOWN_BYTES, _SHOWN_MESSAGE_BYTES = 16, 80
+_LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
 
 
 def wrong_content(expected: bytes, offset: int, seen: bytes | memoryview) -> str:
@@ -34,3 +37,21 @@ def wrong_size(expected: bytes, seen_bytes: int, where: str = "") -> str:
 def excerpt(content: bytes | memoryview) -> str:
     """Return the first bytes as printable ASCII in quotes."""
     return repr(bytes(content[:_SHOWN_BYTES])).removeprefix("b")
+
+
+def message_of(name: str, headers: bytes, payload_bytes: int) -> bytes:
+    """Return a message of exactly that size with these headers; raise UsageError if the size is too small."""
+    room = payload_bytes - len(headers) - 2
+    if room < 0:
+        least = len(headers) + 2
+        raise UsageError(f"payload {payload_bytes} is too small for {name}, whose message has at least {least} bytes")
+    body = (_LINE * (room // len(_LINE) + 1))[:room]
+    # A cut in the middle of CR LF would leave a bare CR, which does not end a line (RFC 5322, section 2.3).
+    return headers + body.removesuffix(b"\r").ljust(room, b".") + b"\r\n"
+
+
+def check_message(given: bytes) -> None:
+    """Raise UsageError unless all lines of the message end in CR LF (RFC 5322, section 2.1)."""
+    if not given.endswith(b"\r\n") or b"\r" in (rest := given.replace(b"\r\n", b"")) or b"\n" in rest:
+        begins = given[:_SHOWN_MESSAGE_BYTES].decode("latin-1")
+        raise UsageError(f"a message of server_state has a line that does not end in CR LF: {begins!r}")

@@ -11,6 +11,7 @@ from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols.base import Flow
 
 _REBOOT = "--ipperf-reboot=yes"
 
@@ -51,7 +52,7 @@ def _excess(workload: Workload, most_bit_s: float) -> str:
     protocol = PROTOCOLS[workload.protocol]
     offered = [factor.name for factor in protocol.factors if factor.unit == "bit/s"]
     if not offered:
-        return f"{workload.protocol} uses all that it gets" if "throughput" in protocol.metrics else ""
+        return f"{workload.protocol} uses all that it gets" if isinstance(protocol, Flow) and protocol.greedy else ""
     rates = [level.value for level in workload.levels if level.name in offered]
     too_much = [rate for rate in rates if isinstance(rate, str) or rate > most_bit_s]
     return f"{workload.protocol} is to send more" if too_much else ""

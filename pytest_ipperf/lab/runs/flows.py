@@ -19,6 +19,7 @@ from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import QUEUE_BYTES
 from pytest_ipperf.lab.runs.link_rate import layers
+from pytest_ipperf.protocols import flow as flow_named
 from pytest_ipperf.protocols.base import Flow
 
 # Time of a run beyond its traffic: waiting for fragments of an earlier run, comparing clocks, draining.
@@ -45,7 +46,8 @@ def flow_spec(
 ) -> FlowSpec:
     """Return the spec of a run on an arm; `deadline_s` limits how long silence is waited for."""
     path, values = testbed.path(arm), values_of(workload.levels)
-    _check_rate(workload, values.get("rate"), duration.run_s)
+    offered_bit_s = flow.offered_bit_s(values)
+    _check_rate(workload, offered_bit_s, duration.run_s)
     return FlowSpec(
         engine=flow.engine,
         ipver=arm.ipver,
@@ -59,16 +61,16 @@ def flow_spec(
         run_s=duration.run_s,
         deadline_s=min(deadline_s, flow.deadline_s),
         ident=ident,
-        backlog_bytes=_backlog_bytes(testbed, arm, workload, values.get("rate")),
+        backlog_bytes=_backlog_bytes(testbed, arm, workload, offered_bit_s),
         # A shaper counts a tunnel's header only once for a packet that is segmented later.
         segments=not path.carriers,
     )
 
 
-def _check_rate(workload: Workload, rate_bit_s: object, run_s: float) -> None:
+def _check_rate(workload: Workload, rate_bit_s: float | None, run_s: float) -> None:
     """Raise UsageError if a run would have too few datagrams to mean anything."""
     least_bit_s = 8 * _FEWEST * workload.payload_bytes / run_s
-    if isinstance(rate_bit_s, float) and rate_bit_s < least_bit_s:
+    if rate_bit_s is not None and rate_bit_s < least_bit_s:
         raise UsageError(
             f"rate {short_rate_text(rate_bit_s)} sends {rate_bit_s * run_s / 8 / workload.payload_bytes:.2g} datagrams "
             f"of {workload.payload_bytes} bytes in a run of {seconds_text(run_s)}, which tells nothing; take "
@@ -76,13 +78,13 @@ def _check_rate(workload: Workload, rate_bit_s: object, run_s: float) -> None:
         )
 
 
-def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: object) -> int:
+def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: float | None) -> int:
     """Return the bytes that the lab's queues hold before they drop packets, if more is offered than its links carry.
 
     0 on links so slow that the queue would drain for longer than a run is waited for.
     """
     link_bit_s = testbed.links.rate_bit_s
-    if not link_bit_s or not isinstance(rate_bit_s, float) or 8 * QUEUE_BYTES / link_bit_s > _MOST_QUEUED_S:
+    if not link_bit_s or rate_bit_s is None or 8 * QUEUE_BYTES / link_bit_s > _MOST_QUEUED_S:
         return 0
     return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).payload_share(workload.payload_bytes) else 0
 
@@ -107,15 +109,11 @@ def flow_data(flow: Flow, near: FlowReport, far: FlowReport, deadline_s: float) 
 
 
 def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> dict[str, float]:
-    """Return the facts with `ideal_bit_s`, the highest goodput of links with a rate, and `window_bytes`."""
-    rate_bit_s, window = testbed.links.rate_bit_s, values_of(workload.levels).get("window")
-    result = dict(facts)
+    """Return the facts with those the flow derives, and `ideal_bit_s`, the highest goodput of links with a rate."""
+    rate_bit_s = testbed.links.rate_bit_s
+    result = {**facts, **flow_named(workload.protocol).derived_facts(values_of(workload.levels), facts)}
     if rate_bit_s:
         result["ideal_bit_s"] = rate_bit_s * layers(arm, workload).payload_share(_packet_bytes(arm, workload))
-    if isinstance(window, int):
-        # The kernel doubles the buffer sizes that it is asked for (socket(7)).
-        given = [result[name] / 2 for name in ("send_buffer_bytes", "receive_buffer_bytes") if name in result]
-        result["window_bytes"] = min(given, default=float(window))
     return result
 
 
