@@ -37,7 +37,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
         sections = _sections(path)
         stale = {name for name in sections if not hasattr(request.module, name.partition("[")[0])}
         sections = {name: each for name, each in sections.items() if name not in stale}
-        sections[request.node.name] = text
+        sections[request.node.name] = text.strip("\n")
         compare_file(path, "".join(f"{_HEAD}{name}\n{sections[name]}\n" for name in sorted(sections)))
 
     return compare
@@ -46,4 +46,4 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
 def _sections(path: Path) -> dict[str, str]:
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     parts = f"\n{text}".split(f"\n{_HEAD}")[1:]
-    return {name: body.removesuffix("\n") for name, _, body in (part.partition("\n") for part in parts)}
+    return {name: body.rstrip("\n") for name, _, body in (part.partition("\n") for part in parts)}
