@@ -1,4 +1,4 @@
-"""What has changed between two sessions: the difference of two changes, with the rules of a judgement."""
+"""The difference of a cell's change between two sessions, by the rules of a judgement."""
 
 import dataclasses
 import math
@@ -88,7 +88,7 @@ def test_exchanging_the_sessions_changes_the_sign_alone(metric, data):
 
 @given(change=CHANGES, sd_epoch=SPREADS, epochs=st.integers(5, 30), margin=st.floats(0.01, 0.5))
 def test_against_an_exact_nothing_it_is_the_judgement_of_the_session_itself(change, sd_epoch, epochs, margin):
-    """What a single session is judged by is the special case of another that is known exactly to have no change."""
+    """A session's own judgement is the special case of an earlier session whose change is known to be exactly zero."""
     asked = Margin(round(margin, 4))
     found = compared(past(change, sd_epoch, epochs), past(0.0, 0.0, 10**6), TIME, margin=asked)
     interval = dataclasses.replace(_interval(change, sd_epoch, epochs))

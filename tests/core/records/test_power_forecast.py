@@ -29,7 +29,7 @@ def observed_spread(sd_epoch=0.03, sd_block=0.04, blocks=2, **change):
 
 @given(st.lists(spreads, min_size=1, max_size=10), st.floats(0, 1))
 def test_sessions_of_one_design_are_pooled_by_their_root_mean_square(epochs, share):
-    """Where the blocks of an epoch explain no more than its spread."""
+    """The blocks explain no more than an epoch's spread here, so no interaction is cut off at zero."""
     seen = [observed_spread(sd, sd * share * math.sqrt(2)) for sd in epochs]
     spread = VarianceComponents.pooled(seen, METRIC)
     assert spread.of_epochs(QUICK, METRIC) == pytest.approx(math.sqrt(statistics.fmean(sd**2 for sd in epochs)))

@@ -73,7 +73,7 @@ def test_a_summary_puts_the_clients_part_together():
 
 
 def test_failures_do_not_hide_the_client():
-    """They count with the deadline, in which the client had nothing to do."""
+    """Failures count as the deadline, during which the client has nothing to do."""
     lossy = dataclasses.replace(run(SIX, 0, 3.34), completed_s=0.01, failed={"talk reset": 1}, client=CLIENT)
     summary = summarise(
         SIX, "response_time", [lossy], [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, baseline_cost_s=0.004
@@ -107,7 +107,7 @@ def test_a_summary_leaves_warmups_out_and_adds_failures_up():
 
 
 def test_means_of_the_completed_alone_are_kept_beside_the_values():
-    """Which count a failed connection with the deadline; a run that completed nothing has no such mean."""
+    """The values count a failed connection as the deadline; a run that completed nothing has no such mean."""
     lossy = dataclasses.replace(run(SIX, 0, 3.34), completed_s=0.015, failed={"talk reset": 1})
     summary = summarise(SIX, "response_time", [lossy, run(SIX, 1, 10.0, failed=3), run(SIX, 2, 0.03)], [], PHASES)
     assert summary.values == (3.34, 10.0, 0.03)

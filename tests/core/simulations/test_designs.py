@@ -261,7 +261,7 @@ def at_the_margin_of_shares(rng, *, design, lossy):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """How often an experiment's statement is true: in `low` to `high` percent of 20 000."""
+    """A statement that experiments must find true in `low` to `high` percent of 20 000 cases."""
 
     experiment: Callable[[random.Random], Mapping[str, bool]]
     low: float

@@ -361,9 +361,9 @@ def over_nights(rng, *, nights, step=0.0, ago=0):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """How often the first statement of an experiment is true: in `low` to `high` percent of this many nights.
+    """A statement that experiments must find true in `low` to `high` percent of this many nights.
 
-    Further figures are shown beside it; of counts, the mean.
+    It is the first that the experiment makes. Further figures are shown beside it; of counts, the mean.
     """
 
     experiment: Callable[[Any], Iterator[Mapping[str, float]]]

@@ -8,7 +8,7 @@ from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.stats.percentile import RepetitionSummary, median, percentile, repetition_summary
 
 EXAMPLE = [-2, 7, 7, 4, 18, -5]
-"""Of RFC 2330, section 11.3."""
+"""The example of RFC 2330, section 11.3."""
 values = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=200)
 shares = st.integers(1, 1000).map(lambda permille: permille / 1000)
 

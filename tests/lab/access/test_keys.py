@@ -1,4 +1,4 @@
-"""How access methods use a host's keys; tests/system/far shows over real sshds that they work."""
+"""Use of a host's keys by the access methods; tests/system/far shows over real sshds that it works."""
 
 from __future__ import annotations
 

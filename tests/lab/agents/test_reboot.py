@@ -1,4 +1,4 @@
-"""Which hosts count as going down; tests/system/far has real ones."""
+"""Signs that a host goes down; tests/system/far has real ones."""
 
 from __future__ import annotations
 

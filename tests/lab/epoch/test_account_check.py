@@ -1,4 +1,4 @@
-"""Which accounts are verified: all of them, unless that moves too much, and never more at once than a host can take."""
+"""The choice of accounts: all of them, unless that moves too much, and never more at once than a host can take."""
 
 from __future__ import annotations
 

@@ -322,7 +322,7 @@ def test_the_machine_is_held_while_the_context_lasts(name):
 
 
 def heard_for(other):
-    """What is said while another job holds this machine, which gives it back at the first word."""
+    """Return what is logged while another job holds this machine and releases it at the first message."""
     assert other.acquire(0) == ""
     said = []
 

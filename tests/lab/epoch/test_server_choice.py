@@ -1,4 +1,4 @@
-"""Which servers are started, by what is wanted and by what the host can run."""
+"""The choice of servers, by what is wanted and by what the host can run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the links of a lab do to packets, and the program that delays them."""
+"""Effects of a lab's links on packets, and the program that delays them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def work(protocol, connections=1):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """By host the requests that it was sent, in order."""
+    """Record the requests sent to each host, in order."""
     found = defaultdict(list)
     request = AgentClient.request
 
