@@ -216,7 +216,7 @@ def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
 @pytest.mark.parametrize(
     ("marks", "sentence"),
     [
-        ("", "has no protocol marker; it needs exactly one of dns, ftp, http, imap, rtt, smtp, tcp, udp"),
+        ("", "has no protocol marker; it needs exactly one of dns, ftp, http, imap, ntp, rtt, smtp, tcp, udp"),
         ("@pytest.mark.http\n@pytest.mark.smtp", "has the protocol markers http, smtp; it needs exactly one"),
         (
             "@pytest.mark.http\n@pytest.mark.levels(threads=[1])",

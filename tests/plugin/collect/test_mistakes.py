@@ -246,7 +246,7 @@ DESIGNED = "smoke, quick, standard, nightly, paper, rfc8219"
 ONCE = "a level is measured once"
 FLOWS = "import pytest\n\n@pytest.mark.tcp\n@pytest.mark.levels(window=['64k'])\ndef test_tcp(measured): pass\n"
 UNUSED = "it has no effect on any selected {}; selected: {}; it applies to: {}"
-APPLICATIONS = UNUSED.format("protocol", "tcp", "dns, ftp, http, imap, smtp")
+APPLICATIONS = UNUSED.format("protocol", "tcp", "dns, ftp, http, imap, ntp, smtp")
 
 
 @pytest.mark.parametrize(
