@@ -364,11 +364,11 @@ STRIKES = [
     Fault(
         "the server's agent is killed",
         "server",
-        f"host server: the agent died (while host client needed it|during call 'finish_run'){DIED}",
+        f"host server: the agent died (while host client needed it|during call '(start|finish)_run'){DIED}",
         signal.SIGKILL,
     ),
     Fault("the client's agent is stopped", "client", f"host client: {SILENT.format('load')}"),
-    Fault("the server's agent is stopped", "server", f"host server: {SILENT.format('finish_run')}"),
+    Fault("the server's agent is stopped", "server", f"host server: {SILENT.format('(start|finish)_run')}"),
     Fault(
         "the server is killed",
         "aiosmtpd",
