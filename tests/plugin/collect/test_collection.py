@@ -2,6 +2,8 @@
 
 import pytest
 
+from pytest_ipperf.protocols import PROTOCOLS
+
 IDS = ["loopback-smtp-c1-1k-ipv6", "loopback-smtp-c10-1k-ipv6"]
 
 
@@ -216,7 +218,7 @@ def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
 @pytest.mark.parametrize(
     ("marks", "sentence"),
     [
-        ("", "has no protocol marker; it needs exactly one of dns, ftp, http, imap, ntp, rtt, smtp, tcp, udp"),
+        ("", f"has no protocol marker; it needs exactly one of {', '.join(PROTOCOLS)}"),
         ("@pytest.mark.http\n@pytest.mark.smtp", "has the protocol markers http, smtp; it needs exactly one"),
         (
             "@pytest.mark.http\n@pytest.mark.levels(threads=[1])",

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_ipperf.plugin.collect.claims import ATTRIBUTES
 from pytest_ipperf.plugin.measure.measured import Measured
+from pytest_ipperf.protocols import applications
 
 RIGHT = 'use `measured.slowdown <= margin`, or a margin of its own: `measured.slowdown <= "10%,0.5ms"`'
 HEAD = "import pytest\n\n@pytest.mark.smtp\n@pytest.mark.levels(connections=[1])\n"
@@ -246,7 +247,7 @@ DESIGNED = "smoke, quick, standard, nightly, paper, rfc8219"
 ONCE = "a level is measured once"
 FLOWS = "import pytest\n\n@pytest.mark.tcp\n@pytest.mark.levels(window=['64k'])\ndef test_tcp(measured): pass\n"
 UNUSED = "it has no effect on any selected {}; selected: {}; it applies to: {}"
-APPLICATIONS = UNUSED.format("protocol", "tcp", "dns, ftp, http, imap, ntp, smtp")
+APPLICATIONS = UNUSED.format("protocol", "tcp", ", ".join(applications()))
 
 
 @pytest.mark.parametrize(
