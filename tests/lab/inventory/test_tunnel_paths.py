@@ -102,7 +102,7 @@ def test_any_text_is_a_network_or_the_end_of_a_sentence(text):
         assert ipaddress.IPv6Network(found).prefixlen == 64
         assert not unfit(str(ipaddress.IPv6Network(found)[1]))
     else:
-        assert sentence.startswith(("is ", "has "))
+        assert sentence.startswith(("is ", "contains "))
 
 
 @given(st.ip_addresses())
