@@ -203,7 +203,7 @@ def test_an_agent_that_was_silent_once_is_replaced(keeper, folder, monkeypatch):
     (agent,) = keeper._agents.values()
     before = pid_of(agent)
     os.kill(before, signal.SIGSTOP)
-    monkeypatch.setattr(provisioning, "PROVISION_S", 0.5)
+    monkeypatch.setattr(provisioning, "_PROVISION_S", 0.5)
     with pytest.raises(AgentError) as caught:
         keeper.folder(HOST, "dovecot", WORK, dataclasses.replace(FEW, users=21))
     assert str(caught.value).startswith("host server: the agent sent no keep-alive for 0.5 s during call 'provision'")
