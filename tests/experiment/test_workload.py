@@ -20,6 +20,7 @@ from pytest_ipperf.core.inference.verdict import Verdict, judge_looks
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, LabError, RestoreError, UsageError
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
+from pytest_ipperf.lab.access import ssh
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.inventory.model import Host, Testbed
@@ -567,6 +568,7 @@ def far(name):
 
 
 def test_hosts_are_started_anew_before_each_epoch_but_the_first(course, monkeypatch):
+    monkeypatch.setattr(ssh, "_redirects", lambda _: False)  # it would ask ssh for its configuration
     testbed, order = Testbed(name="office", client=far("alpha"), server=far("beta")), []
 
     class Keeper(Provisioning):

@@ -14,6 +14,7 @@ import pytest
 
 from pytest_ipperf.agent.host_state.dirty_marks import dirty_reason
 from pytest_ipperf.agent.load.silence import PROGRESS
+from pytest_ipperf.agent.rpc import channel as channel_module
 from pytest_ipperf.agent.rpc.channel import Channel
 from pytest_ipperf.agent.rpc.handlers import teardown
 
@@ -22,7 +23,7 @@ from pytest_ipperf.agent.rpc.handlers import teardown
 def context(monkeypatch):
     """Return the context of an agent that is about to end, and its messages."""
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(teardown, "PROGRESS_S", 0.02)
+    monkeypatch.setattr(channel_module, "PROGRESS_S", 0.02)
     said: list[object] = []
     channel = Channel(said.append)
     reporter = channel.progress_reporter()

@@ -19,6 +19,7 @@ from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.runs.flows import Duration
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
+from tests.support.payloads import payload_of
 from tests.system.security.watching import Watch, below
 
 ARMS = [Arm.parse(name) for name in ("ipv4", "ipv6", "ipv6-tunnel", "ipv6-isatap")]
@@ -80,7 +81,7 @@ def addresses(end):
 def test_a_server_listens_on_the_server_s_addresses_alone(up, name, arms):
     """Its name server, the null server, data connections of FTP and the probes of the paths too."""
     protocol = SERVERS[name].protocol
-    workload = work(protocol, payload=34 if protocol == "dns" else 1024)
+    workload = work(protocol, payload=payload_of(PROTOCOLS[protocol], 34 if protocol == "dns" else 1024))
 
     def tour():
         service = up.serve(workload, name, ACCOUNTS if protocol in {"ftp", "imap"} else ServerState())
