@@ -48,6 +48,11 @@ def night(project):
     """A function that runs a night in the project's folder; returns its status, its output and any verdict."""
 
     def run(*arguments):
+        # The names of sessions give the order of their beginnings to the second.
+        while list(
+            (project.pytester.path / ".ipperf" / "runs").glob(f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}*")
+        ):
+            time.sleep(0.05)
         argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly", "-q", *arguments]
         done = run_python(argv, cwd=project.pytester.path)
         verdicts = sorted((project.pytester.path / ".ipperf" / "nights").glob("*/verdict.json"))
