@@ -1,4 +1,4 @@
-"""The experiment: carries out the plan of one workload. The only meeting of the design and the lab."""
+"""Experiment: carry out the plan of one workload. This is the only package that uses both the design and the lab."""
 
 from pytest_ipperf.experiment.answer import Answer, answer
 from pytest_ipperf.experiment.measurement import Conditions, Measurement, RunObserver

@@ -1,4 +1,4 @@
-"""The answer that a measurement gives for one cell: the effect against the reference at each look, and its records."""
+"""Answer of a measurement for one cell: its effect against the reference at each look, and its records."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import CONTENT, PHASES
 
 CONFIDENCE = 0.95
-# The one-sided 95 % bound of a count of which none was seen is -ln(0.05), for which the rule of three says 3.
-_OF_NONE = 3.0
+# Rule of three: if no event was seen, the one-sided 95 % bound of its expected count is -ln(0.05), rounded to 3.
+_RULE_OF_THREE = 3.0
 _SUMMARISED = PHASES[1 : PHASES.index("total") + 1]
-_ANSWERED = "what the tests ask by marker or --margin had its answer"
+_ALL_ANSWERED = "what the tests ask by marker or --margin had its answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is known of a cell.
+    """Results of a cell.
 
-    `effects` and `records` have one for each look. Under a design of a single epoch, which has no spread to tell, there
-    is no effect, and `failures` (the difference of the failed shares in percentage points) is None. The records hold
-    no question yet. `stopped` says why not all looks were taken; `runs` are the workload's until the last one. `doubts`
-    says of verdicts why they are not to be believed: they would tell of what carried a tunnel, too little was sent, or
-    something else was moved than what the server was given.
+    `effects` and `records` have one element for each look; the records hold no question yet. `failures` is the
+    difference of the failure shares in percentage points. A design of a single epoch has no estimate of the spread:
+    `effects` is then empty and `failures` is None. `stopped` is the reason why not all looks were taken, or empty.
+    `runs` are the workload's runs up to the last look. `doubts` maps verdicts to the reason why they are not reliable:
+    the tunnels' backend would determine them, too few packets were sent, or connections transferred wrong content.
     """
 
     effects: tuple[Effect, ...]
@@ -58,7 +58,10 @@ class Answer:
 
 
 def answer(measurement: Measurement, cell: Cell, conditions: Conditions, question: Question) -> Answer:
-    """The answer for `cell`; what broke its measurement, or InvalidError when its data cannot be true."""
+    """Return the answer for `cell`.
+
+    Raises the error that ended the cell's measurement, or InvalidError if its data are not valid.
+    """
     if cell.arm in measurement.trouble:
         raise measurement.trouble[cell.arm]
     plan, looks = measurement.plan, measurement.looks[cell.arm]
@@ -85,16 +88,20 @@ def answer(measurement: Measurement, cell: Cell, conditions: Conditions, questio
         ),
         runs=runs,
         doubts={
-            **_doubts(measurement, cell.arm, conditions.reference),
-            **_too_few(runs, cell, conditions, question),
-            **_other_content(runs, cell, conditions),
+            **_handicaps(measurement, cell.arm, conditions.reference),
+            **_too_few_packets(runs, cell, conditions, question),
+            **_wrong_content(runs, cell, conditions),
         },
-        stopped="" if looks == plan.looks else _ANSWERED if cell.arm in measurement.answered else measurement.stopped,
+        stopped=""
+        if looks == plan.looks
+        else _ALL_ANSWERED
+        if cell.arm in measurement.answered
+        else measurement.stopped,
     )
 
 
 def _check_values(runs: Iterable[Run], cell: Cell, reference: Arm, metric: str) -> None:
-    """InvalidError where a run has no value: to leave it out would be to count only those that went well."""
+    """Raise InvalidError if a run has no value; leaving such runs out would bias the result towards good runs."""
     for run in runs:
         if run.arm in (cell.arm, reference) and not run.warmup and run.values[metric] is None:
             where = f"epoch {run.epoch}, block {run.block}"
@@ -117,7 +124,7 @@ def _record(
         **dataclasses.asdict(measurement.network.links),
         one_machine=measurement.network.one_machine,
         client_hosts=measurement.network.client_hosts,
-        **_worst_start(measurement, (cell.arm, conditions.reference), epochs),
+        **_start_skew(measurement, (cell.arm, conditions.reference), epochs),
         metric=metric,
         design=design.name,
         run_s=size.run_s,
@@ -129,8 +136,8 @@ def _record(
         epochs=epochs,
         blocks=design.blocks,
         deadline_s=conditions.deadline_s,
-        test=_side(measurement, cell.arm, metric, epochs),
-        reference=_side(measurement, conditions.reference, metric, epochs),
+        test=_arm_summary(measurement, cell.arm, metric, epochs),
+        reference=_arm_summary(measurement, conditions.reference, metric, epochs),
         estimate=change.estimate if change else None,
         low=change.low if change and design.judges else None,
         high=change.high if change and design.judges else None,
@@ -140,7 +147,7 @@ def _record(
         margin="",
         margin_fraction=None,
         alpha=design.alpha,
-        **_unasked(design, effect),
+        **_fields_before_question(design, effect),
         change_unit=effect.unit if effect else UNITS_OF_CHANGE[METRICS[metric].metric.scale],
         header_cost=effect.header_cost if effect else 0.0,
         workload_version=_version(measurement, conditions),
@@ -148,15 +155,15 @@ def _record(
     )
 
 
-def _unasked(design: Design, effect: Effect | None) -> dict[str, Any]:
-    """The answer of a record before anything is asked of it."""
+def _fields_before_question(design: Design, effect: Effect | None) -> dict[str, Any]:
+    """Return the verdict, reasons and sentence of a record that has no question yet."""
     if not design.judges:
         return {"verdict": Verdict.UNJUDGED.value, "reasons": ("never_judges",), "sentence": never_judges(design.name)}
     return {"verdict": "measured", "reasons": (), "sentence": effect.finding() if effect else ""}
 
 
-def _worst_start(measurement: Measurement, arms: Sequence[Arm], epochs: int) -> dict[str, Any]:
-    """Of the runs that count, the one in which several clients began furthest apart, and the median of all."""
+def _start_skew(measurement: Measurement, arms: Sequence[Arm], epochs: int) -> dict[str, Any]:
+    """Return the largest and the median start skew between several clients; warm-ups do not count."""
     counting = (run for run in measurement.runs if run.arm in arms and run.epoch < epochs and not run.warmup)
     skews = [(run.facts[SKEW[0]], run.facts[SKEW[1]]) for run in counting if SKEW[0] in run.facts]
     if not skews:
@@ -178,25 +185,25 @@ def _version(measurement: Measurement, conditions: Conditions) -> str:
     )
 
 
-def _side(measurement: Measurement, arm: Arm, metric: str, epochs: int) -> ArmSummary:
-    """The summary of an arm's first epochs; the reference goes on where another arm is still undecided."""
+def _arm_summary(measurement: Measurement, arm: Arm, metric: str, epochs: int) -> ArmSummary:
+    """Return the summary of an arm's first `epochs`; the reference has more of them if it was measured for others."""
     runs = [run for run in measurement.runs if run.epoch < epochs]
     rows = [row for epoch in range(epochs) for row in measurement.rows.get((arm, epoch), ())]
     summary = summarise(arm, metric, runs, rows, _SUMMARISED, baseline_cost_s=measurement.baseline_costs.get(arm))
     workload, own = measurement.plan.workload, [run for run in runs if run.arm == arm]
     trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
-    rate_bit_s, around = measurement.network.links.rate_bit_s, layers(arm, workload)
-    found = link_rate(rate_bit_s, around, own, trains)
-    if found is not None:  # engines report the ideal goodput, of which others have no figure
+    rate_bit_s, encapsulation = measurement.network.links.rate_bit_s, layers(arm, workload)
+    found = link_rate(rate_bit_s, encapsulation, own, trains)
+    if found is not None:  # the ideal goodput is more precise, but only engines report it
         found = dataclasses.replace(found, ceiling_bit_s=summary.figures.get("ideal_bit_s", found.ceiling_bit_s))
     return dataclasses.replace(summary, pace=found)
 
 
-def _doubts(measurement: Measurement, arm: Arm, reference: Arm) -> dict[Verdict, str]:
-    """What a handicap of one side's backend may have made: a slow tunnel looks worse, and others better beside it."""
-    carried = measurement.network.backends
+def _handicaps(measurement: Measurement, arm: Arm, reference: Arm) -> dict[Verdict, str]:
+    """Return the verdicts that a backend's handicap may cause: a slow arm exceeds, and a slow reference hides it."""
+    backends = measurement.network.backends
     sides = ((Verdict.EXCEEDS, arm), (Verdict.WITHIN, reference))
-    found = {verdict: carried.get(side.transport, "") for verdict, side in sides}
+    found = {verdict: backends.get(side.transport, "") for verdict, side in sides}
     return {
         verdict: BACKENDS[name].handicap
         for verdict, name in found.items()
@@ -204,9 +211,10 @@ def _doubts(measurement: Measurement, arm: Arm, reference: Arm) -> dict[Verdict,
     }
 
 
-def _too_few(runs: Iterable[Run], cell: Cell, conditions: Conditions, question: Question) -> dict[Verdict, str]:
-    """Where so little was sent that more than the margin may be lost although nothing was (the rule of three).
+def _too_few_packets(runs: Iterable[Run], cell: Cell, conditions: Conditions, question: Question) -> dict[Verdict, str]:
+    """Doubt agreement if too few packets were sent to show a loss within the margin, even with none lost.
 
+    The bound is the rule of three.
     Source: J. A. Hanley and A. Lippman-Hand, "If nothing goes wrong, is everything all right?", 1983.
     """
     if METRICS[question.metric].metric.scale != "difference":
@@ -218,16 +226,18 @@ def _too_few(runs: Iterable[Run], cell: Cell, conditions: Conditions, question: 
         if not run.warmup:
             sent[run.arm] += int(run.facts.get("sent", 0))
     fewest = min(sent[arm] for arm in (cell.arm, conditions.reference))
-    if not fewest or _OF_NONE / fewest <= question.margin.at_least:
+    if not fewest or _RULE_OF_THREE / fewest <= question.margin.at_least:
         return {}
-    least = math.ceil(_OF_NONE / question.margin.at_least) if question.margin.at_least else 0
+    least = math.ceil(_RULE_OF_THREE / question.margin.at_least) if question.margin.at_least else 0
     remedy = f"{least} would do (--duration)" if least else "a margin in percentage points could be shown"
-    why = f"of {fewest} that were sent none was lost, and up to {100 * _OF_NONE / fewest:.2g} % might be; {remedy}"
+    why = (
+        f"of {fewest} that were sent none was lost, and up to {100 * _RULE_OF_THREE / fewest:.2g} % might be; {remedy}"
+    )
     return {Verdict.WITHIN: why}
 
 
-def _other_content(runs: Iterable[Run], cell: Cell, conditions: Conditions) -> dict[Verdict, str]:
-    """Doubt agreement where connections of either side had other content: both may be fast because both are wrong."""
+def _wrong_content(runs: Iterable[Run], cell: Cell, conditions: Conditions) -> dict[Verdict, str]:
+    """Doubt agreement if connections of either side had wrong content: wrong replies may be fast."""
     lost: Counter[Arm] = Counter()
     for run in runs:
         if run.arm in (cell.arm, conditions.reference):

@@ -1,4 +1,4 @@
-"""What a measurement is given, whom it tells, and what it gives."""
+"""Input, observer and output of a measurement."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 
 _NOTHING = ServerState()
 WARMUP = -1
-"""The block number of an epoch's warm-up runs."""
+"""Block number of an epoch's warm-up runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What holds for a measurement. `owner` names the job to others that want the same hosts.
+    """Conditions of a measurement.
 
-    `state` is what the server is to hold, and `provisioning` keeps that on its host. `backend` is to carry the tunnels:
-    `auto`, or its name; empty where that is left to the inventory. So many packets of each run are captured on each
-    host. With `reboot` every host is started anew before each epoch but the first.
+    `owner` names the job to others that wait for the same hosts, at most `wait_s` seconds. `state` is the server state,
+    which `provisioning` keeps on the server's host. `backend` is the tunnels' backend: its name, `auto`, or empty for
+    the inventory's choice. `capture` is the number of packets of each run to capture on each host. `reboot` restarts
+    all hosts before each epoch except the first.
     """
 
     design: Design
@@ -48,10 +49,9 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """What a testbed's links do, and whether all of them lie within one machine.
+    """Network of a testbed: its links, and whether all of them are within one machine.
 
-    `backends` are what carried its tunnels, by transport, and `client_hosts` the names of its clients, where they are
-    several.
+    `backends` are the tunnels' backends by transport; `client_hosts` are the names of the clients if there are several.
     """
 
     links: Links
@@ -61,54 +61,55 @@ class Network:
 
 
 class RunObserver(Protocol):
-    """Observes a measurement: implementations write its events to the journal and show the progress line."""
+    """Observer of a measurement; implementations write its events to the event log and show the progress line."""
 
     def note(self, text: str) -> None:
-        """Something a person waiting should know."""
+        """Show a message to the user."""
 
     def rebooted(self, number: int, hosts: Mapping[str, float]) -> None:
-        """For an epoch the hosts were started anew; by name the seconds until each was back."""
+        """Record that the hosts were restarted for an epoch; `hosts` maps names to the seconds until each was back."""
 
     def epoch(self, number: int, service: ServerEndpoint, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
-        """An epoch stands: its server, the proof of every arm's path, the hosts' fingerprints."""
+        """Record that an epoch is ready, with its server, the proof of every arm's path and the hosts' fingerprints."""
 
     def counters(self, number: int, when: str, hosts: Mapping[str, Mapping[str, Any]]) -> None:
-        """What interfaces had counted `before` the runs of an epoch or `after` them, by role, as `snmp.counters`."""
+        """Record the interface counters `before` or `after` the runs of an epoch, by role, as `snmp.counters`."""
 
     def run(self, run: Run, result: RunResult) -> None:
-        """A run is done."""
+        """Record a finished run."""
 
     def baseline_cost(self, arm: Arm, value_s: float | None, result: RunResult) -> None:
-        """An arm's baseline cost was measured, against the null server; None when not all of it completed."""
+        """Record an arm's baseline cost, measured against the null server; None if not all connections completed."""
 
     def logs(self, number: int, logs: Mapping[str, str]) -> None:
-        """The ends of the servers' logs of an epoch in which something failed, by server."""
+        """Record the ends of the servers' logs, by server, of an epoch in which something failed."""
 
     def look(
         self, number: int, answers: Mapping[Arm, Mapping[Question, Judgement]], going_on: Collection[Arm], stopped: str
     ) -> None:
-        """Look `number` (from 0) was taken: the answers of the arms that were undecided, and which arms go on.
+        """Record look `number` (from 0): the answers of the undecided arms, and the arms that are measured further.
 
-        Those are the open ones and the reference, or none; `stopped` says why none does although some are open.
+        `going_on` is the arms still undecided and the reference, or empty; `stopped` is the reason if it is empty
+        although arms are undecided.
         """
 
     def broke_off(self, sentence: str) -> None:
-        """The measurement ended in trouble."""
+        """Record that an error ended the measurement."""
 
     def ended(self) -> None:
-        """The measurement is complete."""
+        """Record that the measurement is complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """All that was measured of a workload.
+    """Result of the measurement of a workload.
 
-    `rows` holds the samples of connections by arm and epoch, warm-ups left out; of a flow there are none, as its runs
-    tell all. `looks` tells for each arm how many looks its data have, `trouble` why an arm has no answer, `stopped` why
-    arms were left undecided although the design has more looks. `answered` are the arms that were decided by their
-    answers. `seconds` holds the time of each look, `baseline_costs` the response time of the arms against the null
-    server. `network` is by what they travelled, and `trains` hold the rates that their paths were seen to have, by arm
-    and epoch. `hosts` are the fingerprints of the first epoch by role.
+    `rows` holds the samples of connections by arm and epoch, without warm-ups; flows have none, as their runs are
+    complete. `looks` is the number of looks of each arm's data, `trouble` the error for which an arm has no answer, and
+    `stopped` the reason why arms were left undecided although the design has more looks. `answered` are the arms that
+    their answers decided. `seconds` holds the duration of each look, `baseline_costs` the response times against the
+    null server, and `trains` the rates of the paths by packet train, by arm and epoch. `hosts` are the fingerprints of
+    the first epoch by role.
     """
 
     plan: Plan

@@ -1,4 +1,4 @@
-"""End a measurement whose reference completes nothing: there would be nothing to compare with."""
+"""End a measurement whose reference completes nothing, as there is nothing to compare with."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, Worklo
 from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols.base import CONTENT
 
-# Runs of a flow without a packet, or connections, after which it is not tried again.
-_HOPELESS = 3
-_KINDS = 3
+# Number of consecutive failed connections, or of runs of a flow without a packet, that end the measurement. Fewer may
+# be chance, and are data.
+_MAX_FAILURES = 3
+_KINDS_SHOWN = 3
 
 
 def check_reference(kind: WorkloadKind, arm: Arm, runs: int, lost: Counter[str], service: ServerEndpoint) -> None:
     """Raise LabError if the reference's last `runs` completed nothing; `lost` counts their failures by kind."""
-    if why := _WHY[kind](arm, runs, lost, service):
+    if why := _CHECKS[kind](arm, runs, lost, service):
         raise LabError(why)
 
 
 def _no_connection(arm: Arm, runs: int, lost: Counter[str], service: ServerEndpoint) -> str:
     del runs
-    if lost.total() < _HOPELESS:
+    if lost.total() < _MAX_FAILURES:
         return ""
-    kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(lost, _KINDS).items())
+    kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(lost, _KINDS_SHOWN).items())
     return (
         f"the reference {arm} completed none of {lost.total()} connections ({kinds}), "
-        f"so there is nothing to compare with; {_suspicion(lost, service)}?"
+        f"so there is nothing to compare with; {_likely_cause(lost, service)}?"
     )
 
 
 def _no_packet(arm: Arm, runs: int, lost: Counter[str], service: ServerEndpoint) -> str:
     del service
-    if runs != _HOPELESS:
+    if runs != _MAX_FAILURES:
         return ""
     return (
         f"nothing arrived in {runs} runs of the reference {arm}, of which {lost.total()} were sent, so "
@@ -44,14 +45,14 @@ def _no_packet(arm: Arm, runs: int, lost: Counter[str], service: ServerEndpoint)
     )
 
 
-_WHY: Mapping[WorkloadKind, Callable[[Arm, int, Counter[str], ServerEndpoint], str]] = {
+_CHECKS: Mapping[WorkloadKind, Callable[[Arm, int, Counter[str], ServerEndpoint], str]] = {
     CONNECTIONS: _no_connection,
     FLOWS: _no_packet,
 }
 
 
-def _suspicion(lost: Collection[str], service: ServerEndpoint) -> str:
-    """Return, by the kinds of failure, what to look at first: a question without its mark."""
+def _likely_cause(lost: Collection[str], service: ServerEndpoint) -> str:
+    """Return the likely cause by the kinds of failure, as a question without its question mark."""
     if all(kind.endswith(" unreachable") for kind in lost):
         return f"is there a way from the client to the server {service}"
     if all(kind.startswith(("dns ", f"{CONTENT}: dns: ")) for kind in lost):

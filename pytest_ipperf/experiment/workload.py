@@ -1,4 +1,4 @@
-"""The measurement of one workload, look by look: every undecided arm in each block, as the plan has it."""
+"""Measure one workload look by look: every undecided arm in each block, in the order of the plan."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ from pytest_ipperf.lab.snmp.counters import InterfaceCounters
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 
-# A single lost connection is data, also where it is the whole run; this many in a row are a server that is not there.
-
 
 def measure(
     plan: Plan,
@@ -50,41 +48,42 @@ def measure(
     asked: Mapping[Arm, Collection[Question]],
     refuses: Callable[[float], str] = lambda _: "",
 ) -> Measurement:
-    """Carries out `plan`, look by look; an arm that has answered all that is `asked` of it is measured no further.
+    """Carry out `plan`, look by look, and return the measurement.
 
-    `refuses` is told how many seconds another look will take, and says why there is no time for it, if so.
+    An arm is measured no further once all its questions in `asked` are answered, or if its path verification fails.
+    `refuses` gets the expected seconds of another look and returns the reason why there is no time for it, or "".
 
-    Raises LabError when the testbed or the instrument breaks, InvalidError when the reference's proof fails; once an
-    arm has its answer, this is the trouble of the others alone. An arm whose proof fails is measured no further.
+    Raises LabError if the testbed or the instrument breaks, and InvalidError if the reference's path verification
+    fails. Once an arm is decided, such an error is not raised but recorded as the trouble of the undecided arms.
     """
     if conditions.reboot:
         check_rebootable(testbed)
     enough_descriptors(testbed)
-    course = _Course(plan, testbed, conditions, observer, asked, InterfaceCounters(testbed, observer.note))
+    state = _State(plan, testbed, conditions, observer, asked, InterfaceCounters(testbed, observer.note))
     try:
         with leased(testbed, conditions.owner, conditions.wait_s, observer.note):
             for number in range(plan.looks):
-                began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
+                began = time.monotonic()  # without the wait for the lease, which the next forecast should not expect
                 for epoch in plan.look(number):
-                    course.reboot_hosts(epoch)
-                    with course.live_testbed() as live, course.keeping_logs(epoch, live):
-                        course.epoch(epoch, live)
-                course.seconds.append(time.monotonic() - began)
-                if not course.goes_on(number, refuses):
+                    state.reboot_hosts(epoch)
+                    with state.live_testbed() as live, state.logs_on_failure(epoch, live):
+                        state.epoch(epoch, live)
+                state.seconds.append(time.monotonic() - began)
+                if not state.take_look(number, refuses):
                     break
     except IpperfError as error:
         observer.broke_off(str(error))
-        if not course.answered or isinstance(error, RestoreError):
+        if not state.answered or isinstance(error, RestoreError):
             raise
-        course.trouble |= dict.fromkeys(course.undecided, error)
+        state.trouble |= dict.fromkeys(state.undecided, error)
     else:
         observer.ended()
-    return course.measurement()
+    return state.measurement()
 
 
 @dataclass
-class _Course:
-    """The measurement under way, and what has come in so far."""
+class _State:
+    """State of a measurement in progress."""
 
     plan: Plan
     testbed: Testbed
@@ -105,7 +104,7 @@ class _Course:
     backends: dict[str, str] = field(default_factory=dict)
     trains: dict[tuple[Arm, int], TrainRates] = field(default_factory=dict)
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    slow: set[Arm] = field(default_factory=set)
+    below_rate: set[Arm] = field(default_factory=set)
 
     @property
     def undecided(self) -> list[Arm]:
@@ -114,7 +113,7 @@ class _Course:
         return [arm for arm in self.plan.arms if arm not in decided]
 
     def measurement(self) -> Measurement:
-        """All of it."""
+        """Return the measurement so far."""
         return Measurement(
             plan=self.plan,
             service=self.services[-1],
@@ -136,13 +135,13 @@ class _Course:
             hosts=self.hosts,
         )
 
-    def goes_on(self, number: int, refuses: Callable[[float], str]) -> bool:
-        """Takes a look; whether another is worth its time, and has it."""
+    def take_look(self, number: int, refuses: Callable[[float], str]) -> bool:
+        """Take a look; return whether another one follows, which needs undecided arms and enough time."""
         answers = {arm: self._answers(arm) for arm in self.undecided} if self.conditions.design.judges else {}
         self.answered |= {arm: number + 1 for arm, found in answers.items() if found and not is_undecided(found)}
         going_on: list[Arm] = []
         if number + 1 < self.plan.looks and self.undecided:
-            self.stopped = refuses(self._needed_s(self.plan.look(number + 1)))
+            self.stopped = refuses(self._expected_s(self.plan.look(number + 1)))
             going_on = [] if self.stopped else [self.conditions.reference, *self.undecided]
         self.observer.look(number, answers, going_on, self.stopped)
         return bool(going_on)
@@ -160,46 +159,46 @@ class _Course:
         for question in self.asked.get(arm, ()):
             try:
                 found |= judgements(effects_of, [question], alpha=design.alpha, looks=design.looks)
-            except InvalidError as error:  # of this metric, which no more epochs would mend; others may have an answer
+            except InvalidError as error:  # more epochs do not repair this metric; others may still have an answer
                 failed[question] = error
         if failed and not found:
             self.trouble[arm] = next(iter(failed.values()))
         return found
 
-    def _needed_s(self, epochs: Sequence[Epoch]) -> float:
-        """Seconds for these epochs, if they and the runs of the arms that are left take what they took so far."""
-        beside_s = sum(self.seconds) - sum(self.run_s.values()) - self.baseline_cost_time_s
+    def _expected_s(self, epochs: Sequence[Epoch]) -> float:
+        """Return the expected seconds of these epochs, from the past epochs and the remaining arms' runs."""
+        overhead_s = sum(self.seconds) - sum(self.run_s.values()) - self.baseline_cost_time_s
         count = Counter(run.arm for run in self.runs)
         runs_s = (
             self.run_s[arm] / count[arm] * self.plan.runs_of(epochs, [arm])
             for arm in (self.conditions.reference, *self.undecided)
         )
-        return beside_s / len(self.services) * len(epochs) + sum(runs_s)
+        return overhead_s / len(self.services) * len(epochs) + sum(runs_s)
 
     def reboot_hosts(self, epoch: Epoch) -> None:
-        """Reboots the hosts, where that is asked for; not before the first epoch."""
+        """Reboot the hosts if the conditions require it, except before the first epoch."""
         at = self.conditions
         if not at.reboot or epoch.number == 0:
             return
         names = dict.fromkeys(host.name for host in self.testbed.hosts)
         self.observer.note(f"starting {', '.join(names)} anew for epoch {epoch.number}")
         if at.provisioning:
-            at.provisioning.close()  # agents do not outlive it
+            at.provisioning.close()  # the reboot ends its agents
         self.observer.rebooted(
             epoch.number, reboot_hosts(self.testbed, lease_for(at.owner, at.wait_s, self.observer.note))
         )
 
     def live_testbed(self) -> contextlib.AbstractContextManager[LiveTestbed]:
-        """An epoch of the testbed, with what its arms that are still measured travel by."""
-        at, arms = self.conditions, [arm for arm in self.plan.arms if self._measures(arm)]
+        """Return one epoch of the testbed, with the transports of the arms that are still measured."""
+        at, arms = self.conditions, [arm for arm in self.plan.arms if self._is_measured(arm)]
         transports = sorted({arm.transport for arm in arms} - {"native"})
         return live_testbed(
             self.testbed, at.owner, at.wait_s, self.observer.note, transports=transports, backend=at.backend
         )
 
     @contextlib.contextmanager
-    def keeping_logs(self, epoch: Epoch, live: LiveTestbed) -> Iterator[None]:
-        """Has the servers' logs kept when the epoch breaks off or a connection fails, as they go with the epoch."""
+    def logs_on_failure(self, epoch: Epoch, live: LiveTestbed) -> Iterator[None]:
+        """Record the servers' logs if the epoch breaks off or a connection fails; the epoch's end removes them."""
         try:
             yield
         except IpperfError:
@@ -209,42 +208,42 @@ class _Course:
             self.observer.logs(epoch.number, live.logs())
 
     def epoch(self, epoch: Epoch, live: LiveTestbed) -> None:
-        """Everything of one epoch: servers, proofs of the paths, warm-ups, blocks."""
-        self._note_tunnels(live)
-        self._note_addresses(live)
+        """Measure one epoch: start the server, verify the paths, and run the warm-ups and blocks."""
+        self._exclude_without_tunnel(live)
+        self._exclude_without_address(live)
         workload = self.plan.workload
         service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
         if verified := live.verify(self.conditions.reference, service, workload, self.conditions.deadline_s):
             self.observer.note(verified)
-        arms = [arm for arm in self.plan.arms if self._measures(arm)]
+        arms = [arm for arm in self.plan.arms if self._is_measured(arm)]
         paths = {arm: live.prove(arm, service, workload) for arm in arms}
         fingerprints = live.fingerprint(self.conditions.reference)
         hosts = {role: asdict(each) for role, each in fingerprints.items()}
-        for role, said in self.meters.descriptions().items():
-            hosts[role]["snmp"] = said
+        for role, description in self.meters.descriptions().items():
+            hosts[role]["snmp"] = description
         self.hosts = self.hosts or hosts
         self.observer.epoch(epoch.number, service, paths, hosts)
         self.backends |= live.tunnels.backends
         for arm, facts in paths.items():
             self.trains[arm, epoch.number] = facts["trains"]
             self._note_violations(arm, facts["contradictions"], f"epoch {epoch.number}")
-            self._note_misses(arm, facts["trains"], f"epoch {epoch.number}")
+            self._note_rate_shortfalls(arm, facts["trains"], f"epoch {epoch.number}")
         self._count(epoch, "before")
         for number, block in enumerate((epoch.warmups, *epoch.blocks), start=WARMUP):
             for slot, arm in enumerate(block):
-                if self._measures(arm):
+                if self._is_measured(arm):
                     self._run(live, service, arm, _Place(epoch.number, number, slot))
         self._count(epoch, "after")
         if epoch.number == 0 and PROTOCOLS[workload.protocol].null:
-            self._find_floors(live, service)
+            self._measure_baseline_costs(live, service)
 
     def _count(self, epoch: Epoch, when: str) -> None:
-        """What interfaces have counted, before the runs of an epoch or after them, where hosts tell it."""
+        """Record the interface counters of hosts that report them, `before` or `after` the runs of an epoch."""
         if counters := self.meters.counters():
             self.observer.counters(epoch.number, when, counters)
 
-    def _measures(self, arm: Arm) -> bool:
+    def _is_measured(self, arm: Arm) -> bool:
         return arm not in self.answered and arm not in self.trouble
 
     def _run(self, live: LiveTestbed, service: ServerEndpoint, arm: Arm, place: _Place) -> None:
@@ -296,11 +295,11 @@ class _Course:
     def _values(self, data: RunData) -> dict[str, float | None]:
         return {name: METRICS[name].value(data) for name in PROTOCOLS[self.plan.workload.protocol].metrics}
 
-    def _find_floors(self, live: LiveTestbed, service: ServerEndpoint) -> None:
-        """What each arm takes against the null server, once: it tells of the hosts, which stay as they are."""
+    def _measure_baseline_costs(self, live: LiveTestbed, service: ServerEndpoint) -> None:
+        """Measure each arm's baseline cost, once only, as it depends on the hosts and not on the epoch."""
         deadline_s = self.conditions.deadline_s
         for arm in self.plan.arms:
-            if self._measures(arm):
+            if self._is_measured(arm):
                 began = time.monotonic()
                 try:
                     result = live.baseline_cost(
@@ -308,7 +307,7 @@ class _Course:
                     )
                 except AgentError:
                     raise
-                except LabError as error:  # the measurement itself can do without
+                except LabError as error:  # the measurement does not depend on it
                     self.observer.note(f"the client's baseline cost was not found: {error}")
                     return
                 self.baseline_cost_time_s += time.monotonic() - began
@@ -318,15 +317,15 @@ class _Course:
 
     def _check(self, run: Run, result: RunResult, service: ServerEndpoint) -> None:
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
-        # First, as what was sent elsewhere fails there, and then the server is not to blame.
+        # Violations come first: packets on a wrong path may cause failures for which the server is not to blame.
         self._note_violations(run.arm, result.violations, where)
-        runs, lost = self._lost_in_a_row(run.arm)
+        runs, lost = self._trailing_failures(run.arm)
         if run.arm != self.conditions.reference:
             return
         check_reference(self._kind, run.arm, runs, lost, service)
 
-    def _lost_in_a_row(self, arm: Arm) -> tuple[int, Counter[str]]:
-        """How many of the arm's last runs completed nothing, and their failures by kind."""
+    def _trailing_failures(self, arm: Arm) -> tuple[int, Counter[str]]:
+        """Return the number of the arm's last runs that completed nothing, and their failures by kind."""
         runs, lost = 0, Counter[str]()
         for run in reversed(self.runs):
             if run.arm == arm:
@@ -336,33 +335,33 @@ class _Course:
                 lost.update(run.failed)
         return runs, lost
 
-    def _note_tunnels(self, live: LiveTestbed) -> None:
-        """What could not be made of the arms' tunnels; the others go on."""
+    def _exclude_without_tunnel(self, live: LiveTestbed) -> None:
+        """Exclude the arms whose tunnels could not be set up."""
         for arm in self.plan.arms:
             error = live.tunnels.trouble.get(arm.transport)
-            if error is not None and self._measures(arm):
-                self._leave_out(arm, error)
+            if error is not None and self._is_measured(arm):
+                self._exclude(arm, error)
 
-    def _note_addresses(self, live: LiveTestbed) -> None:
-        """Which arms a client has no address for; the others go on."""
-        for arm in filter(self._measures, self.plan.arms):
-            if lacking := live.lacking(arm):
-                self._leave_out(arm, LabError(lacking))
+    def _exclude_without_address(self, live: LiveTestbed) -> None:
+        """Exclude the arms for which a client has no address."""
+        for arm in filter(self._is_measured, self.plan.arms):
+            if missing := live.lacking(arm):
+                self._exclude(arm, LabError(missing))
 
-    def _leave_out(self, arm: Arm, error: LabError) -> None:
-        """Without the reference there is nothing to compare with."""
+    def _exclude(self, arm: Arm, error: LabError) -> None:
+        """Exclude an arm from the measurement; raise its error if it is the reference."""
         if arm == self.conditions.reference:
             raise error
         self.trouble[arm] = error
         self.observer.note(f"arm {arm}: {error}; it is not measured")
 
-    def _note_misses(self, arm: Arm, trains: TrainRates, where: str) -> None:
-        """Only for the first time, as a busy machine makes it happen often, and the table tells of all."""
-        rate_bit_s, missed = self.testbed.links.rate_bit_s, rate_shortfalls(self.testbed.links.rate_bit_s, trains)
-        if missed and arm not in self.slow:
-            self.slow.add(arm)
+    def _note_rate_shortfalls(self, arm: Arm, trains: TrainRates, where: str) -> None:
+        """Note an arm's first rate shortfall only; a busy machine causes many, and the table shows all."""
+        rate_bit_s, shortfalls = self.testbed.links.rate_bit_s, rate_shortfalls(self.testbed.links.rate_bit_s, trains)
+        if shortfalls and arm not in self.below_rate:
+            self.below_rate.add(arm)
             self.observer.note(
-                f"arm {arm}: its path does not have its {rate_text(rate_bit_s)} ({where}): {'; '.join(missed)}"
+                f"arm {arm}: its path does not have its {rate_text(rate_bit_s)} ({where}): {'; '.join(shortfalls)}"
             )
 
     def _note_violations(self, arm: Arm, contradictions: Sequence[str], where: str) -> None:
@@ -377,7 +376,7 @@ class _Course:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where in the plan a run stands."""
+    """Position of a run in the plan."""
 
     epoch: int
     block: int

@@ -10,7 +10,7 @@ from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.experiment import Conditions
-from pytest_ipperf.experiment.answer import _too_few
+from pytest_ipperf.experiment.answer import _too_few_packets
 
 FOUR, SIX = Arm(4, "native"), Arm(6, "native")
 CELL = Cell(Workload(testbed="lab", protocol="udp", client=LEAN, connections=1, payload_bytes=1400), SIX)
@@ -36,7 +36,7 @@ def runs(sent, lost=0.0):
 def test_of_few_datagrams_of_which_none_was_lost_it_is_not_believed_that_few_are(sent, lost, reported):
     """The rule of three: of n that were sent up to 3 / n may be lost."""
     question = Question("loss", Margin.parse("0.5pp"))
-    doubts = _too_few(runs(sent, lost), CELL, CONDITIONS, question)
+    doubts = _too_few_packets(runs(sent, lost), CELL, CONDITIONS, question)
     assert list(doubts) == [Verdict.WITHIN] * reported
     if sent == 2 and reported:
         assert doubts[Verdict.WITHIN] == (
@@ -45,4 +45,4 @@ def test_of_few_datagrams_of_which_none_was_lost_it_is_not_believed_that_few_are
 
 
 def test_no_other_metric_is_doubted_for_that():
-    assert _too_few(runs(2), CELL, CONDITIONS, Question("throughput", Margin.parse("5%"))) == {}
+    assert _too_few_packets(runs(2), CELL, CONDITIONS, Question("throughput", Margin.parse("5%"))) == {}

@@ -82,4 +82,4 @@ class UnjudgedError(IpperfError):
 
 
 class UndecidedError(IpperfError):
-    """There is no answer, and nothing is broken: too little evidence, or no time left to gather any."""
+    """No answer can be given, and nothing is broken: the evidence is too weak, or no time is left to gather more."""

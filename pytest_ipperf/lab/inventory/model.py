@@ -49,7 +49,7 @@ class Host:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """All its addresses on measured links: of native arms and of its own tunnel devices."""
+        """Addresses on measured links: those of native arms and of its own tunnel devices."""
         return tuple(filter(None, (self.ipv4, self.ipv6, *(address for _, address in self.tunnels.values()))))
 
     @property

@@ -176,22 +176,22 @@ class TestbedScheduling:
 
     @property
     def nodes(self) -> list[Any]:
-        """All live workers."""
+        """Live workers."""
         return list(self._nodes)
 
     @property
     def collection_is_completed(self) -> bool:
-        """Whether every initial worker has sent its collection, even if some have ended since."""
+        """True if every initial worker has sent its collection, even if some have ended since."""
         return self.collection is not None or len(self._collections) >= self._expected
 
     @property
     def has_pending(self) -> bool:
-        """Whether any item is still to be run."""
+        """True if any item is still to be run."""
         return bool(self._waiting) or any(self._assigned.values())
 
     @property
     def tests_finished(self) -> bool:
-        """Whether all items are done."""
+        """True if all items are done."""
         return self.collection is not None and not self.has_pending
 
     def testbed_of(self, nodeid: str) -> str:

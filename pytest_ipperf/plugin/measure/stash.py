@@ -11,4 +11,4 @@ RECORD = pytest.StashKey[Record]()
 WITHIN = pytest.StashKey[Record | None]()
 """Record of an item's last claim that was within its margin."""
 INVALID = pytest.StashKey[bool]()
-"""Whether the measurement of an item is invalid, if its set-up failed."""
+"""True if the set-up of an item failed because its measurement is invalid, False if for another reason."""

@@ -28,7 +28,7 @@ class Backend(ABC):
     counted_as_ipv4: bool = True
     """True if the host's counter of IPv4 packets includes its packets."""
     handicap: str = ""
-    """Why tunnels are slower by it than by any driver, which is no property of tunnels; empty if they are not."""
+    """Reason why tunnels are slower with it than with any kernel driver; empty if they are not."""
 
     @abstractmethod
     def missing(self) -> str:

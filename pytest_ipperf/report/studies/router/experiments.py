@@ -31,7 +31,7 @@ class Experiment:
 
     @property
     def percent(self) -> bool:
-        """Whether the ratio to IPv4 is given in percent, as for rates."""
+        """True if the ratio to IPv4 is given in percent, as for rates."""
         return self.measured.direction == "higher_is_better"
 
     @property

@@ -41,7 +41,7 @@ class ArmRatio:
 
     @property
     def is_reference(self) -> bool:
-        """Whether the arm is IPv4 itself."""
+        """True if the arm is IPv4 itself."""
         return self.arm == REFERENCE
 
     @property
@@ -77,7 +77,7 @@ class Summary:
 
     @property
     def bare(self) -> bool:
-        """Whether ratios have neither intervals nor grades: a design of several epochs that never judges."""
+        """True if ratios have neither intervals nor grades: the design has several epochs and never judges."""
         return _bare(self.records)
 
     def cells(self, experiment: Experiment, arm: Arm | None = None) -> list[Record]:
