@@ -67,7 +67,7 @@ HASTE = [
     ("agent/**/*.py", "FAR_PROGRESS_S = 1.0, 5.0", "FAR_PROGRESS_S = 1.0, 1.0"),
     ("agent/**/*.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
     ("lab/**/*.py", "_BURST_S = 10.0", "_BURST_S = 5.0"),
-    ("lab/**/*.py", "patience_s: float = 30.0", "patience_s: float = 10.0"),
+    ("lab/**/*.py", "\nPATIENCE_S = 30.0", "\nPATIENCE_S = 10.0"),
     ("lab/**/*.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
     ("lab/access/*.py", "ConnectTimeout=10", "ConnectTimeout=5"),
 ]
