@@ -1,7 +1,8 @@
-"""Request for facts; each file of this folder offers `facts`, a function of a request."""
+"""Base class of facts, and the request for them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 
@@ -19,3 +20,14 @@ class FactsRequest:
     programs: list[str] = field(default_factory=list)
     backends: list[str] = field(default_factory=list)
     existing: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Facts(ABC):
+    """Facts of one kind; a subclass is a dataclass, which is sent to the controller field by field."""
+
+    __slots__ = ()
+
+    @classmethod
+    @abstractmethod
+    def collect(cls, request: FactsRequest) -> Facts:
+        """Collect the facts on this host; errors of the kernel are the caller's."""

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ipperf.agent.facts.base import FactsRequest
+from pytest_ipperf.agent.facts.base import Facts, FactsRequest
 
 _UNSYNCHRONISED, _ERROR = 0x0040, 5  # sys/timex.h: STA_UNSYNC, TIME_ERROR
 _STATUS_AT = 5 * ctypes.sizeof(ctypes.c_long)  # modes (padded), offset, freq, maxerror, esterror, status
 _TIMEX_BYTES = 512  # more than any kernel's structure
 
 
-def facts(request: FactsRequest) -> dict[str, object]:
-    """Return whether the wall clock is `synchronised` (None: unknown), and the `source` of all clocks."""
-    del request
-    source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-    return {"synchronised": _synchronised(), "source": source.read_text().strip() if source.exists() else ""}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockFacts(Facts):
+    """Whether the wall clock is synchronised (None: unknown), and the source of all clocks, empty if unknown."""
+
+    synchronised: bool | None
+    source: str
+
+    @classmethod
+    def collect(cls, request: FactsRequest) -> ClockFacts:
+        """Ask the kernel."""
+        del request
+        source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+        return cls(synchronised=_synchronised(), source=source.read_text().strip() if source.exists() else "")
 
 
 def _synchronised() -> bool | None:
@@ -27,3 +36,6 @@ def _synchronised() -> bool | None:
         return None
     status = ctypes.c_int.from_buffer(timex, _STATUS_AT).value
     return state != _ERROR and not status & _UNSYNCHRONISED
+
+
+facts = ClockFacts

@@ -5,35 +5,58 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ipperf.agent.facts.base import FactsRequest
+from pytest_ipperf.agent.facts.base import Facts, FactsRequest
 
 _WATCHED_S = 0.5
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def facts(request: FactsRequest) -> dict[str, object]:
-    """Watch half a second; return the `idle` share of all processors, and the `busiest` process with its share of one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusyProcess:
+    """Process, and its share of one processor."""
+
+    pid: int
+    name: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadFacts(Facts):
+    """Share of all processors that was `idle`, and the `busiest` process meanwhile, if there was one.
 
     `cpus` are the online processors, `allowed` the usable ones, `load` the average of the last minute, `governors` the
     frequency governors in use.
     """
-    del request
-    before, processes, began = _idle(), _spent(), time.monotonic()
-    time.sleep(_WATCHED_S)
-    after, spent, watched_s = _idle(), _spent(), time.monotonic() - began
-    ticks = {pid: spent[pid][0] - processes[pid][0] for pid in spent if pid in processes and pid != os.getpid()}
-    busiest = max(ticks, key=lambda pid: ticks[pid], default=0)
-    total = after[1] - before[1]
-    return {
-        "idle": (after[0] - before[0]) / total if total else 1.0,
-        "busiest": [busiest, spent[busiest][1], ticks[busiest] / _TICKS_PER_S / watched_s] if busiest else [],
-        "load": os.getloadavg()[0],
-        "cpus": sorted(map(int, _cpus())),
-        "allowed": sorted(os.sched_getaffinity(0)),
-        "governors": sorted(set(_governors())),
-    }
+
+    idle: float
+    busiest: BusyProcess | None
+    load: float
+    cpus: list[int]
+    allowed: list[int]
+    governors: list[str]
+
+    @classmethod
+    def collect(cls, request: FactsRequest) -> LoadFacts:
+        """Watch half a second."""
+        del request
+        before, processes, began = _idle(), _spent(), time.monotonic()
+        time.sleep(_WATCHED_S)
+        after, spent, watched_s = _idle(), _spent(), time.monotonic() - began
+        ticks = {pid: spent[pid][0] - processes[pid][0] for pid in spent if pid in processes and pid != os.getpid()}
+        pid = max(ticks, key=lambda pid: ticks[pid], default=0)
+        share = ticks.get(pid, 0) / _TICKS_PER_S / watched_s
+        total = after[1] - before[1]
+        return cls(
+            idle=(after[0] - before[0]) / total if total else 1.0,
+            busiest=BusyProcess(pid=pid, name=spent[pid][1], share=share) if pid else None,
+            load=os.getloadavg()[0],
+            cpus=sorted(map(int, _cpus())),
+            allowed=sorted(os.sched_getaffinity(0)),
+            governors=sorted(set(_governors())),
+        )
 
 
 def _idle() -> tuple[int, int]:
@@ -74,3 +97,6 @@ def _governors() -> list[str]:
         with suppress(OSError):
             found.append(path.read_text().strip())
     return found
+
+
+facts = LoadFacts

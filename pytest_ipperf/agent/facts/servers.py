@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_ipperf.agent.facts.base import FactsRequest
+from dataclasses import dataclass
+
+from pytest_ipperf.agent.facts.base import Facts, FactsRequest
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import program
 
@@ -12,7 +14,22 @@ def unusable() -> dict[str, str]:
     return {name: SERVERS[name].missing() for name in SERVERS}
 
 
-def facts(request: FactsRequest) -> dict[str, object]:
-    """Return why each server is `missing` (empty if usable), whether `setpriv` exists, and the paths of `programs`."""
-    wanted = {name: program(name) or "" for name in request.programs}
-    return {"missing": unusable(), "setpriv": bool(program("setpriv")), "programs": wanted}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFacts(Facts):
+    """Why each server is `missing`, whether `setpriv` exists, and the paths of `programs`.
+
+    A reason is empty if the server is usable, a path if there is no such program.
+    """
+
+    missing: dict[str, str]
+    setpriv: bool
+    programs: dict[str, str]
+
+    @classmethod
+    def collect(cls, request: FactsRequest) -> ServerFacts:
+        """Look up the servers and the requested programs."""
+        wanted = {name: program(name) or "" for name in request.programs}
+        return cls(missing=unusable(), setpriv=bool(program("setpriv")), programs=wanted)
+
+
+facts = ServerFacts

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import dataclass
 
-from pytest_ipperf.agent.facts.base import FactsRequest
+from pytest_ipperf.agent.facts.base import Facts, FactsRequest
 from pytest_ipperf.agent.paths.routes import route
 from pytest_ipperf.agent.sockets.ports import is_local
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 
 
-def facts(request: FactsRequest) -> dict[str, object]:
-    """Return why each of `backends` `cannot` carry packets, and what is wrong with `existing` devices and addresses."""
-    return {
-        "cannot": {name: BACKENDS[name].missing() for name in request.backends},
-        "existing": {device: _wrong(device, address) for device, address in request.existing},
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunnelFacts(Facts):
+    """Why requested backends cannot carry packets, and what is wrong with existing devices; empty if all is well."""
+
+    cannot: dict[str, str]
+    existing: dict[str, str]
+
+    @classmethod
+    def collect(cls, request: FactsRequest) -> TunnelFacts:
+        """Try the backends and look up the devices with their addresses."""
+        return cls(
+            cannot={name: BACKENDS[name].missing() for name in request.backends},
+            existing={device: _wrong(device, address) for device, address in request.existing},
+        )
 
 
 def _wrong(device: str, address: str) -> str:
@@ -24,5 +33,8 @@ def _wrong(device: str, address: str) -> str:
         return f"there is no device {device}"
     if not is_local(address):
         return f"address {address} is not on this host"
-    found = route(address).get("device", "")
+    found = route(address).device
     return "" if found in ("lo", device) else f"address {address} is on device {found}, not on {device}"
+
+
+facts = TunnelFacts

@@ -12,8 +12,8 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_ipperf.agent.kernel.netlink import ask, attribute, attributes
 from pytest_ipperf.agent.sockets.filters import (
@@ -113,12 +113,29 @@ def ip_packets() -> dict[str, int]:
     return found
 
 
-def route(destination: str, source: str = "", arrives: str = "") -> dict[str, Any]:
-    """Return the route to an address: `device`, its `type`, `mtu` in bytes, `gateway` (empty on the link), `source`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Route to an address; only `error` if there is none.
 
-    The route may depend on the packets' `source`, and at a router on the device by which they `arrive`. The route's own
-    `path_mtu`, set or learned, and the segment size `mss` that TCP offers are 0 if it has none. The kernel is asked by
-    rtnetlink, as a bare host may have no `ip`. Without a route there is only `error`.
+    `mtu` in bytes and hardware `type` are the device's, `gateway` is empty on the link. The route's own `path_mtu`, set
+    or learned, and the segment size `mss` that TCP offers are 0 if it has none.
+    """
+
+    device: str = ""
+    gateway: str = ""
+    source: str = ""
+    mtu: int = 0
+    type: int = 0
+    path_mtu: int = 0
+    mss: int = 0
+    error: str = ""
+
+
+def route(destination: str, source: str = "", arrives: str = "") -> Route:
+    """Return the route to an address.
+
+    It may depend on the packets' `source`, and at a router on the device by which they `arrive`. The kernel is asked by
+    rtnetlink, as a bare host may have no `ip`.
     """
     family = socket.AF_INET6 if ":" in destination else socket.AF_INET
     given = {_RTA_DST: socket.inet_pton(family, destination)}
@@ -131,19 +148,19 @@ def route(destination: str, source: str = "", arrives: str = "") -> dict[str, An
         message = struct.pack("=BBBBBBBBI", family, *bits, 0, 0, 0, 0, 0, 0)
         (answer,) = ask(_RTM_GETROUTE, message + b"".join(attribute(*each) for each in given.items()))
     except OSError as error:
-        return {"error": error.strerror or str(error)}
+        return Route(error=error.strerror or str(error))
     found = attributes(answer[len(message) :])
     metrics = attributes(found.get(_RTA_METRICS, b""))
     device = socket.if_indextoname(struct.unpack("=I", found[_RTA_OIF])[0])
-    return {
-        "device": device,
-        "gateway": socket.inet_ntop(family, found[_RTA_GATEWAY]) if _RTA_GATEWAY in found else "",
-        "source": socket.inet_ntop(family, found[_RTA_PREFSRC]) if _RTA_PREFSRC in found else "",
-        "mtu": _mtu(device, family),
-        "type": _device_ioctl(device, _SIOCGIFHWADDR, "H"),
-        "path_mtu": struct.unpack("=I", metrics.get(_RTAX_MTU, bytes(4)))[0],
-        "mss": struct.unpack("=I", metrics.get(_RTAX_ADVMSS, bytes(4)))[0],
-    }
+    return Route(
+        device=device,
+        gateway=socket.inet_ntop(family, found[_RTA_GATEWAY]) if _RTA_GATEWAY in found else "",
+        source=socket.inet_ntop(family, found[_RTA_PREFSRC]) if _RTA_PREFSRC in found else "",
+        mtu=_mtu(device, family),
+        type=_device_ioctl(device, _SIOCGIFHWADDR, "H"),
+        path_mtu=struct.unpack("=I", metrics.get(_RTAX_MTU, bytes(4)))[0],
+        mss=struct.unpack("=I", metrics.get(_RTAX_ADVMSS, bytes(4)))[0],
+    )
 
 
 def _mtu(device: str, family: int) -> int:

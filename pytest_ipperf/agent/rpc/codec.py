@@ -4,7 +4,8 @@ A dataclass becomes a dictionary with a key for each field, a set a sorted list,
 bytes stay as they are, so packed samples are never walked. Encoders and decoders are made once for each type.
 
 Supported types: None, bool, int, float, str, bytes, dataclasses, `list`, `tuple`, `frozenset`, `dict`, `Mapping`,
-`Counter`, unions of scalars with at most one other type, and `object` for plain data that is only kept or shown.
+`Counter`, unions of scalars with at most one other type, `object` for plain data that is only kept or shown, and
+`Annotated[dict[str, ...], ByKey(types)]` for a dictionary with a type for each key.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ _SCALARS = frozenset({type(None), bool, int, float, str, bytes})
 _MAPPINGS = frozenset({dict, Mapping, Counter})
 _SEQUENCES = frozenset({list, tuple, Sequence, frozenset})
 _SHOWN = 60
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class ByKey:
+    """Annotation of a dictionary whose items have different types; `types` are looked up when a key is sent."""
+
+    types: Mapping[str, Any]
 
 
 class MismatchError(Exception):
@@ -66,6 +74,9 @@ def _make_encoder(of: Any) -> _Convert | None:  # noqa: PLR0911 - one for each k
     if dataclasses.is_dataclass(of):
         return _dataclass_encoder(cast("type", of))
     origin, arguments = _parts(of)
+    if origin is ByKey:
+        by_key = arguments[0].types
+        return lambda value: {key: encoded(by_key[key], item) for key, item in value.items()}
     if origin is types.UnionType:
         (other,) = {each for each in arguments if each not in _SCALARS} or {None}
         inner = encoder(other) if other else None
@@ -82,7 +93,7 @@ def _make_encoder(of: Any) -> _Convert | None:  # noqa: PLR0911 - one for each k
 
 
 def _dataclass_encoder(of: type) -> _Convert:
-    hints = typing.get_type_hints(of)
+    hints = typing.get_type_hints(of, include_extras=True)
     fields = [(field.name, encoder(hints[field.name])) for field in dataclasses.fields(of)]
 
     def convert(value: Any) -> dict[str, Any]:
@@ -125,6 +136,8 @@ class Decoder:
         if dataclasses.is_dataclass(of):
             return self._dataclass(cast("type", of))
         origin, arguments = _parts(of)
+        if origin is ByKey:
+            return self._by_key(arguments[0].types)
         if origin is types.UnionType:
             return self._union(arguments)
         if origin in _MAPPINGS:
@@ -157,7 +170,7 @@ class Decoder:
         return value
 
     def _dataclass(self, of: type) -> _Convert:
-        hints = typing.get_type_hints(of)
+        hints = typing.get_type_hints(of, include_extras=True)
         fields = [(field.name, self.decoder(hints[field.name])) for field in dataclasses.fields(of)]
         names = {name for name, _ in fields}
 
@@ -201,6 +214,22 @@ class Decoder:
 
         return convert
 
+    def _by_key(self, by_key: Mapping[str, Any]) -> _Convert:
+        def convert(value: Any) -> object:
+            if type(value) is not dict:
+                raise _mismatch("dict", value)
+            found = {}
+            for key, item in value.items():
+                if key not in by_key:
+                    raise MismatchError(f"has no key {key!r}")
+                try:
+                    found[key] = self.decoder(by_key[key])(item)
+                except MismatchError as error:
+                    raise error.within(f"[{key!r}]") from None
+            return found
+
+        return convert
+
     def _row(self, of: Any, items: Sequence[_Convert]) -> _Convert:
         def convert(value: Any) -> object:
             if type(value) not in (list, tuple) or len(value) != len(items):
@@ -230,6 +259,9 @@ class Decoder:
 
 def _parts(of: Any) -> tuple[Any, tuple[Any, ...]]:
     """Return the origin of a generic type and its arguments; both kinds of unions have the same origin."""
+    for each in getattr(of, "__metadata__", ()):
+        if isinstance(each, ByKey):
+            return ByKey, (each,)
     origin, arguments = typing.get_origin(of) or of, typing.get_args(of)
     if origin is Counter:
         return origin, (*arguments, int)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated, TypeVar
 
+from pytest_ipperf.agent.facts import FACTS
+from pytest_ipperf.agent.facts.base import Facts
 from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.paths.packet_counters import RunPackets
+from pytest_ipperf.agent.rpc.codec import ByKey
 from pytest_ipperf.agent.servers.accepted_mail import Acceptance, ExpectedMail, QueuedMail
 from pytest_ipperf.core.portable.server_state import ServerState
+
+Kind = TypeVar("Kind", bound=Facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +80,15 @@ class Cleaned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """Route to an address, see `agent.paths.routes.route`; only `error` if there is none."""
+class CollectedFacts:
+    """Facts by name, and for those that could not be collected the reason, a sentence."""
 
-    device: str = ""
-    gateway: str = ""
-    source: str = ""
-    mtu: int = 0
-    type: int = 0
-    path_mtu: int = 0
-    mss: int = 0
-    error: str = ""
+    found: Annotated[dict[str, Facts], ByKey(FACTS)] = field(default_factory=dict)
+    troubles: dict[str, str] = field(default_factory=dict)
+
+    def of(self, kind: type[Kind]) -> Kind | None:
+        """Return the facts of that kind; None if they were not or could not be collected."""
+        return next((each for each in self.found.values() if isinstance(each, kind)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

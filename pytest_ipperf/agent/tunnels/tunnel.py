@@ -44,9 +44,9 @@ def add_routes(host_routes: HostRoutes, changes: Changes) -> None:
     Nothing is left of them then.
     """
     found = routes.route(host_routes.towards)
-    if "error" in found:
-        raise LabError(f"no route to {host_routes.towards}: {found['error']}")
-    device = found["device"]
+    if found.error:
+        raise LabError(f"no route to {host_routes.towards}: {found.error}")
+    device = found.device
     _expect_free(host_routes.addresses)
     if (_SETTINGS / device / "disable_ipv6").read_text().strip() != "0":
         raise LabError(f"device {device} has IPv6 switched off: set net.ipv6.conf.{device}.disable_ipv6 to 0")

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pytest_ipperf.agent.facts.base import FactsRequest
+from pytest_ipperf.agent.facts.leftovers import LeftoverFacts
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.access import ACCESS_METHODS
@@ -63,6 +65,12 @@ def acquire_remote(agent: AgentClient, owner: str, wait_s: float, log: Callable[
 def lease_for(owner: str, wait_s: float, log: Callable[[str], None]) -> Callable[[AgentClient], None]:
     """Return a function that leases a host for an owner and waits up to `wait_s` for it."""
     return lambda agent: acquire_remote(agent, owner, wait_s, log)
+
+
+def lease_holder(agent: AgentClient) -> str:
+    """Return who holds a host's lease; empty if nobody does, or if the host cannot tell."""
+    leftovers = agent.collect_facts(["leftovers"], FactsRequest()).of(LeftoverFacts)
+    return leftovers.holder if leftovers else ""
 
 
 def _log_once(owner: str, log: Callable[[str], None], what: str, holder: str) -> None:

@@ -14,15 +14,16 @@ from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.paths.clock_sync import ClockState
+from pytest_ipperf.agent.paths.routes import Route
 from pytest_ipperf.agent.rpc.messages import (
     CacheState,
     Cleaned,
+    CollectedFacts,
     Fingerprint,
     Hello,
     HostReport,
     InstalledPackages,
     PacketTrain,
-    Route,
     RunEnd,
     RunReady,
     RunStart,
@@ -89,8 +90,8 @@ class AgentMethods:
     # --- examination
 
     @RpcMethod
-    def collect_facts(self, names: list[str], request: FactsRequest) -> dict[str, dict[str, object]]:
-        """Return the facts of these names; a fact that could not be collected has `trouble`, a sentence."""
+    def collect_facts(self, names: list[str], request: FactsRequest) -> CollectedFacts:
+        """Collect the facts of these names, and why some could not be collected."""
 
     @RpcMethod
     def repair(self, everything: bool) -> list[str]:  # noqa: FBT001 - as its handler has it

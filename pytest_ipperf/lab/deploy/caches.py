@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.host_state.private_dir import remove_stale
 from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
+from pytest_ipperf.lab.agents.leases import lease_holder
 from pytest_ipperf.lab.deploy.wheels import CACHE_SECTION
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 
@@ -59,7 +59,7 @@ def _caches(host: Host) -> bool:
 def _purge_host(host: Host) -> Purged:
     try:
         with AgentClient(host, keeps=False) as agent:
-            holder = str(agent.collect_facts(["leftovers"], FactsRequest())["leftovers"].get("holder", ""))
+            holder = lease_holder(agent)
             report = agent.clean()
     except IpperfError as error:
         return Purged(host.name, trouble=str(error))

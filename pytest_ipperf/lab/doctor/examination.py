@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.clocks import exchange_stamps
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
-from pytest_ipperf.lab.agents.leases import new_owner
+from pytest_ipperf.lab.agents.leases import lease_holder, new_owner
 from pytest_ipperf.lab.agents.shutdown import leftovers_error, shut_down
 from pytest_ipperf.lab.doctor.checks import CHECKS
 from pytest_ipperf.lab.doctor.checks.base import Finding
@@ -159,11 +158,11 @@ def _observe_host(agent: AgentClient, observed: HostObservation, request: FactsR
     names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not observed.node)]
     with _recording_trouble(observed):
         _measure_clock(agent, observed)
-        if not observed.node and not agent.collect_facts(["leftovers"], request)["leftovers"].get("holder"):
+        if not observed.node and not lease_holder(agent):
             observed.repairs = agent.repair(clear)
         _facts(agent, observed, names, request)
         if ACCESS_METHODS[agent.host.way].far:
-            observed.facts["cache"] = dataclasses.asdict(agent.cache())
+            observed.cache = agent.cache()
 
 
 def _observe_load(agent: AgentClient, observed: HostObservation, request: FactsRequest) -> None:
@@ -174,7 +173,9 @@ def _observe_load(agent: AgentClient, observed: HostObservation, request: FactsR
 
 
 def _facts(agent: AgentClient, observed: HostObservation, names: Sequence[str], request: FactsRequest) -> None:
-    observed.facts.update(agent.within(_PATIENCE_S).collect_facts(list(names), request))
+    collected = agent.within(_PATIENCE_S).collect_facts(list(names), request)
+    observed.facts.found.update(collected.found)
+    observed.facts.troubles.update(collected.troubles)
 
 
 @contextlib.contextmanager
@@ -216,8 +217,7 @@ def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], observed: Mappin
         if each.node or each.trouble:
             continue
         with _recording_trouble(each):
-            if holder := agents[name].lease(owner, 0.0):
-                each.facts["leftovers"] = {**each.facts.get("leftovers", {}), "holder": holder}
+            each.lease_holder = agents[name].lease(owner, 0.0)
 
 
 def _probe_all(

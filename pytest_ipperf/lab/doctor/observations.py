@@ -1,11 +1,12 @@
-"""Observations of a testbed: plain facts, from which the checks derive findings."""
+"""Observations of a testbed, from which the checks derive findings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from pytest_ipperf.agent.facts.leftovers import LeftoverFacts
+from pytest_ipperf.agent.rpc.messages import CacheState, CollectedFacts, Kind
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 
 
@@ -13,31 +14,29 @@ from pytest_ipperf.lab.inventory.model import Host, Testbed
 class HostObservation:
     """Observations of a host; if `trouble` says why it has no agent, there are no others.
 
-    A `node` shares everything but its network with this machine, which is then an extra host. `facts` are those of
-    `agent/facts` by name. `repairs` lists what was put in order. `start_s` is the start-up time of its agent, `call_s`
-    the round trip of a call. `skew_s` is the offset of its wall clock ahead of ours, with its maximum error. `answer`
-    is the host's SNMP description and the reason if there is none; one of the two is empty.
+    A `node` shares everything but its network with this machine, which is then an extra host. `cache` is the package
+    cache of a remote host, `lease_holder` who held the lease when the doctor requested it. `repairs` lists what was put
+    in order. `start_s` is the start-up time of its agent, `call_s` the round trip of a call. `skew_s` is the offset of
+    its wall clock ahead of ours, with its maximum error. `answer` is the host's SNMP description and the reason if
+    there is none; one of the two is empty.
     """
 
     host: Host
     roles: tuple[str, ...]
     node: bool = False
     trouble: str = ""
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    facts: CollectedFacts = field(default_factory=CollectedFacts)
+    cache: CacheState | None = None
+    lease_holder: str = ""
     repairs: list[str] = field(default_factory=list)
     start_s: float = 0.0
     call_s: float = 0.0
     skew_s: tuple[float, float] | None = None
     answer: tuple[str, str] = ("", "")
 
-    def fact(self, name: str) -> Mapping[str, Any]:
-        """Return the facts of that name; empty if they could not be collected."""
-        facts = self.facts.get(name, {})
-        return {} if "trouble" in facts else facts
-
-    def missing_facts(self) -> Iterator[tuple[str, str]]:
-        """Iterate over the names of facts that could not be collected, with the reason."""
-        return ((name, fact["trouble"]) for name, fact in self.facts.items() if "trouble" in fact)
+    def fact(self, kind: type[Kind]) -> Kind | None:
+        """Return the facts of that kind; None if they could not be collected."""
+        return self.facts.of(kind)
 
     @property
     def busy_with(self) -> str:
@@ -45,7 +44,8 @@ class HostObservation:
 
         It is known even if only the lease call reported it.
         """
-        return str(self.facts.get("leftovers", {}).get("holder", ""))
+        leftovers = self.fact(LeftoverFacts)
+        return self.lease_holder or (leftovers.holder if leftovers else "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations
 
-from pytest_ipperf.agent.paths.routes import fit_sizes
+from pytest_ipperf.agent.facts.addresses import AddressFacts
+from pytest_ipperf.agent.paths.routes import Route, fit_sizes
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.doctor.observations import HostObservation, Reachability
@@ -34,12 +35,13 @@ def probe_reachability(
     """Return the path with the results of its probes."""
     there = observed[path.there].host
     source, address = (observed[name].host.address(path.ipver) for name in (path.here, path.there))
-    routes = {tuple(ends): each for *ends, each in observed[path.here].fact("addresses").get("routes", ())}
-    route = routes.get((source, address), {"error": "nobody knows"})
-    if "mtu" not in route:
-        return replace(path, trouble=f"no route to {address} ({route['error'].lower()})")
+    found = observed[path.here].fact(AddressFacts)
+    routes = {(each.source, each.address): each.route for each in found.routes} if found else {}
+    route = routes.get((source, address), Route(error="nobody knows"))
+    if route.error:
+        return replace(path, trouble=f"no route to {address} ({route.error.lower()})")
     for host, each in ((path.here, source), (path.there, address)):
-        if each in observed[host].fact("addresses").get("lacking", ()):
+        if (found := observed[host].fact(AddressFacts)) and each in found.lacking:
             return replace(path, trouble=f"{each} is not an address of host {host}")
     try:
         port = agents[path.there].reachability_listen(address, there.ports)
@@ -50,8 +52,8 @@ def probe_reachability(
             fits = fits_back(
                 agents[path.here], agents[path.there],
                 source=source, address=address, ports=observed[path.here].host.ports,
-                sizes=fit_sizes(route["path_mtu"] or route["mtu"], path.ipver), tries=_TRIES,
+                sizes=fit_sizes(route.path_mtu or route.mtu, path.ipver), tries=_TRIES,
             )  # fmt: skip
     except LabError as error:
         return replace(path, trouble=str(error))
-    return replace(path, mtu=route["mtu"], tcp=probed["tcp"], udp=probed["udp"], fits=fits)
+    return replace(path, mtu=route.mtu, tcp=probed["tcp"], udp=probed["udp"], fits=fits)

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pytest_ipperf.agent.paths.routes import fit_sizes
-from pytest_ipperf.agent.rpc.messages import Route
+from pytest_ipperf.agent.paths.routes import Route, fit_sizes
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.path_proof import ExpectedPath, encapsulation_violations, proof_violations
 from pytest_ipperf.lab.agents.client import AgentClient

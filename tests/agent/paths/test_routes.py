@@ -55,22 +55,31 @@ class Far:
 """
 
 
+ROUTES = """
+import dataclasses
+from pytest_ipperf.agent.paths import routes
+
+def route(*asked):
+    return dataclasses.asdict(routes.route(*asked))
+"""
+
+
 def said(text):
     return ast.literal_eval(text)
 
 
 def test_the_route_to_oneself_is_by_the_loopback_device(isolated):
-    four, six = (said(isolated(f"from pytest_ipperf.agent.paths.routes import route; print(route({address!r}))"))
+    four, six = (said(isolated(f"{ROUTES}print(route({address!r}))"))
                  for address in ("127.0.0.1", "::1"))  # fmt: skip
-    common = {"device": "lo", "gateway": "", "mtu": 65536, "type": 772, "path_mtu": 0, "mss": 0}
+    common = {"device": "lo", "gateway": "", "mtu": 65536, "type": 772, "path_mtu": 0, "mss": 0, "error": ""}
     assert four == {**common, "source": "127.0.0.1"}
     assert six == {**common, "source": "::1"}
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1"])
 def test_where_there_is_no_route_is_an_error_in_words(isolated, address):
-    found = isolated(f"from pytest_ipperf.agent.paths.routes import route; print(route({address!r}))")
-    assert said(found) == {"error": "Network is unreachable"}
+    found = isolated(f"{ROUTES}print(route({address!r}))")
+    assert routes.Route(**said(found)) == routes.Route(error="Network is unreachable")
 
 
 def test_a_gateway_its_device_and_its_mtu_are_told(isolated):
@@ -81,15 +90,13 @@ def test_a_gateway_its_device_and_its_mtu_are_told(isolated):
     ip addr add 2001:db8::1/64 dev one nodad; ip route add default via 2001:db8::9 dev one
     ip route add prohibit 198.51.100.0/24
     """
-    code = "from pytest_ipperf.agent.paths.routes import route; print([route(a) for a in ADDRESSES])"
-    four, six, near, none = said(
-        isolated(f"ADDRESSES = '203.0.113.1', '2001:db8:1::1', '192.0.2.7', '198.51.100.1'\n{code}", up)
-    )
-    common = {"device": "one", "mtu": 1400, "type": 1, "path_mtu": 0, "mss": 0}
+    asked = ["203.0.113.1", "2001:db8:1::1", "192.0.2.7", "198.51.100.1"]
+    four, six, near, none = said(isolated(f"{ROUTES}print([route(a) for a in {asked}])", up))
+    common = {"device": "one", "mtu": 1400, "type": 1, "path_mtu": 0, "mss": 0, "error": ""}
     assert four == {**common, "gateway": "192.0.2.9", "source": "192.0.2.1"}
     assert six == {**common, "gateway": "2001:db8::9", "source": "2001:db8::1"}
     assert near["gateway"] == ""
-    assert none == {"error": "Permission denied"}
+    assert routes.Route(**none) == routes.Route(error="Permission denied")
 
 
 def test_a_route_is_that_of_a_source_and_of_what_arrives_by_a_device(isolated):
@@ -110,8 +117,8 @@ def test_a_route_is_that_of_a_source_and_of_what_arrives_by_a_device(isolated):
              ("203.0.113.1", "198.51.100.7", "three"), ("203.0.113.1", "192.0.2.7", "five"),
              ("2001:db8:7::1", "2001:db8::1"), ("2001:db8:7::1", "2001:db8::2"),
              ("2001:db8:7::1", "2001:db8::5", "one"), ("2001:db8:7::1", "2001:db8::5", "three")]  # fmt: skip
-    found = isolated(f"from pytest_ipperf.agent.paths.routes import route; print([route(*a) for a in {asked}])", up)
-    result = [each.get("device", each.get("error")) for each in said(found)]
+    found = isolated(f"{ROUTES}print([route(*a) for a in {asked}])", up)
+    result = [each["device"] or each["error"] for each in said(found)]
     assert result == ["one", "three", "one", "three", "no interface with this name", "one", "three", "one", "three"]
 
 
@@ -124,7 +131,7 @@ def test_what_a_route_says_of_sizes_is_told(isolated):
     echo 1400 > /proc/sys/net/ipv6/conf/one/mtu
     """
     asked = ["203.0.113.1", "198.51.100.1", "2001:db8:7::1", "192.0.2.9"]
-    found = isolated(f"from pytest_ipperf.agent.paths.routes import route; print([route(a) for a in {asked}])", up)
+    found = isolated(f"{ROUTES}print([route(a) for a in {asked}])", up)
     result = [(each["mtu"], each["path_mtu"], each["mss"]) for each in said(found)]
     assert result == [(1500, 1300, 0), (1500, 0, 500), (1400, 1300, 500), (1500, 0, 0)]
 

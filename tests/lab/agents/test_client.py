@@ -13,6 +13,7 @@ import time
 import pytest
 
 from pytest_ipperf.agent.facts.base import FactsRequest
+from pytest_ipperf.agent.facts.leftovers import LeftoverFacts, MarkLeft, NoteLeft
 from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.messages import ServeRequest
@@ -264,11 +265,18 @@ def test_what_an_agent_says_is_told_without_what_a_terminal_would_obey(agent_on,
 
 def test_what_an_agent_answers_is_told_without_what_a_terminal_would_obey_but_for_logs(agent_on, monkeypatch):
     agent = agent_on(HOST)
-    reported = {"leftovers": {"holder": "me\x1b[2J", "marks": [("a\r\tb\n", 1, b"\x1b")], "\x07": None}}
+    marks = [{"user": 1, "notes": [{"said": "a\r\tb\n", "holds": None}]}]
+    leftovers = {"holder": "me\x1b[2J", "marks": marks, "folders": [], "undo_logs": []}
+    reported = {"found": {"leftovers": leftovers}, "troubles": {"\x07": "no\x1b"}}
     monkeypatch.setattr(agent, "_reply", lambda *_: ("ok", reported))
-    assert agent.collect_facts(["leftovers"], FactsRequest()) == {
-        "leftovers": {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
-    }
+    collected = agent.collect_facts(["leftovers"], FactsRequest())
+    assert collected.of(LeftoverFacts) == LeftoverFacts(
+        holder="me?[2J",
+        marks=[MarkLeft(user=1, notes=[NoteLeft(said="a?\tb\n", holds=None)])],
+        folders=[],
+        undo_logs=[],
+    )
+    assert collected.troubles == {"?": "no?"}
     monkeypatch.setattr(agent, "_reply", lambda *_: ("ok", {"apache\r": "\x1b[2Jbye"}))
     assert agent.unusable() == {"apache?": "?[2Jbye"}
     assert agent.logs() == {"apache\r": "\x1b[2Jbye"}

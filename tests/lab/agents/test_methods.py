@@ -13,9 +13,14 @@ from typing import Any
 import pytest
 
 import pytest_ipperf
+from pytest_ipperf.agent.facts import FACTS
+from pytest_ipperf.agent.facts.base import FactsRequest
+from pytest_ipperf.agent.facts.limits import LimitFacts
+from pytest_ipperf.agent.facts.ports import PortFacts
+from pytest_ipperf.agent.paths.routes import Route
 from pytest_ipperf.agent.rpc.codec import Decoder, encoded, encoder
 from pytest_ipperf.agent.rpc.handlers import HANDLERS
-from pytest_ipperf.agent.rpc.messages import Route
+from pytest_ipperf.agent.rpc.messages import CollectedFacts
 from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.lab.agents.methods import AgentMethods
 from pytest_ipperf.lab.agents.rpc_method import RpcMethod, Terms
@@ -70,6 +75,35 @@ def test_each_type_can_be_sent(name):
     for of in typing.get_type_hints(HANDLED[name]).values():
         encoder(of)
         decoder.decoder(of)
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_all_facts_can_be_sent(name):
+    encoder(FACTS[name])
+    Decoder().decoder(FACTS[name])
+
+
+def test_facts_are_decoded_by_the_type_of_their_name():
+    plain = encoded(CollectedFacts, CollectedFacts(found={"ports": PortFacts(taken=[7])}, troubles={"load": "no"}))
+    assert plain == {"found": {"ports": {"taken": [7]}}, "troubles": {"load": "no"}}
+    collected = over(Line(plain)).collect_facts(["ports", "load"], FactsRequest())
+    assert collected.of(PortFacts) == PortFacts(taken=[7])
+    assert collected.of(LimitFacts) is None
+    assert collected.troubles == {"load": "no"}
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        ({"ports": {"taken": ["7"]}}, r"found\['ports'\]\.taken\[0\]: expected int, got '7'"),
+        ({"ports": {"free": []}}, r"found\['ports'\]: PortFacts lacks 'taken' and has no field 'free'"),
+        ({"weather": {}}, r"found: has no key 'weather'"),
+        ([], r"found: expected dict, got \[\]"),
+    ],
+)
+def test_facts_of_another_form_are_an_agent_error(found, problem):
+    with pytest.raises(AgentError, match=rf"^reply to call 'collect_facts': {problem}$"):
+        over(Line({"found": found, "troubles": {}})).collect_facts(["ports"], FactsRequest())
 
 
 def test_arguments_are_sent_by_position_and_defaults_are_the_handlers():

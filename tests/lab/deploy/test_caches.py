@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import pytest
 
+from pytest_ipperf.agent.facts.leftovers import LeftoverFacts
 from pytest_ipperf.agent.packages.cache import Cache
-from pytest_ipperf.agent.rpc.messages import CacheState, Cleaned
+from pytest_ipperf.agent.rpc.messages import CacheState, Cleaned, CollectedFacts
 from pytest_ipperf.cli import main
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.deploy import caches
@@ -38,7 +39,8 @@ class Answering:
 
     def collect_facts(self, names, _):
         assert names == ["leftovers"]
-        return {"leftovers": {"holder": self.holders.get(self.host.name, "")}}
+        holder = self.holders.get(self.host.name, "")
+        return CollectedFacts(found={"leftovers": LeftoverFacts(holder=holder, marks=[], folders=[], undo_logs=[])})
 
     def clean(self):
         assert not self.keeps

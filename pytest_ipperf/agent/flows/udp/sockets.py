@@ -54,14 +54,13 @@ def path_properties(spec: FlowSpec, sock: socket.socket) -> dict[str, Any]:
     """Return the sender's buffer, its device and qdisc, and the number of packets of a datagram."""
     way = route(spec.address, spec.source)
     header_bytes = HEADERS_BYTES[spec.ipver] - 8
-    mtu = min(filter(None, (way.get("path_mtu"), way.get("mtu"), 65535 + header_bytes * (spec.ipver == 6))))
+    mtu = min(filter(None, (way.path_mtu, way.mtu, 65535 + header_bytes * (spec.ipver == 6))))
     whole = spec.payload_bytes + 8 <= mtu - header_bytes
     room = (mtu - header_bytes - 8 * (spec.ipver == 6)) // 8 * 8  # fragments are in units of 8 bytes
-    device = str(way.get("device", ""))
     return {
         "send_buffer": _room(sock, socket.SO_SNDBUF, _SEND_BYTES),
-        "device": device,
-        "qdisc": disciplines([device])[device] if device else "",
+        "device": way.device,
+        "qdisc": disciplines([way.device])[way.device] if way.device else "",
         "mtu_bytes": mtu,
         "datagram_packets": 1 if whole else -(-(spec.payload_bytes + 8) // room),
     }

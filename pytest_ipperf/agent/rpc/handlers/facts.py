@@ -9,6 +9,7 @@ from pytest_ipperf.agent.facts.base import FactsRequest
 from pytest_ipperf.agent.host_state.repair import repair
 from pytest_ipperf.agent.paths.reachability import Responder, unreachable
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
+from pytest_ipperf.agent.rpc.messages import CollectedFacts
 from pytest_ipperf.core.portable.errors import IpperfError
 
 
@@ -19,9 +20,15 @@ class FactHandlers(Handlers):
         super().__init__(context)
         self._responders = context.stack.enter_context(contextlib.ExitStack())
 
-    def collect_facts(self, names: list[str], request: FactsRequest) -> dict[str, dict[str, object]]:
-        """Return the facts by name; facts that cannot be collected have only `trouble`, a sentence."""
-        return {name: _facts(name, request) for name in names}
+    def collect_facts(self, names: list[str], request: FactsRequest) -> CollectedFacts:
+        """Collect the facts of these names, and why some cannot be collected."""
+        collected = CollectedFacts()
+        for name in names:
+            try:
+                collected.found[name] = FACTS[name].collect(request)
+            except (IpperfError, OSError, ValueError, KeyError) as error:
+                collected.troubles[name] = f"{type(error).__name__}: {error}"
+        return collected
 
     def repair(self, everything: bool) -> list[str]:  # noqa: FBT001 - RPC methods have positional arguments only
         """Repair leftovers of earlier measurements; return sentences on what was done."""
@@ -40,13 +47,6 @@ class FactHandlers(Handlers):
     def reachability_close(self) -> None:
         """Close all responders."""
         self._responders.close()
-
-
-def _facts(name: str, request: FactsRequest) -> dict[str, object]:
-    try:
-        return FACTS[name](request)
-    except (IpperfError, OSError, ValueError, KeyError) as error:
-        return {"trouble": f"{type(error).__name__}: {error}"}
 
 
 handlers = FactHandlers

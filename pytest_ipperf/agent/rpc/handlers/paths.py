@@ -9,7 +9,7 @@ from pytest_ipperf.agent.paths import routes
 from pytest_ipperf.agent.paths.packet_train import TrainReceiver, rate_bit_s, send_train
 from pytest_ipperf.agent.paths.reverse_pmtu import PmtuProber, PmtuReflector
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
-from pytest_ipperf.agent.rpc.messages import PacketTrain, Route
+from pytest_ipperf.agent.rpc.messages import PacketTrain
 from pytest_ipperf.agent.sockets.ports import free_port
 
 
@@ -21,9 +21,9 @@ class PathHandlers(Handlers):
         self._trains = context.stack.enter_context(contextlib.ExitStack())
         self._probes = context.stack.enter_context(contextlib.ExitStack())
 
-    def route(self, destination: str, source: str = "", arrives: str = "") -> Route:
+    def route(self, destination: str, source: str = "", arrives: str = "") -> routes.Route:
         """Return the route to an address, for packets from `source`, or at a router for those arriving by a device."""
-        return Route(**routes.route(destination, source, arrives))
+        return routes.route(destination, source, arrives)
 
     def fits(self, resolver: str, port: int, name: str, sizes: tuple[int, int]) -> dict[int, str]:
         """Return which packets of these sizes reach the name server unfragmented."""

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from pytest_ipperf.agent.facts.control import ControlFacts
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed
@@ -51,15 +52,13 @@ class WayIn(Check):
                 continue
             if not observed.node:
                 yield from self._answering(observed)
-            for name, why in observed.missing_facts():
+            for name, why in observed.facts.troubles.items():
                 said = f"its {name} could not be examined: {why}"
                 yield self.doubtful(observed.host.name, said, "correct that, and run the doctor again")
 
     def _answering(self, observed: HostObservation) -> Iterator[Finding]:
-        about = observed.fact("control")
-        system = (
-            f"Python {about.get('python', '?')}, Linux {about.get('kernel', '?')} {about.get('machine', '')}".strip()
-        )
+        about = observed.fact(ControlFacts)
+        system = f"Python {about.python}, Linux {about.kernel} {about.machine}" if about else "Python ?, Linux ?"
         said = f"{observed.host.way}, an agent in {observed.start_s:.1f} s, a call in {1000 * observed.call_s:.1f} ms"
         if observed.call_s > _SLOW_S:
             yield self.doubtful(

@@ -16,18 +16,18 @@ class Cached(Check):
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Check a host that keeps a cache."""
-        kept = observed.fact("cache")
+        kept = observed.cache
         if not kept:
             return
-        if kept["note"]:
+        if kept.note:
             yield self.doubtful(
-                observed.host.name, f"none is used: {kept['note']}", "correct that, or everything is sent each time"
+                observed.host.name, f"none is used: {kept.note}", "correct that, or everything is sent each time"
             )
-        elif not kept["folder"]:
+        elif not kept.folder:
             yield self.doubtful(observed.host.name, "there can be none", "give the user a writable home directory")
         else:
-            count = f"{kept['entries']} {'entry' if kept['entries'] == 1 else 'entries'}"
-            yield self.well(observed.host.name, f"{count} ({kept['bytes'] / 1e6:.1f} MB), in {kept['folder']}")
+            count = f"{kept.entries} {'entry' if kept.entries == 1 else 'entries'}"
+            yield self.well(observed.host.name, f"{count} ({kept.bytes / 1e6:.1f} MB), in {kept.folder}")
 
 
 check = Cached()

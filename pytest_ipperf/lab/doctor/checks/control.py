@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_ipperf.agent.facts.control import ControlFacts
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.observations import HostObservation
 
@@ -16,10 +17,10 @@ class Control(Check):
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Compare the end of the connection there with the measured addresses."""
-        ends = observed.fact("control").get("ends")
-        if not ends:
+        control = observed.fact(ControlFacts)
+        if not control or not control.ends:
             return
-        theirs, ours = ends
+        theirs, ours = control.ends
         if ours in (observed.host.ipv4, observed.host.ipv6):
             said = f"ssh comes from {theirs} to {ours}, a measured address: calls share the measured link"
             yield self.well(observed.host.name, f"{said}, and are silent during runs")

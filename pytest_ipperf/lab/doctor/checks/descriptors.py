@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_ipperf.agent.facts.limits import LimitFacts
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.observations import HostObservation
 
@@ -20,9 +21,9 @@ class Descriptors(Check):
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Compare the limit with what the maximum number of connections needs."""
-        if not (limits := observed.fact("limits")):
+        if not (limits := observed.fact(LimitFacts)):
             return
-        most, hard = observed.host.most_connections or MOST, limits["descriptors"]
+        most, hard = observed.host.most_connections or MOST, limits.descriptors
         needed = most + _OTHERS
         if hard and hard < needed:
             said = f"{hard} file descriptors are allowed, good for {hard - _OTHERS} connections"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_ipperf.agent.facts.leftovers import LeftoverFacts
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.observations import HostObservation
 
@@ -19,7 +20,7 @@ class HeldLease(Check):
         if observed.busy_with:
             said = f"held by {observed.busy_with}"
             yield self.doubtful(observed.host.name, said, "it is measured there now; wait for its end")
-        elif observed.fact("leftovers"):
+        elif observed.fact(LeftoverFacts):
             yield self.well(observed.host.name, "free")
 
 

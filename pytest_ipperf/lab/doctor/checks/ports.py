@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_ipperf.agent.facts.limits import LimitFacts
+from pytest_ipperf.agent.facts.ports import PortFacts
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.checks.descriptors import MOST
 from pytest_ipperf.lab.doctor.observations import HostObservation
@@ -25,11 +27,11 @@ class Ports(Check):
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Check the free ports of the range, its overlap with the ephemeral ports, and their number."""
-        limits, ports = observed.fact("limits"), observed.fact("ports")
+        limits, ports = observed.fact(LimitFacts), observed.fact(PortFacts)
         if not limits or not ports or not (observed.host.ipv4 or observed.host.ipv6):
             return
-        (low, high), (first, last) = observed.host.ports, limits["ephemeral"]
-        free, ephemeral = high - low + 1 - len(ports["taken"]), last - first + 1
+        (low, high), (first, last) = observed.host.ports, limits.ephemeral
+        free, ephemeral = high - low + 1 - len(ports.taken), last - first + 1
         name, span = observed.host.name, f"{low}-{high}"
         if free < _NEEDED:
             yield self.wrong(name, f"{free} of {span} are free, and a measurement takes {_NEEDED}", "widen key ports")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_ipperf.agent.facts.control import ControlFacts
+from pytest_ipperf.agent.facts.load import LoadFacts
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed
 
@@ -18,23 +20,22 @@ class Processors(Check):
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Check the processors of key `cpus`, their governor, and the load."""
-        facts, name = observed.fact("load"), observed.host.name
+        facts, name = observed.fact(LoadFacts), observed.host.name
         if not facts:
             return
-        if lacking := sorted(set(observed.host.cpus) - set(facts["allowed"])):
-            may = ", ".join(map(str, facts["allowed"]))
+        if lacking := sorted(set(observed.host.cpus) - set(facts.allowed)):
+            may = ", ".join(map(str, facts.allowed))
             said = f"key cpus names {', '.join(map(str, lacking))}, and it may use {may}"
             yield self.wrong(name, said, "correct the key")
-        slow = [each for each in facts["governors"] if each != "performance"]
+        slow = [each for each in facts.governors if each != "performance"]
         if slow:
             remedy = "cpupower frequency-set -g performance"
             yield self.doubtful(name, f"their frequency varies (governor {', '.join(slow)})", remedy)
-        said = f"{len(facts['cpus'])}, {100 * facts['idle']:.0f} % idle over half a second, load {facts['load']:.1f}"
-        if facts["idle"] < _IDLE:
+        said = f"{len(facts.cpus)}, {100 * facts.idle:.0f} % idle over half a second, load {facts.load:.1f}"
+        if facts.idle < _IDLE:
             by = ""
-            if facts["busiest"] and facts["busiest"][2] > _BUSY:
-                pid, what, share = facts["busiest"]
-                by = f"; {what} (process {pid}) takes {100 * share:.0f} % of one"
+            if (busiest := facts.busiest) and busiest.share > _BUSY:
+                by = f"; {busiest.name} (process {busiest.pid}) takes {100 * busiest.share:.0f} % of one"
             yield self.doubtful(name, f"{said}{by}", "end what runs there, or wait; other load distorts the figures")
         else:
             yield self.well(name, said)
@@ -44,7 +45,8 @@ class Processors(Check):
         machines: dict[str, list[HostObservation]] = {}
         for observed in observations.reached():
             if not observed.node:
-                machines.setdefault(observed.fact("control").get("boot", observed.host.name), []).append(observed)
+                control = observed.fact(ControlFacts)
+                machines.setdefault(control.boot if control else observed.host.name, []).append(observed)
         for together in machines.values():
             names = ", ".join(observed.host.name for observed in together)
             cpus = [set(observed.host.cpus) for observed in together]

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from pytest_ipperf.agent.facts.rights import RightsFacts
+from pytest_ipperf.agent.facts.servers import ServerFacts
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.observations import HostObservation
 
@@ -25,13 +27,14 @@ class Reboot(Check):
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Check a host that has the key."""
-        installed, name = observed.fact("servers").get("programs"), observed.host.name
-        if not observed.host.reboot or installed is None:
+        servers, rights, name = observed.fact(ServerFacts), observed.fact(RightsFacts), observed.host.name
+        if not observed.host.reboot or not servers:
             return
+        installed = servers.programs
         for place, program in enumerate(wanted := programs(observed.host.reboot)):
             if installed.get(program):
                 continue
-            if place and "/" in program and not observed.fact("rights").get("root"):
+            if place and "/" in program and not (rights and rights.root):
                 said = f"key reboot: this user can see no program {program}, but sudo may find one"
                 yield self.doubtful(name, said, f"try it there: sudo -n -l {shlex.quote(program)}")
             else:

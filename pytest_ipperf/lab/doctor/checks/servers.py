@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pytest_ipperf.agent.facts.servers import ServerFacts
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding, as_root
 from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed
 from pytest_ipperf.lab.inventory.model import Host
@@ -29,11 +30,11 @@ class Servers(Check):
 
     def of_host(self, observed: HostObservation) -> Iterator[Finding]:
         """Report the programs that can run in one finding, and each protocol without any in another."""
-        facts = observed.fact("servers")
+        facts = observed.fact(ServerFacts)
         if not facts:
             return
-        name, named, missing = observed.host.name, observed.host.servers, facts["missing"]
-        if not facts["setpriv"]:
+        name, named, missing = observed.host.name, observed.host.servers, facts.missing
+        if not facts.setpriv:
             yield self.wrong(name, "setpriv is not installed", "Debian: apt-get install util-linux")
         for each in named or ():
             if missing[each] and not SERVERS[each].embedded:

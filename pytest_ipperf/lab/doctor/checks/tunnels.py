@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_ipperf.agent.facts.rights import RightsFacts
+from pytest_ipperf.agent.facts.tunnels import TunnelFacts
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding, as_root
 from pytest_ipperf.lab.doctor.observations import ObservedTestbed
 from pytest_ipperf.lab.inventory.model import Testbed
@@ -22,20 +24,23 @@ class Tunnels(Check):
             yield from self._of_lab(observations.testbed)
             return
         for observed in observations.reached():
-            facts, host = observed.fact("tunnels"), observed.host.name
+            facts, rights, host = observed.fact(TunnelFacts), observed.fact(RightsFacts), observed.host.name
+            if not facts:
+                continue
+            admin = bool(rights and rights.admin)
             ends = [role for path in observations.testbed.paths.values() for role in path.ends]
-            for backend, why in facts.get("cannot", {}).items():
+            for backend, why in facts.cannot.items():
                 if not set(ends) & set(observed.roles):
                     continue
                 if why:
                     other = "load the module sit there, or remove keys tunnel and isatap"
-                    remedy = other if observed.fact("rights").get("admin") else as_root(observed.host)
+                    remedy = other if admin else as_root(observed.host)
                     yield self.wrong(host, f"backend {backend} cannot: {why}", remedy)
-                elif not observed.fact("rights").get("admin"):
+                elif not admin:
                     yield self.wrong(host, "its agent may not make tunnels", as_root(observed.host))
                 else:
                     yield self.well(host, f"backend {backend} can carry them")
-            for device, why in facts.get("existing", {}).items():
+            for device, why in facts.existing.items():
                 if why:
                     yield self.wrong(host, why, "make it, or correct the key in the inventory")
                 else:
