@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm, testbed_of
-from pytest_ipperf.core.nightly.report import NightReport
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.completeness import UNMEASURED, Completeness, SessionState, completeness_of, state_of
-from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.log.event_log import is_being_written
 from pytest_ipperf.store.log.events import Event
@@ -27,8 +25,6 @@ _TIMES = ("total", "rtt_s")
 def read_session_summary(
     folder: Path,
     *,
-    histories: Mapping[HistoryKey, Sequence[HistoryEntry]] | None = None,
-    night: NightReport | None = None,
     resume: str = "",
     running: bool | None = None,
     damage: list[str] | None = None,
@@ -65,8 +61,6 @@ def read_session_summary(
         completeness=completeness,
         hosts=tuple(_hosts(measured)),
         samples=Samples(measured),
-        histories=histories or {},
-        night=night,
         saved=session.facts.get("saved", ""),
         status=ends[-1]["status"] if ends else None,
         notes=tuple(dict.fromkeys(notes)),

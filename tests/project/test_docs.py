@@ -20,7 +20,7 @@ from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.cli.commands import COMMANDS
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import DESIGNS
-from pytest_ipperf.core.inference.power import MIN_EPOCHS, detectable, minimum_detectable
+from pytest_ipperf.core.inference.power import MIN_EPOCHS, minimum_detectable
 from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.measurement.path_proof import (
     ExpectedPath,
@@ -49,6 +49,7 @@ from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.store import SCHEMA, EventLog
 from pytest_ipperf.transports import TRANSPORTS
+from tests.core.simulations.formulas import detectable
 from tests.project.doc_tables import TABLES, written
 from tests.project.pages import blocks, codes, names, page, table
 from tests.support.sessions.project_settings import STRICT

@@ -15,7 +15,7 @@ import struct
 from pytest_ipperf.agent.sockets.filters import JUMP_EQUAL, LOAD_HALF, PROTOCOL, RETURN, attach
 from pytest_ipperf.core.portable.errors import LabError
 
-SNAP_BYTES = 128
+_SNAP_BYTES = 128
 """Bytes kept of each packet: all headers, and a little of their payload."""
 _ETH_P_ALL, _ETH_P_IP, _ETH_P_IPV6 = 0x0003, 0x0800, 0x86DD
 _SOL_PACKET, _RX_RING, _VERSION, _IGNORE_OUTGOING, _TPACKET_V2 = 263, 5, 10, 23, 1
@@ -37,8 +37,8 @@ class Capture:
     The constructor raises LabError if there is no such device, and PermissionError without CAP_NET_RAW.
     """
 
-    def __init__(self, device: str, packets: int, snap_bytes: int = SNAP_BYTES) -> None:
-        self._packets, self._snap_bytes = packets, snap_bytes
+    def __init__(self, device: str, packets: int) -> None:
+        self._packets = packets
         with contextlib.ExitStack() as stack:
             self._ethernet = _hardware(device) in {_ETHER, _LOOPBACK}
             kind = socket.SOCK_RAW if self._ethernet else socket.SOCK_DGRAM
@@ -52,17 +52,17 @@ class Capture:
 
     def _filter(self) -> list[tuple[int, int, int, int]]:
         if self._ethernet:
-            return [(RETURN, 0, 0, self._snap_bytes)]
+            return [(RETURN, 0, 0, _SNAP_BYTES)]
         return [
             (LOAD_HALF, 0, 0, PROTOCOL),
             (JUMP_EQUAL, 1, 0, _ETH_P_IP),
             (JUMP_EQUAL, 0, 1, _ETH_P_IPV6),
-            (RETURN, 0, 0, self._snap_bytes),
+            (RETURN, 0, 0, _SNAP_BYTES),
             (RETURN, 0, 0, 0),
         ]
 
     def _map_ring(self, sock: socket.socket) -> mmap.mmap:
-        self._frame_bytes = 1 << (_HEADERS_BYTES + self._snap_bytes - 1).bit_length()
+        self._frame_bytes = 1 << (_HEADERS_BYTES + _SNAP_BYTES - 1).bit_length()
         block_bytes = max(mmap.PAGESIZE, self._frame_bytes)
         blocks = -(-self._packets * self._frame_bytes // block_bytes)
         sock.setsockopt(_SOL_PACKET, _VERSION, _TPACKET_V2)
@@ -73,7 +73,7 @@ class Capture:
     def pcap(self) -> bytes:
         """Return the packets so far as a pcap file (https://www.tcpdump.org/manpages/pcap-savefile.5.html)."""
         linktype = _LINKTYPE_ETHERNET if self._ethernet else _LINKTYPE_RAW
-        found = [_PCAP.pack(_NANOSECONDS, 2, 4, 0, 0, self._snap_bytes, linktype)]
+        found = [_PCAP.pack(_NANOSECONDS, 2, 4, 0, 0, _SNAP_BYTES, linktype)]
         for at in range(0, self._packets * self._frame_bytes, self._frame_bytes):
             status, length, kept, start, _, seconds, nanoseconds = _HEADER.unpack_from(self._ring, at)
             if not status & _TAKEN:

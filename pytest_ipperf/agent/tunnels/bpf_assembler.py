@@ -13,11 +13,10 @@ import struct
 import sys
 
 _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
-_PROG_LOAD, _PROG_TEST_RUN, _LINK_CREATE = 5, 10, 28
+_PROG_LOAD, _LINK_CREATE = 5, 28
 _SCHED_CLS, _TCX_INGRESS, _TCX_EGRESS = 3, 46, 47
 _BEFORE = 1 << 3
 _LOG_BYTES = 1 << 18
-_RUN_ROOM_BYTES = 1 << 14
 
 R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, STACK = range(11)
 """Registers: R0 is a call's result, R1 to R5 its arguments, clobbered by it; STACK is the end of 512 bytes."""
@@ -26,7 +25,7 @@ WORD, HALF, BYTE = 0x00, 0x08, 0x10
 _ARITHMETIC = {"+": 0x00, "|": 0x40, "&": 0x50, "<<": 0x60, ">>": 0x70, "^": 0xA0, "=": 0xB0}
 _CONDITIONS = {"==": 0x10, ">": 0x20, ">=": 0x30, "!=": 0x50, "<": 0xA0}
 _ALU64, _ALU32, _JMP32, _BY_REGISTER = 0x07, 0x04, 0x06, 0x08
-_LDX, _ST, _STX, _TO_BIG_ENDIAN, _CALL, _EXIT, _ALWAYS = 0x61, 0x62, 0x63, 0xDC, 0x85, 0x95, 0x05
+_LDX, _ST, _STX, _TO_BIG_ENDIAN, _CALL, _EXIT = 0x61, 0x62, 0x63, 0xDC, 0x85, 0x95
 
 
 class Assembler:
@@ -79,10 +78,6 @@ class Assembler:
     def jump_by(self, label: str, left: int, condition: str, right: int) -> None:
         """Jump to the label if the condition holds between two registers, as `jump` compares them."""
         self._emit(_CONDITIONS[condition] | _JMP32 | _BY_REGISTER, left, right, label)
-
-    def go(self, label: str) -> None:
-        """Jump to the label."""
-        self._emit(_ALWAYS, offset=label)
 
     def label(self, name: str) -> None:
         """Define a label at this place."""
@@ -146,16 +141,6 @@ def attach(program: int, index: int, *, egress: bool, first: bool) -> int:
     """Attach a program to a device, before or after those there; return the descriptor that keeps it attached."""
     place = _TCX_EGRESS if egress else _TCX_INGRESS
     return _bpf(_LINK_CREATE, struct.pack("=IIII32x", program, index, place, _BEFORE if first else 0))[0]
-
-
-def run(program: int, frame: bytes) -> tuple[int, bytes]:
-    """Return a program's verdict on an Ethernet frame, and the frame that it makes of it; nothing is sent."""
-    given = ctypes.create_string_buffer(frame, len(frame))
-    room = ctypes.create_string_buffer(_RUN_ROOM_BYTES)
-    where = (ctypes.addressof(given), ctypes.addressof(room))
-    reply = _bpf(_PROG_TEST_RUN, struct.pack("=IIIIQQ48x", program, 0, len(frame), len(room), *where))[1]
-    _, verdict, _, length = struct.unpack_from("=IiII", reply)
-    return verdict, room.raw[:length]
 
 
 def _bpf(command: int, attributes: bytes) -> tuple[int, bytes]:

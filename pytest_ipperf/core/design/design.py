@@ -46,10 +46,6 @@ class Design:
         """Number of epochs of all looks."""
         return self.epochs * self.looks
 
-    def runs(self, arms: int) -> int:
-        """Return the maximum number of runs of one workload, including one warm-up for each arm and epoch."""
-        return self.most_epochs * (self.blocks + 1) * arms
-
     def size_text(self) -> str:
         """Describe the size of the design: `6 epochs x 2 blocks`, `1 to 3 looks of 10 epochs x 3 blocks`."""
         scale = f"{self.epochs} epochs x {self.blocks} blocks"

@@ -94,25 +94,6 @@ def epoch_spread(sd_block: float, sd_interaction: float, blocks: int, location: 
     return math.sqrt(block_share(blocks, location) * sd_block**2 + sd_interaction**2)
 
 
-def detectable(
-    sd_run: float,
-    sd_interaction: float,
-    epochs: int,
-    blocks: int,
-    *,
-    alpha: float,
-    power: float = 0.9,
-    direction: Direction = "lower_is_better",
-    location: Location = "mean",
-) -> float:
-    """Return `minimum_detectable` from the noise of one run: `sd_run` is its coefficient of variation (0.03 is 3 %).
-
-    A block's log ratio is made of two runs, so its variance is twice theirs; the rest is as for `epoch_spread`.
-    """
-    sd_epoch = epoch_spread(math.sqrt(2) * sd_run, sd_interaction, blocks, location)
-    return minimum_detectable(sd_epoch, epochs, alpha=alpha, power=power, direction=direction)
-
-
 def epochs_needed(
     sd_epoch: float,
     margin_fraction: float,

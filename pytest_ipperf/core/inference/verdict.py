@@ -132,11 +132,11 @@ class Judgement:
         return f"{self.margin.description}{here}"
 
 
-def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: int = MIN_EPOCHS) -> Judgement:
+def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05) -> Judgement:
     """Judge an effect against a margin by the one-sided bounds of the slow-down.
 
     The verdict is within if the upper bound is inside the margin, exceeds if the lower bound is beyond it, else
-    inconclusive; with fewer than `min_epochs` it is unjudged. Epochs that agree to the last bit are invalid, unless the
+    inconclusive; with fewer than `MIN_EPOCHS` it is unjudged. Epochs that agree to the last bit are invalid, unless the
     metric is exact (resolution 0), such as a share of counted datagrams. Raises UsageError for a margin that a rate
     cannot have.
     Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure", 1987.
@@ -144,7 +144,7 @@ def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: in
     direction, scale = effect.metric.direction, effect.metric.scale
     fraction = margin.effective(effect.reference_value, scale, header_cost=effect.header_cost)
     allowed = slowdown_size(fraction, direction, scale)
-    verdict, reasons = _rule(effect, allowed, alpha, min_epochs)
+    verdict, reasons = _rule(effect, allowed, alpha)
     return Judgement(
         verdict=verdict,
         reasons=reasons,
@@ -173,13 +173,13 @@ def judge_looks(effects: Sequence[Effect], margin: Margin, *, alpha: float, look
     raise ValueError("no look was taken")
 
 
-def _rule(effect: Effect, allowed: float, alpha: float, min_epochs: int) -> tuple[Verdict, tuple[str, ...]]:
+def _rule(effect: Effect, allowed: float, alpha: float) -> tuple[Verdict, tuple[str, ...]]:
     low, high = effect.one_sided(alpha)
     if effect.metric.direction == "higher_is_better":
         low, high = -high, -low
     if effect.sd_epoch == 0 and effect.metric.resolution > 0:
         return Verdict.INVALID, ("zero_spread",)
-    if effect.n_epochs < min_epochs:
+    if effect.n_epochs < MIN_EPOCHS:
         return Verdict.UNJUDGED, ("too_few_epochs",)
     if high <= allowed:
         return Verdict.WITHIN, ()

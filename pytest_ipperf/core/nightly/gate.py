@@ -79,10 +79,6 @@ def decide(
     today: dt.date,
     troubles: Mapping[str, str],
     metric_of: Callable[[str], Metric],
-    family_alpha: float = FAMILY_ALPHA,
-    history_alpha: float = HISTORY_ALPHA,
-    min_nights: int = MIN_NIGHTS,
-    prior_df: float = PRIOR_DF,
 ) -> NightReport:
     """Return the report of a night, from all records of its screening and the `fresh` ones of the flagged cells.
 
@@ -92,8 +88,8 @@ def decide(
     """
     acceptances = _Accepted(accepted, today)
     evidence = _confirmed(_evidence(screen, fresh, acceptances, troubles, metric_of))
-    evidence = _against_history(evidence, histories, acceptances, metric_of, min_nights=min_nights, prior_df=prior_df)
-    rates = ErrorRates(family_alpha, history_alpha)
+    evidence = _against_history(evidence, histories, acceptances, metric_of)
+    rates = ErrorRates(FAMILY_ALPHA, HISTORY_ALPHA)
     measured = {(record.cell, record.metric) for record in screen}
     absent = {(key.cell, key.metric): key for key in expected if (key.cell, key.metric) not in measured}
     cells = (
@@ -108,8 +104,8 @@ def decide(
         troubles=dict(troubles),
         gate_status=gate_status,
         headline=sentences.headline(gate_status, cells, aa_check, troubles),
-        family_alpha=family_alpha,
-        history_alpha=history_alpha,
+        family_alpha=FAMILY_ALPHA,
+        history_alpha=HISTORY_ALPHA,
         warnings=sentences.warnings([each.screen for each in evidence.values()], expected, histories, aa_check),
     )
 
@@ -176,9 +172,6 @@ def _against_history(
     histories: Mapping[HistoryKey, Sequence[HistoryEntry]],
     accepted: _Accepted,
     metric_of: Callable[[str], Metric],
-    *,
-    min_nights: int,
-    prior_df: float,
 ) -> dict[_Name, Evidence]:
     """Add the predictions by earlier nights for the screening; fresh data are of cells selected for their size.
 
@@ -189,10 +182,10 @@ def _against_history(
     predictable = [
         key
         for key, each in cells.items()
-        if len(nights[key]) >= max(2, min_nights) and each.acceptance is None and each.screen.usable
+        if len(nights[key]) >= MIN_NIGHTS and each.acceptance is None and each.screen.usable
     ]
     now = {key: nightly_change(cells[key].screen) for key in predictable}
-    predictions = predicted(now, nights, metric_of, prior_df=prior_df)
+    predictions = predicted(now, nights, metric_of, prior_df=PRIOR_DF)
     by_holm = adjusted({key: each.p for key, each in predictions.items()})
     return {
         name: replace(

@@ -18,9 +18,10 @@ from pytest_ipperf.core.inference.power import MIN_EPOCHS, slowdown_size
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
-from pytest_ipperf.core.stats.interval import Interval, check_share, t_quantile
+from pytest_ipperf.core.stats.interval import Interval, t_quantile
 
 _CONFIDENCE = 0.95
+_ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,21 +92,17 @@ def compared(
     metric: Metric,
     *,
     margin: Margin | None = None,
-    confidence: float = 0.95,
-    alpha: float = 0.05,
 ) -> Difference:
     """Return the difference of two sessions' changes, judged against `margin`, or else the cell's margin in `now`.
 
     Standard error: sqrt(s1**2 / E1 + s2**2 / E2), from the spreads of the epochs; degrees of freedom by Welch and
     Satterthwaite. The rules of the verdict are those of `judge`. Only the share of a margin after headers counts, as
     both sessions have the same headers. Variation between sessions beyond that of epochs (a kernel's memory layout,
-    neighbours, other load) is not in this interval, so more than `alpha` of many unchanged cells may seem to have
+    neighbours, other load) is not in this interval, so more than 5 % of many unchanged cells may seem to have
     changed; `core/nightly/prediction.py` includes it by means of the last nights.
     Source: B. L. Welch, "The generalization of Student's problem when several different population variances are
     involved", 1947.
     """
-    check_share("confidence", confidence)
-    check_share("alpha", alpha)
     try:
         wanted_margin = margin or _margin(now.margin or metric.margin)
         wanted_margin.check(metric)
@@ -115,10 +112,10 @@ def compared(
         return Difference(now=now, then=then, metric=metric, why=str(error))
     if why := _too_few(now, then):
         return Difference(now=now, then=then, metric=metric, verdict=Verdict.UNJUDGED, why=why)
-    change, why = _interval(now, then, confidence)
+    change, why = _interval(now, then)
     if change is None:
         return Difference(now=now, then=then, metric=metric, why=why)
-    half = t_quantile(1 - alpha, change.df) * _standard_error(now, then)
+    half = t_quantile(1 - _ALPHA, change.df) * _standard_error(now, then)
     low, high = change.estimate - half, change.estimate + half
     slow, fast = (low, high) if metric.direction == "lower_is_better" else (-high, -low)
     why = _no_evidence(now, then)
@@ -132,7 +129,7 @@ def compared(
         change=change,
         low=low,
         high=high,
-        alpha=alpha,
+        alpha=_ALPHA,
         margin=wanted_margin.description,
         margin_fraction=fraction,
         better=verdict is Verdict.WITHIN and fast < -allowed,
@@ -197,7 +194,7 @@ def _margin(text: str) -> Margin:
     return Margin.parse(text)
 
 
-def _interval(now: HistoryEntry, then: HistoryEntry, confidence: float) -> tuple[Interval | None, str]:
+def _interval(now: HistoryEntry, then: HistoryEntry) -> tuple[Interval | None, str]:
     """Return the interval of the difference of changes, or the reason why there is none."""
     for entry in (now, then):
         if entry.verdict == Verdict.INVALID.name.lower():
@@ -209,8 +206,8 @@ def _interval(now: HistoryEntry, then: HistoryEntry, confidence: float) -> tuple
     assert now.change is not None and then.change is not None  # noqa: S101, PT018 - for mypy
     estimate = now.change - then.change
     error, df = _standard_error(now, then), _degrees(now, then)
-    half = t_quantile((1 + confidence) / 2, df) * error
-    return Interval(estimate=estimate, low=estimate - half, high=estimate + half, confidence=confidence, df=df), ""
+    half = t_quantile((1 + _CONFIDENCE) / 2, df) * error
+    return Interval(estimate=estimate, low=estimate - half, high=estimate + half, confidence=_CONFIDENCE, df=df), ""
 
 
 def _variances(*entries: HistoryEntry) -> list[float]:

@@ -90,11 +90,6 @@ class Fetched:
         return self.wheel.name
 
     @property
-    def version(self) -> str:
-        """Version in its metadata."""
-        return self.wheel.version
-
-    @property
     def requires(self) -> tuple[str, ...]:
         """Requirements in its metadata."""
         return self.wheel.requires

@@ -25,7 +25,6 @@ _FRAMES_BITS = 3 * 1538 * 8
 class RunHosts:
     """Hosts of a testbed around one run: whether they have `drained`, who captures, and the far end of a flow."""
 
-    testbed: Testbed
     agents: Mapping[str, AgentClient]
     drained: bool
     capturing: frozenset[str] = frozenset()
@@ -97,7 +96,6 @@ def start_hosts(
     others = _all_ready(agents, {role: starts[role] for role in first}, PATIENCE_S + (BESIDE_S if flow else 0.0))
     others |= _all_ready(agents, {role: start for role, start in starts.items() if role not in first}, PATIENCE_S)
     return RunHosts(
-        testbed,
         agents,
         drained=drained and all(each.drained for each in others.values()),
         capturing=frozenset(role for role, each in {**ready, **others}.items() if each.captured),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pytest_ipperf.core.portable.factor import Factor, Value
@@ -10,9 +10,6 @@ from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Protocol
-
-Point = Mapping[str, Value]
-"""Position of a cell: its value in each dimension, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ def dimensions(protocol: Protocol) -> tuple[Dimension, ...]:
 
 
 def point(record: Record) -> dict[str, Value]:
-    """Return the position of a record's cell."""
+    """Return the position of a record's cell: its value in each dimension, by name."""
     return {"connections": record.connections, "payload": record.payload_bytes, **record.levels}
 
 

@@ -23,7 +23,7 @@ def test_every_block_holds_every_arm_once_and_the_seed_alone_decides(name, seed,
     assert [epoch.number for epoch in plan.epochs] == list(range(design.most_epochs))
     for epoch in plan.epochs:
         assert [sorted(block) for block in (epoch.warmups, *epoch.blocks)] == [sorted(ARMS)] * (design.blocks + 1)
-    assert plan.runs == design.runs(len(ARMS))
+    assert plan.runs == design.most_epochs * (design.blocks + 1) * len(ARMS)
     assert plan.runs == plan.first_runs * design.looks
 
 

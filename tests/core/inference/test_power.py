@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.inference.power import (
     MIN_EPOCHS,
     block_share,
-    detectable,
     epoch_spread,
     epochs_needed,
     minimum_detectable,
@@ -18,6 +17,7 @@ from pytest_ipperf.core.inference.power import (
 )
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.stats.interval import t_quantile
+from tests.core.simulations.formulas import detectable
 
 spreads = st.floats(0.001, 0.3)
 alphas = st.floats(0.001, 0.2)

@@ -22,12 +22,11 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.plan import plan_for
 from pytest_ipperf.core.inference.effect import compare, difference
 from pytest_ipperf.core.inference.interim_analysis import effects_at
-from pytest_ipperf.core.inference.power import detectable
 from pytest_ipperf.core.inference.verdict import Verdict, judge, judge_looks
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.stats.failures import newcombe
 from pytest_ipperf.metrics import METRICS
 from tests.core.simulations.figures import held_to_the_page
+from tests.core.simulations.formulas import detectable, newcombe
 
 PAGE = Path(__file__).parents[3] / "docs" / "simulations.md"
 LONG, SHORT = 20_000, 1000

@@ -15,7 +15,7 @@ timestamps belong to, 0 for none; and its arrival at the far end and the departu
 clock, 0 if unknown.
 """
 _WHOSE = struct.Struct("!II")
-_NUMBER_AT, _BUSY_POLL_AT, _OF_AT = 4, 8, 12
+_NUMBER_AT, _OF_AT = 4, 12
 
 
 class Frame:

@@ -80,10 +80,9 @@ class Summary:
         """True if ratios have neither intervals nor grades: the design has several epochs and never judges."""
         return _bare(self.records)
 
-    def cells(self, experiment: Experiment, arm: Arm | None = None) -> list[Record]:
-        """Return the records of an experiment, or those of one of its arms."""
-        held = [record for record in self.records if experiment.holds(record)]
-        return [record for record in held if arm is None or record.test.arm == arm]
+    def cells(self, experiment: Experiment) -> list[Record]:
+        """Return the records of an experiment."""
+        return [record for record in self.records if experiment.holds(record)]
 
 
 def summaries(records: Sequence[Record]) -> list[Summary]:
