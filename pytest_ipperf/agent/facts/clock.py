@@ -15,7 +15,7 @@ _TIMEX_BYTES = 512  # more than any kernel's structure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockFacts(Facts):
-    """Whether the wall clock is synchronised (None: unknown), and the source of all clocks, empty if unknown."""
+    """Clock facts: `synchronised` of the wall clock, None if unknown; `source` of all clocks, empty if unknown."""
 
     synchronised: bool | None
     source: str

@@ -16,9 +16,9 @@ def unusable() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts(Facts):
-    """Why each server is `missing`, whether `setpriv` exists, and the paths of `programs`.
+    """Server facts: the reason why each server is `missing`, whether `setpriv` exists, and the paths of `programs`.
 
-    A reason is empty if the server is usable, a path if there is no such program.
+    The reason is empty if the server is usable, the path if there is no such program.
     """
 
     missing: dict[str, str]

@@ -13,7 +13,7 @@ from pytest_ipperf.agent.tunnels.backends import BACKENDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunnelFacts(Facts):
-    """Why requested backends cannot carry packets, and what is wrong with existing devices; empty if all is well."""
+    """Tunnel facts: the faults of requested backends (`cannot`) and of `existing` devices; empty if there is none."""
 
     cannot: dict[str, str]
     existing: dict[str, str]
