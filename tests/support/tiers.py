@@ -52,6 +52,7 @@ PLACES = {
     "lab/runs/test_link_rate.py": "unit",
     "lab/runs/test_load_spec.py": "unit",
     "lab/runs/test_path_facts.py": "unit",
+    "lab/runs/test_proof.py": "unit",
     "lab/tunnels/test_restoring.py": "unit",
     "metrics": "unit",
     "plugin": "session",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pytest_ipperf.agent.paths.clock_sync import ClockSample
 from pytest_ipperf.agent.paths.packet_counters import RunPackets
 from pytest_ipperf.core.portable.factor import Value
 
@@ -59,13 +60,22 @@ class FlowSpec:
     far: FarListening = FarListening()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SenderClock:
+    """Time `began_ns` of the run by the sender's CLOCK_MONOTONIC, and samples of the far end's offset from it."""
+
+    began_ns: int
+    clock_marks: list[ClockSample]
+
+
 @dataclass(slots=True)
 class FlowReport:
     """Report of one end about a run. The two reports are merged; most fields are filled by one end only.
 
     `samples` are rows of the protocol's `columns`, native float64. `facts` are numbers in base units from which metrics
-    are computed, under the names that the engine's file explains; `detail` is further data, kept as JSON. `notes` are
-    sentences for people about what limits the figures. `peers` (address -> connections), `sources` and `families` (as
+    are computed, under the names that the engine's file explains; `detail` is further data, kept as JSON. An engine
+    that compares clocks sets `sender_clock`, for its far end. `notes` are sentences for people about what limits the
+    figures. `peers` (address -> connections), `sources` and `families` (as
     `socket` names them) are those of the near end's sockets. `cpu_s` is this end's processor time, user and kernel, in
     the `wall_s` of the run. The near end's host has the packets of `traffic`, and `control` (see `ProgressReporter`).
     It is not frozen, as an engine fills it during the run.
@@ -76,6 +86,7 @@ class FlowReport:
     failed: dict[str, int] = field(default_factory=dict)
     facts: dict[str, float] = field(default_factory=dict)
     detail: dict[str, object] = field(default_factory=dict)
+    sender_clock: SenderClock | None = None
     notes: list[str] = field(default_factory=list)
     families: list[str] = field(default_factory=list)
     peers: dict[str, int] = field(default_factory=dict)

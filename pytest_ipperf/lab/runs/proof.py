@@ -59,6 +59,8 @@ def _recorded(result: LoadResult | FlowReport) -> dict[str, Any]:
     """Return a host's result as in records: without samples, and with its packet counters at the same level."""
     fields = {each.name: getattr(result, each.name) for each in dataclasses.fields(result)}
     traffic = dataclasses.asdict(fields.pop("traffic"))
+    if sender_clock := fields.pop("sender_clock", None):
+        fields["detail"] = {**fields["detail"], **dataclasses.asdict(sender_clock)}
     return {**{name: value for name, value in fields.items() if name not in _SAMPLES}, **traffic}
 
 

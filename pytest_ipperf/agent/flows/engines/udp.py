@@ -20,10 +20,9 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from typing import cast
 
 from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
-from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec, SenderClock
 from pytest_ipperf.agent.flows.udp.counter import MOST
 from pytest_ipperf.agent.flows.udp.paced_sender import PacedSender
 from pytest_ipperf.agent.flows.udp.receiver import DatagramReceiver, first_word
@@ -75,8 +74,10 @@ class _UdpFarEnd(FarEnd):
         receiver.drain(sent, _gap_s(spec), spec.deadline_s)
         receiver.end()
         counter, unique = receiver.sink.counter, receiver.sink.unique()
-        clock_map = ClockMap(_clock_marks(near))
-        samples = self._rows(cast("int", near.detail["began_ns"]), clock_map)
+        if not near.sender_clock:
+            raise LabError("the report of the udp sender has no clock, so that arrivals have no time")
+        clock_map = ClockMap(near.sender_clock.clock_marks)
+        samples = self._rows(near.sender_clock.began_ns, clock_map)
         report = FlowReport(
             samples=samples.tobytes(),
             attempted=sent,
@@ -124,6 +125,7 @@ class _Near:
         self._gap_s = _gap_s(spec)
         self._warm, self._run = (first_word(spec.ident, counts=each) for each in (False, True))
         source = sock.getsockname()[0]
+        self.began_ns = 0
         self.report = FlowReport(families=[sock.family.name], peers={sock.getpeername()[0]: 1}, sources=[source])
 
     def pace(self) -> None:
@@ -161,7 +163,7 @@ class _Near:
 
     def _fill_report(self, sent: int, seconds: float, began_ns: int, refused: int, segments: int) -> None:
         self.report.wall_s = seconds
-        self.report.detail["began_ns"] = began_ns
+        self.began_ns = began_ns
         self.report.facts |= {
             "sent": sent,
             "seconds": seconds,
@@ -221,14 +223,9 @@ class _Udp(Engine):
         if samples:
             time.sleep(_DRAINED_S)  # behind a full queue the next exchange would be useless
             samples += _clock_samples(spec)
-        near.report.detail |= {**path, "clock_marks": samples}
+        near.report.detail |= path
+        near.report.sender_clock = SenderClock(began_ns=near.began_ns, clock_marks=samples)
         return near.report
-
-
-def _clock_marks(near: FlowReport) -> list[ClockSample]:
-    """Return the clock samples of the near end, which have become lists on their way."""
-    marks = cast("list[ClockSample]", near.detail["clock_marks"])
-    return [(at, offset_s, error_s) for at, offset_s, error_s in marks]
 
 
 def _clock_samples(spec: FlowSpec) -> list[ClockSample]:

@@ -16,7 +16,7 @@ from array import array
 import pytest
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec, SenderClock
 from pytest_ipperf.agent.flows.udp import sockets
 from pytest_ipperf.agent.paths import clock_exchange
 from pytest_ipperf.agent.sockets import batch_io
@@ -184,7 +184,7 @@ OTHER_CLOCK = (
     + """
 with Hosts("unshare", "--time", "--monotonic", "1234", "--fork") as hosts:
     near, far = hosts.flow(run_s=0.1)
-    print(json.dumps([far.facts["clock_error_s"], near.detail["clock_marks"], rows(far)]))
+    print(json.dumps([far.facts["clock_error_s"], near.sender_clock.clock_marks, rows(far)]))
 """
 )
 
@@ -309,7 +309,7 @@ def test_copies_and_such_as_come_late_are_known_and_strays_are_not():
     run = mine | 1 << 31
     with listening() as (spec, far):
         crafted(spec, mine | 5, run, run | 2, run | 2, other | 1 << 31 | 3, run | 1, run | 4, run | 1, run | 3)
-        report = far.finish(FlowReport(facts={"sent": 7}, detail={"clock_marks": [], "began_ns": 1000}))
+        report = far.finish(FlowReport(facts={"sent": 7}, sender_clock=SenderClock(began_ns=1000, clock_marks=[])))
     assert {name: report.facts[name] for name in ("unique", "duplicates", "reordered")} == {
         "unique": 5, "duplicates": 2, "reordered": 2
     }  # fmt: skip
@@ -328,7 +328,7 @@ def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
         while not far._receiver._began_s:
             time.sleep(0.01)
         crafted(spec, *range(run + 1, run + 300))
-        report = far.finish(FlowReport(facts={"sent": 300}, detail={"clock_marks": [], "began_ns": 0}))
+        report = far.finish(FlowReport(facts={"sent": 300}, sender_clock=SenderClock(began_ns=0, clock_marks=[])))
     lost = report.failed["lost"]
     assert lost
     # Datagrams of no run, sent behind them, find no room either.
