@@ -46,8 +46,8 @@ class Advice:
             )
         took = f" ({time})" if time else ""
         return (
-            f"about {self.epochs} epochs like these{took} would decide it in 8 of 10 sessions, more than any design "
-            f"has; {_CALMER}"
+            f"about {self.epochs} epochs like these{took} would decide it in 8 of 10 sessions, but no design "
+            f"does; {_CALMER}"
         )
 
 
@@ -82,8 +82,11 @@ def _spread(effect: Effect, blocks: int, others: int) -> float:
     if effect.sd_block is None or others == blocks:
         return effect.sd_epoch
     location = effect.metric.location
-    beyond = effect.sd_epoch**2 - block_share(blocks, location) * effect.sd_block**2
-    return epoch_spread(effect.sd_block, math.sqrt(max(0.0, beyond)), others, location)
+    share = block_share(blocks, location)
+    # Blocks that differ by more than their epochs do balance each other: their share is then all of the epochs' spread.
+    sd_block = min(effect.sd_block, effect.sd_epoch / math.sqrt(share))
+    interaction = math.sqrt(max(0.0, effect.sd_epoch**2 - share * sd_block**2))
+    return epoch_spread(sd_block, interaction, others, location)
 
 
 def _fewest(sd_epoch: float, distance: float, alpha: float) -> int | None:

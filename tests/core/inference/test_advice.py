@@ -68,6 +68,13 @@ def test_more_blocks_of_another_design_count():
     assert epochs_of(noisy) < epochs_of(plain) < math.inf
 
 
+@pytest.mark.parametrize("sd_block", [0.2, 0.5, 2.0])
+def test_blocks_that_differ_more_than_their_epochs_ask_for_no_more_epochs(sd_block):
+    restless, plain = (advise(seen(0.05, 0.08, sd_block=each), ALLOWED, 0.05) for each in (sd_block, None))
+    assert restless.design == plain.design == DESIGNS["standard"]
+    assert (restless.epochs or math.inf) <= (plain.epochs or 0)
+
+
 def test_a_rate_is_slower_where_its_change_is_negative():
     faster, slower = (seen(sign * 0.05, 0.06, metric="throughput") for sign in (1, -1))
     margin = -math.log1p(-0.1)
