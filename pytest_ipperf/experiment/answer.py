@@ -35,7 +35,7 @@ CONFIDENCE = 0.95
 # Rule of three: if no event was seen, the one-sided 95 % bound of its expected count is -ln(0.05), rounded to 3.
 _RULE_OF_THREE = 3.0
 _SUMMARISED = PHASES[1 : PHASES.index("total") + 1]
-_ALL_ANSWERED = "what the tests ask by marker or --margin had its answer"
+_ALL_ANSWERED = "all that the tests ask by marker or --margin is answered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +231,8 @@ def _too_few_packets(runs: Iterable[Run], cell: Cell, conditions: Conditions, qu
     least = math.ceil(_RULE_OF_THREE / question.margin.at_least) if question.margin.at_least else 0
     remedy = f"{least} would do (--duration)" if least else "a margin in percentage points could be shown"
     why = (
-        f"of {fewest} that were sent none was lost, and up to {100 * _RULE_OF_THREE / fewest:.2g} % might be; {remedy}"
+        f"none of {fewest} that were sent was lost, yet the loss may be up to "
+        f"{100 * _RULE_OF_THREE / fewest:.2g} %; {remedy}"
     )
     return {Verdict.WITHIN: why}
 
@@ -245,7 +246,7 @@ def _wrong_content(runs: Iterable[Run], cell: Cell, conditions: Conditions) -> d
     sides = ", ".join(f"{count} by {arm}" for arm, count in sorted(lost.items(), key=str) if count)
     if not sides:
         return {}
-    return {Verdict.WITHIN: f"connections moved something else than what the server was given ({CONTENT}: {sides})"}
+    return {Verdict.WITHIN: f"connections transferred other content than the server was given ({CONTENT}: {sides})"}
 
 
 def _backend(measurement: Measurement, *arms: Arm) -> str:

@@ -40,7 +40,7 @@ def test_of_few_datagrams_of_which_none_was_lost_it_is_not_believed_that_few_are
     assert list(doubts) == [Verdict.WITHIN] * reported
     if sent == 2 and reported:
         assert doubts[Verdict.WITHIN] == (
-            "of 12 that were sent none was lost, and up to 25 % might be; 600 would do (--duration)"
+            "none of 12 that were sent was lost, yet the loss may be up to 25 %; 600 would do (--duration)"
         )
 
 

@@ -425,7 +425,7 @@ def test_the_data_of_a_cell_end_at_its_look(course):
     (record,) = reported.records
     assert (record.look, record.looks, record.epochs) == (1, 3, 10)
     assert (len(record.test.values), len(record.reference.values), record.reference.completed) == (30, 30, 90)
-    assert reported.stopped == "what the tests ask by marker or --margin had its answer"
+    assert reported.stopped == "all that the tests ask by marker or --margin is answered"
     open_to_the_end = question(both, TWIN)
     assert [record.epochs for record in open_to_the_end.records] == [10, 20, 30]
     assert [len(record.reference.values) for record in open_to_the_end.records] == [30, 60, 90]
