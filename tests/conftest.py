@@ -45,10 +45,12 @@ _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _MARKS = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
-# A shell starts what it puts in the background with Ctrl-C ignored, every child inherits that, and the tests that end
-# one by Ctrl-C would wait for ever.
+# A shell starts background jobs with Ctrl-C ignored, and nohup its command with SIGHUP ignored. Children inherit that,
+# and the tests that end one by such a signal would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 # What tests start reads bytecode and writes none, as a file that is written anew within a second would be taken for the
