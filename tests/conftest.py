@@ -151,7 +151,9 @@ def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
         ):
             return begin(argv, stdin=stdin, **streams)
         path = os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))
-        return ForkedPython(["-m", "pytest", *argv[2:]], env=os.environ | {"PYTHONPATH": path}, **streams)
+        env = os.environ | {"PYTHONPATH": path}
+        # pytest before 8.4 hands on `close_fds` too, and a fork has no other files open.
+        return ForkedPython(["-m", "pytest", *argv[2:]], env=env, stdout=streams["stdout"], stderr=streams["stderr"])
 
     monkeypatch.setattr(pytester, "popen", popen)
     return pytester
