@@ -90,7 +90,7 @@ def test_several_margins_of_one_cell_each_have_their_answer(project):
     result = project.run("--design=standard")
     result.stdout.fnmatch_lines([
         "INCONCLUSIVE test_smtp_response_time*c10*; look 3 of 3 (30 epochs) was the last; *",
-        "INCONCLUSIVE test_another_margin*; stopped after look 1 of 3 (10 epochs): what the tests ask by marker or *",
+        "INCONCLUSIVE test_another_margin*; stopped after look 1 of 3 (10 epochs): all that the tests ask by marker *",
     ])  # fmt: skip
     found = {
         (line["margin"], line["connections"]): (line["look"], line["verdict"]) for line in events(project, "record")
