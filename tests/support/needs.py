@@ -26,6 +26,7 @@ _PACKAGES = {
     "node": "nodejs",
     "npm": "npm",
     "nsenter": "util-linux",
+    "ntpdate": "ntpsec-ntpdate",
     "openssl": "openssl",
     "ping": "iputils-ping",
     "ps": "procps",
