@@ -23,8 +23,12 @@ VERSION = 4
 _CLIENT, _SERVER = 3, 4
 _UNSYNCHRONIZED = 3  # leap indicator
 _KISS, _MOST_STRATUM = 0, 15
-_ORIGIN, _RECEIVE, _TRANSMIT = slice(24, 32), slice(32, 40), slice(40, 48)
+_ROOT_DELAY, _ROOT_DISPERSION = slice(4, 8), slice(8, 12)
+_REFERENCE, _ORIGIN, _RECEIVE, _TRANSMIT = slice(16, 24), slice(24, 32), slice(32, 40), slice(40, 48)
+_SHORT_S = 1 / (1 << 16)  # unit of the short format
+_MAX_DISPERSION_S = 16  # MAXDISP
 _UNSET = bytes(8)
+_LAST_TIMESTAMP = (1 << 64) - 1
 _REQUEST = bytes([VERSION << 3 | _CLIENT]) + bytes(PACKET_BYTES - 1)
 
 
@@ -49,7 +53,10 @@ class Exchange(Conversation):
 
 
 def trouble(response: bytes) -> str:
-    """Return what is wrong with a response that echoes the request's timestamp; empty if nothing (section 9.2)."""
+    """Return what is wrong with a response that echoes the request's timestamp; empty if nothing.
+
+    Source: RFC 5905, section 9.2, and the function `packet` of appendix A.5.1.1.
+    """
     if len(response) < PACKET_BYTES:
         return f"a packet of {len(response)} bytes instead of {PACKET_BYTES}"
     leap, version, mode, stratum = response[0] >> 6, response[0] >> 3 & 7, response[0] & 7, response[1]
@@ -60,8 +67,24 @@ def trouble(response: bytes) -> str:
         return f"kiss-o'-death {code.decode('ascii') if code.isalnum() else repr(code)}"
     if leap == _UNSYNCHRONIZED or stratum > _MOST_STRATUM:
         return f"a clock that is not synchronized (leap indicator {leap}, stratum {stratum})"
-    unset = _UNSET in (response[_RECEIVE], response[_TRANSMIT])
-    return "no receive or no transmit timestamp" if unset else ""
+    return _time_trouble(response)
+
+
+def _time_trouble(response: bytes) -> str:
+    if _UNSET in (response[_RECEIVE], response[_TRANSMIT]):
+        return "no receive or no transmit timestamp"
+    distance_s = (_number(response[_ROOT_DELAY]) / 2 + _number(response[_ROOT_DISPERSION])) * _SHORT_S
+    if distance_s >= _MAX_DISPERSION_S:
+        return f"a root distance of {distance_s:.3g} s, which must be below {_MAX_DISPERSION_S} s"
+    # Timestamps wrap around every 136 years, so their order is that of the signed difference (section 6).
+    since_reference = _number(response[_TRANSMIT]) - _number(response[_REFERENCE]) & _LAST_TIMESTAMP
+    if response[_REFERENCE] != _UNSET and since_reference > _LAST_TIMESTAMP >> 1:
+        return "a reference timestamp that is later than the transmit timestamp"
+    return ""
+
+
+def _number(field: bytes) -> int:
+    return int.from_bytes(field, "big")
 
 
 @dataclass(frozen=True, kw_only=True)

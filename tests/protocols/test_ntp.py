@@ -21,13 +21,17 @@ def talk():
 
 
 def right(message, request, _):
-    """Judge a response by RFC 5905, sections 7.3 and 9.2, for the tests of every protocol."""
+    """Judge a response by RFC 5905, sections 7.3 and 9.2 and appendix A.5.1.1, for the tests of every protocol."""
     if len(message) < 48:
         return False
-    flags, stratum, *_, origin, received, sent = struct.unpack("!BBbb3I4Q", message[:48])
+    flags, stratum, _, _, delay, dispersion, _, reference, origin, received, sent = struct.unpack(
+        "!BBbb3I4Q", message[:48]
+    )
     synchronized = flags >> 6 != 3 and 1 <= stratum <= 15
     expected = int.from_bytes(request[40:], "big")
-    return flags & 0x3F == 0x24 and synchronized and origin == expected and received > 0 and sent > 0
+    near = delay + 2 * dispersion < 2 * 16 << 16
+    past = reference == 0 or (sent - reference) % (1 << 64) < 1 << 63
+    return flags & 0x3F == 0x24 and synchronized and origin == expected and received > 0 and sent > 0 and near and past
 
 
 def answered(change=lambda answer: answer):
@@ -84,6 +88,9 @@ def test_a_response_to_another_request_is_ignored_even_if_it_would_be_trouble(or
         (1, b"\x10", "a clock that is not synchronized (leap indicator 0, stratum 16)"),
         (32, bytes(8), "no receive or no transmit timestamp"),
         (40, bytes(8), "no receive or no transmit timestamp"),
+        (4, b"\0\x20\0\0", "a root distance of 16 s, which must be below 16 s"),
+        (8, b"\xff" * 4, "a root distance of 6.55e+04 s, which must be below 16 s"),
+        (16, b"\xff" * 8, "a reference timestamp that is later than the transmit timestamp"),
     ],
 )
 def test_what_is_wrong_with_a_response_is_said(at, value, trouble):
@@ -114,7 +121,9 @@ def test_whatever_comes_counts_only_if_it_is_right(noise, seed):
     rng, asked = random.Random(seed), talk()
     answer = bytearray(response(asked.first_bytes()))
     for _ in range(rng.randrange(4)):
-        answer[rng.randrange(48)] = rng.choice((0, 1, 3, 0x23, 0x24, 0xE4, 0xFF, rng.randrange(256)))
+        answer[rng.choice((5, 9, 16, rng.randrange(48)))] = rng.choice(
+            (0, 1, 3, 0x23, 0x24, 0xE4, 0xFF, rng.randrange(256))
+        )
     for message in rng.sample([noise, bytes(answer), bytes(answer) + noise], 3):
         if not (asked.finished or asked.trouble):
             assert asked.receive_data(message) == b""
