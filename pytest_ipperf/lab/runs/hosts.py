@@ -82,7 +82,7 @@ def start_hosts(
     drained = all(each.drained for each in ready.values())
     starts = {
         role: RunStart(
-            drain=drain if drained else None,
+            drain=drain if drained else DrainRequest(),  # which resets the counters at once
             mail=mail if role == SERVER else None,
             flow=flow if role == SERVER else None,
             capture=capture.get(role),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.agent.paths.packet_counters import RunPackets
-from pytest_ipperf.agent.rpc.messages import CaptureRequest, HostReport, RunReady
+from pytest_ipperf.agent.rpc.messages import CaptureRequest, DrainRequest, HostReport, RunReady
 from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.runs.hosts import start_hosts, weaker_proof
@@ -60,9 +60,15 @@ def test_a_client_whose_connections_are_not_over_has_not_drained(drained):
     assert start_hosts(PAIR, agents).drained is drained
     (start,) = agents[CLIENT].asked
     assert start.drain.closed_s > 0
-    # The counters are reset only where what they count from now on is the next run's.
-    (start,) = agents[SERVER].asked
-    assert (start.drain is not None) is drained
+
+
+@pytest.mark.parametrize("drained", [True, False])
+def test_the_other_hosts_forget_the_previous_run_also_where_a_client_has_not_drained(drained):
+    agents = made(client=Agent(drained=drained), server=Agent(), router=Agent())
+    assert start_hosts(LAB, agents).drained is drained
+    for role in (SERVER, ROUTER):
+        (start,) = agents[role].asked
+        assert (start.drain is not None, start.drain == DrainRequest()) == (True, not drained)
 
 
 def test_one_host_that_has_not_drained_is_enough():
