@@ -9,7 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.lab.inventory import testbeds
 from pytest_ipperf.lab.inventory.addresses import literal, network, unfit
+from pytest_ipperf.lab.inventory.builtin import FAR6, NEAR6, lab
 from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.lab.inventory.tunnel_paths import TUNNELLED, paths, read_device
 from pytest_ipperf.transports import TRANSPORTS
@@ -118,3 +120,19 @@ def test_the_address_of_a_device_is_one_ends_alone():
         paths(hosts({"client": same, "server": same}, router=False), {})
     said = "hosts client and server have the same address 2001:db8:41::1 for tunnel; give each its own"
     assert str(caught.value) == said
+
+
+def test_the_networks_of_a_lab_are_each_its_own_and_of_the_benchmarking_range():
+    """RFC 5180 reserves 2001:2::/48. Two equal ones would make a tunnel's routes those of a link, or of another."""
+    links = [f"{NEAR6}::/64", f"{FAR6}::/64"]
+    reserved = [prefix for each in TRANSPORTS.values() for prefix in each.lab_prefixes]
+    clients = [f"{each.ipv6}/64" for each in lab("crowd", 3, clients=testbeds._MOST_CLIENTS).more_clients]
+    assert len(reserved) >= 3
+    assert len(clients) == testbeds._MOST_CLIENTS - 1
+    found = [
+        *map(ipaddress.IPv6Network, (*links, *reserved)),
+        *(ipaddress.IPv6Interface(each).network for each in clients),
+    ]
+    assert sorted(found) == sorted(set(found))
+    assert {each.prefixlen for each in found} == {64}
+    assert all(each.subnet_of(ipaddress.IPv6Network("2001:2::/48")) for each in found)
