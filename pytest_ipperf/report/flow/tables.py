@@ -79,7 +79,7 @@ def references(records: Iterable[Record], sweep: Sweep) -> dict[int, Record]:
 
 
 def _place(record: Record) -> tuple[Any, ...]:
-    return _group(record), order(record), record.test.arm, record.client, record.server
+    return _group(record), order(record), arm_rank(record.test.arm), record.client, record.server
 
 
 def _cell(record: Record) -> tuple[str, ...]:

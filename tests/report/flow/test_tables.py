@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import itertools
 import textwrap
 from datetime import UTC, datetime
 
@@ -9,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.portable.scaling import number, time_pair
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.sweeps import covering_sweeps, sweeps_along
-from pytest_ipperf.report.flow.tables import tables
+from pytest_ipperf.report.flow.tables import in_order, tables
 from pytest_ipperf.report.table_files import write_tables
 from pytest_ipperf.report.workload_kinds import tables as all_tables
 
@@ -75,6 +77,17 @@ def test_a_table_has_a_column_for_each_level_and_rows_for_each_arm_with_what_the
 def test_flows_come_in_one_order_whatever_the_order_of_the_records(made):
     records = made.study()
     assert tables(records) == tables(records[::-1])
+
+
+def test_the_arms_of_a_cell_come_in_the_order_of_the_tables(made):
+    arms = ["ipv6", "ipv6-twin", "ipv6-tunnel", "ipv6-isatap"]
+    records = [made.record("udp", "loss", "ipv6", [0.0] * 3, [0.0] * 3) for _ in arms]
+    of = [
+        dataclasses.replace(each, cell=f"lab-udp-{arm}", test=dataclasses.replace(each.test, arm=Arm.parse(arm)))
+        for each, arm in zip(records, arms, strict=True)
+    ]
+    for shuffled in itertools.permutations(of):
+        assert [record.cell for record in in_order(shuffled)] == [record.cell for record in of]
 
 
 def test_a_row_of_windows_and_one_of_streams_are_two_tables_and_the_cell_where_they_cross_is_in_both(made):
