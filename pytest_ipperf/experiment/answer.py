@@ -212,7 +212,7 @@ def _handicaps(measurement: Measurement, arm: Arm, reference: Arm) -> dict[Verdi
 
 
 def _too_few_packets(runs: Iterable[Run], cell: Cell, conditions: Conditions, question: Question) -> dict[Verdict, str]:
-    """Doubt agreement if too few packets were sent to show a loss within the margin, even with none lost.
+    """Doubt agreement if too few packets were sent to show a share within the margin, even if it is 0.
 
     The bound is the rule of three.
     Source: J. A. Hanley and A. Lippman-Hand, "If nothing goes wrong, is everything all right?", 1983.
@@ -230,8 +230,9 @@ def _too_few_packets(runs: Iterable[Run], cell: Cell, conditions: Conditions, qu
         return {}
     least = math.ceil(_RULE_OF_THREE / question.margin.at_least) if question.margin.at_least else 0
     remedy = f"{least} would do (--duration)" if least else "a margin in percentage points could be shown"
+    title = METRICS[question.metric].metric.title
     why = (
-        f"none of {fewest} that were sent was lost, yet the loss may be up to "
+        f"no {title} among {fewest} packets that were sent, yet the {title} may be up to "
         f"{100 * _RULE_OF_THREE / fewest:.2g} %; {remedy}"
     )
     return {Verdict.WITHIN: why}

@@ -19,11 +19,11 @@ CONDITIONS = Conditions(
 )
 
 
-def runs(sent, lost=0.0):
+def runs(sent, value=0.0, metric="loss"):
     return [
         Run(
             arm=arm, epoch=epoch, block=0, slot=0, warmup=False, started_at=0.0, attempted=sent, failed={},
-            values={"loss": lost}, facts={"sent": sent},
+            values={metric: value}, facts={"sent": sent},
         )
         for epoch in range(6)
         for arm in (FOUR, SIX)
@@ -40,8 +40,15 @@ def test_of_few_datagrams_of_which_none_was_lost_it_is_not_believed_that_few_are
     assert list(doubts) == [Verdict.WITHIN] * reported
     if sent == 2 and reported:
         assert doubts[Verdict.WITHIN] == (
-            "none of 12 that were sent was lost, yet the loss may be up to 25 %; 600 would do (--duration)"
+            "no loss among 12 packets that were sent, yet the loss may be up to 25 %; 600 would do (--duration)"
         )
+
+
+@pytest.mark.parametrize("metric", ["loss", "reordering", "duplication"])
+def test_the_doubt_is_about_the_metric_of_the_question(metric):
+    question = Question(metric, Margin.parse("0.5pp"))
+    doubts = _too_few_packets(runs(2, metric=metric), CELL, CONDITIONS, question)
+    assert doubts[Verdict.WITHIN].startswith(f"no {metric} among 12 packets that were sent, yet the {metric} may be ")
 
 
 def test_no_other_metric_is_doubted_for_that():
