@@ -111,9 +111,9 @@ class Samples(Mapping[tuple[str, Arm], Sequence[float]]):
                     self._found[name, Arm.parse(run["arm"])] = workload
 
     def __getitem__(self, place: tuple[str, Arm]) -> Sequence[float]:
-        workload, arm, times = self._found[place], str(place[1]), array("d")
+        workload, times = self._found[place], array("d")
         for run, samples in zip(workload.runs, workload.samples(), strict=True):
-            if run["arm"] == arm and not run["warmup"]:
+            if Arm.parse(run["arm"]) == place[1] and not run["warmup"]:
                 columns = run["columns"]
                 column = next(columns.index(name) for name in _TIMES if name in columns)
                 times.extend(samples[column :: len(columns)])

@@ -22,14 +22,14 @@ from tests.store.kept import BEGAN, HOST, SUITE, facts, keep, name_of, record
 COLUMNS = ["start", "total"]
 
 
-def write_samples(folder, workload="lab-http-c1-10k", *, cut=False):
+def write_samples(folder, workload="lab-http-c1-10k", *, arm="ipv6", cut=False):
     """Write a warm-up and two runs of an arm, one of which had a failed connection."""
     event_log = EventLog(folder, "gw0")
     event_log.append("session", facts(0))
     event_log.append("workload", {"workload": workload, "seed": 7, "order": []})
     for block, failed in ((-1, {}), (0, {}), (1, {"deadline": 1})):
         offset = event_log.append_samples(array("d", [0.0, 0.1 + block, 0.0, 0.2 + block]).tobytes())
-        run = {"columns": COLUMNS, "rows": 2, "offset": offset, "arm": "ipv6", "warmup": block < 0, "failed": failed}
+        run = {"columns": COLUMNS, "rows": 2, "offset": offset, "arm": arm, "warmup": block < 0, "failed": failed}
         event_log.append("run", {"workload": workload, "block": block, **run})
     event_log.append("complete", {"workload": workload})
     event_log.close()
@@ -73,6 +73,24 @@ def test_samples_are_those_of_runs_that_count_and_failures_are_infinite(tmp_path
     samples = read_session_summary(folder).samples
     assert list(samples) == [("lab-http-c1-10k", Arm(6, "native"))]
     assert list(samples["lab-http-c1-10k", Arm(6, "native")]) == [0.1, 0.2, 1.1, 1.2, math.inf]
+
+
+def test_samples_of_an_arm_are_found_however_its_text_was_written(tmp_path):
+    folder = keep(tmp_path, 0, [record(1)])
+    write_samples(folder, arm="ipv6-native")
+    assert list(read_session_summary(folder).samples["lab-http-c1-10k", Arm(6, "native")])[:2] == [0.1, 0.2]
+
+
+@pytest.mark.parametrize("event", ["run", "floor"])
+def test_an_arm_that_is_none_is_damage(tmp_path, event):
+    folder = keep(tmp_path, 0, [record(1)])
+    event_log = EventLog(folder, "gw0")
+    event_log.append("session", facts(0))
+    run = {"columns": COLUMNS, "rows": 0, "offset": 0, "warmup": False, "failed": {}}
+    event_log.append(event, {"workload": "lab-http-c1-10k", "arm": "ipv5", "value": None, **run})
+    event_log.close()
+    with pytest.raises(DamageError, match=rf"gw0.jsonl:2 is damaged \(of its event '{event}' 'arm' cannot be 'ipv5'\)"):
+        read_session_summary(folder)
 
 
 def test_samples_that_are_not_whole_are_none(tmp_path):

@@ -42,7 +42,7 @@ _NEEDED: Mapping[str, Mapping[str, Validator]] = {
         **_WORKLOAD, **_SAMPLES, "arm": valid.arm, "warmup": valid.flag, "columns": valid.listed(valid.text),
         "failed": valid.named(valid.count),
     },
-    "floor": {**_WORKLOAD, "arm": valid.text, "value": valid.maybe(valid.finite)},
+    "floor": {**_WORKLOAD, "arm": valid.arm, "value": valid.maybe(valid.finite)},
     "complete": _WORKLOAD,
     "broken": {**_WORKLOAD, "sentence": valid.text},
     "note": {"text": valid.text},
