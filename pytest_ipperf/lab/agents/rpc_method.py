@@ -144,13 +144,15 @@ class RpcMethod(Generic[P, R]):
         return [encoder(self._hints[name]) for name in self.signature.parameters]
 
     def encode_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Encode arguments by position; omitted ones have the handler's defaults."""
+        """Encode arguments by position; omitted ones have the handler's defaults. TypeError if there are too many."""
         if not args and not kwargs:
             return ()
         if kwargs:
             bound = self.signature.bind(*args, **kwargs)
             bound.apply_defaults()  # arguments before a given one must be sent
             args = bound.args
+        if len(args) > len(self._encoders):
+            raise TypeError(f"call {self.name!r} takes {len(self._encoders)} arguments, and {len(args)} were given")
         return tuple([each(value) if each else value for each, value in zip(self._encoders, args, strict=False)])
 
     @cached_property

@@ -113,6 +113,20 @@ def test_arguments_are_sent_by_position_and_defaults_are_the_handlers():
     assert [each[1] for each in line.sent if each[0] == "route"] == [("192.0.2.1",), ("192.0.2.1", "", "eth0")]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "options", "sentence"),
+    [
+        (("192.0.2.1", "", "", "more"), {}, r"^call 'route' takes 3 arguments, and 4 were given$"),
+        (("192.0.2.1",), {"hop": "eth0"}, "unexpected keyword argument 'hop'"),
+    ],
+)
+def test_arguments_that_no_handler_has_are_an_error_and_not_left_out(arguments, options, sentence):
+    line = Line()
+    with pytest.raises(TypeError, match=sentence):
+        over(line).route(*arguments, **options)
+    assert line.sent == []
+
+
 def test_a_call_has_its_own_terms():
     line, other = Line(""), Line()
     assert over(line).within(7.0, [other]).boot_id() == ""
