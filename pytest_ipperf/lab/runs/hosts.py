@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.rpc.messages import CaptureRequest, DrainRequest, HostReport, RunEnd, RunReady, RunStart
 from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.rpc_method import PATIENCE_S, all_replies
 from pytest_ipperf.lab.inventory.model import Testbed
@@ -42,10 +43,14 @@ class RunHosts:
         """Finish a run at the server, the router, and clients that capture; return their reports by role.
 
         The server is asked first and waits up to `limit_s` until it has nothing left to do. A flow may take `flow_s` to
-        finish. See `RunEnd` for the other parameters.
+        finish. See `RunEnd` for the other parameters. Raises LabError if a server died during a load or answers nobody,
+        before another host is asked, whose trouble would hide that.
         """
         end = RunEnd(limit_s=limit_s, doubtful=doubtful, mail=mail, flow=flow, captured=SERVER in self.capturing)
-        reports = {SERVER: self.agents[SERVER].within(max(PATIENCE_S, flow_s)).finish_run(end)}
+        server = self.agents[SERVER]
+        reports = {SERVER: server.within(max(PATIENCE_S, flow_s)).finish_run(end)}
+        if flow is None and (broken := reports[SERVER].broken):
+            raise LabError(f"host {server.host.name}: {broken[0]}")
         asked = [role for role in self.agents if role != SERVER and (role == ROUTER or role in self.capturing)]
         others = {role: self.agents[role].finish_run.request(RunEnd(captured=role in self.capturing)) for role in asked}
         return reports | all_replies(others, beside=list(self.agents.values()))

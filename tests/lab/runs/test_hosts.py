@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from pytest_ipperf.agent.flows.spec import FlowReport
 from pytest_ipperf.agent.paths.packet_counters import RunPackets
 from pytest_ipperf.agent.rpc.messages import CaptureRequest, DrainRequest, HostReport, RunReady
 from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.runs.hosts import start_hosts, weaker_proof
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
@@ -20,9 +22,9 @@ LAB, PAIR, HERE = (BUILTIN[name] for name in ("lab", "pair", "loopback"))
 class Agent:
     """Answers as an agent whose network has drained or not."""
 
-    def __init__(self, *, drained=True):
+    def __init__(self, *, drained=True, broken=()):
         self.host, self.ended = SimpleNamespace(name="made"), False
-        self.drained, self.asked = drained, []
+        self.drained, self.broken, self.asked = drained, [*broken], []
         self.start_run, self.finish_run = (self._method(answer) for answer in (self._ready, self._report))
 
     def _method(self, answer):
@@ -41,7 +43,7 @@ class Agent:
 
     def _report(self, asked):
         return HostReport(
-            busy=[], broken=[], traffic=RunPackets(), tcp={}, cpu_s=0.0, accepted=None, far=None,
+            busy=[], broken=self.broken, traffic=RunPackets(), tcp={}, cpu_s=0.0, accepted=None, far=None,
             capture=b"pcap" if asked.captured else b"",
         )  # fmt: skip
 
@@ -90,6 +92,16 @@ def test_each_host_is_asked_once_before_and_once_after_and_clients_only_where_th
     agents = made(client=Agent(), server=Agent())
     start_hosts(HERE, agents).finish()
     assert [len(agents[role].asked) for role in (CLIENT, SERVER)] == [0, 2]
+
+
+def test_a_server_that_died_is_told_before_another_host_can_be_in_trouble():
+    agents = made(client=Agent(), server=Agent(broken=["apache has died", "bind too"]), router=Agent())
+    hosts = start_hosts(LAB, agents)
+    with pytest.raises(LabError, match=r"^host made: apache has died$"):
+        hosts.finish()
+    assert [len(agents[role].asked) for role in (SERVER, ROUTER)] == [2, 1]
+    # The far end of a flow is not a server.
+    assert list(hosts.finish(flow=FlowReport())) == [SERVER, ROUTER]
 
 
 def test_who_captures_is_asked_for_it_afterwards():
