@@ -118,7 +118,7 @@ class Ntp(Application):
         del state
         head = bytes([VERSION << 3 | _SERVER, 1])
         response = head + bytes(30) + b"\xee" * 16  # any time but 0
-        return CannedReplies(b"", (), datagram=CannedDatagram(response, ((40, 24, 8),)))
+        return CannedReplies(b"", (), datagram=CannedDatagram(response, ((40, 24, 8),), unanswered=head[:1]))
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:

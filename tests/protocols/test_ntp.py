@@ -170,3 +170,11 @@ def test_a_timestamp_counts_seconds_since_1900(monkeypatch):
     """RFC 5905, figure 4: the first day of Unix is second 2208988800."""
     monkeypatch.setattr("time.time_ns", lambda: 1_500_000_000)
     assert timestamp() == (2_208_988_801 << 32) + (1 << 31)
+
+
+def test_servers_do_not_answer_each_others_responses():
+    canned = NTP.canned_replies(STATE).datagram
+    assert canned
+    for answer in (canned.answer, response):
+        assert answer(talk().first_bytes())
+        assert answer(answer(talk().first_bytes())) == b""

@@ -11,16 +11,20 @@ DATA_PORT = b"<data port>"
 
 @dataclass(frozen=True)
 class CannedDatagram:
-    """Answer to every datagram: `reply`, with bytes of the question copied into it.
+    """Answer to a datagram: `reply`, with bytes of the question copied into it.
 
-    Each of `copied` is an offset in the question, an offset in the reply, and a number of bytes.
+    Each of `copied` is an offset in the question, an offset in the reply, and a number of bytes. What begins with
+    `unanswered`, unless that is empty, gets no answer: two servers must not answer each other's replies for ever.
     """
 
     reply: bytes
     copied: tuple[tuple[int, int, int], ...] = ()
+    unanswered: bytes = b""
 
     def answer(self, question: bytes) -> bytes:
-        """Return the answer; bytes that a short question lacks are zero in it."""
+        """Return the answer, which may be empty; bytes that a short question lacks are zero in it."""
+        if self.unanswered and question.startswith(self.unanswered):
+            return b""
         made = bytearray(self.reply)
         for start, to, count in self.copied:
             made[to : to + count] = question[start : start + count].ljust(count, b"\0")
@@ -49,7 +53,8 @@ class CannedReplies:
             [[part.decode("latin-1") for part in turn] for turn in each] for each in (self.turns, self.asides)
         )
         data = None if self.data is None else self.data.decode("latin-1")
-        whole = None if self.datagram is None else [self.datagram.reply.decode("latin-1"), self.datagram.copied]
+        canned = self.datagram
+        whole = canned and [canned.reply.decode("latin-1"), canned.copied, canned.unanswered.decode("latin-1")]
         return json.dumps([self.greeting.decode("latin-1"), turns, data, asides, whole]).encode("ascii")
 
     @classmethod
@@ -65,7 +70,12 @@ class CannedReplies:
             turn_pairs,
             None if moved is None else moved.encode("latin-1"),
             aside_pairs,
-            whole and CannedDatagram(whole[0].encode("latin-1"), tuple((a, b, count) for a, b, count in whole[1])),
+            whole
+            and CannedDatagram(
+                whole[0].encode("latin-1"),
+                tuple((a, b, count) for a, b, count in whole[1]),
+                whole[2].encode("latin-1"),
+            ),
         )
 
     def with_port(self, port: int) -> CannedReplies:

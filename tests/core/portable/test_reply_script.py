@@ -11,7 +11,7 @@ TURNS = st.lists(st.tuples(st.binary(), st.binary())).map(tuple)
 
 
 PLACES = st.lists(st.tuples(st.integers(0), st.integers(0), st.integers(0))).map(tuple)
-DATAGRAMS = st.builds(CannedDatagram, st.binary(), PLACES)
+DATAGRAMS = st.builds(CannedDatagram, st.binary(), PLACES, st.binary())
 
 
 @given(st.binary(), TURNS, st.none() | st.binary(), TURNS, st.none() | DATAGRAMS)
@@ -30,3 +30,10 @@ def test_a_datagram_has_bytes_of_its_question():
     assert canned.answer(b"abcdef") == b"01ab4567ef"
     assert canned.answer(b"abcde") == b"01ab4567e\0"
     assert canned.answer(b"") == b"01\0\x004567\0\0"
+
+
+def test_what_begins_as_a_reply_gets_no_answer():
+    canned = CannedDatagram(b"R-----", ((1, 1, 5),), unanswered=b"R")
+    assert canned.answer(b"Q12345") == b"R12345"
+    assert canned.answer(canned.answer(b"Q12345")) == b""
+    assert canned.answer(b"") == b"R" + bytes(5)  # the readiness probe
