@@ -38,6 +38,7 @@ class StallingServer:
         self._ended = True
         self._thread.join(10)
         self._sock.close()
+        assert not self._thread.is_alive()
 
     def _serve(self) -> None:
         served = 0

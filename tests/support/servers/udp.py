@@ -39,6 +39,7 @@ class DatagramServer:
         self._ended = True
         self._thread.join(10)
         self._sock.close()
+        assert not self._thread.is_alive()
 
     def _serve(self) -> None:
         while not self._ended:
