@@ -124,8 +124,12 @@ def _have_separation(config: pytest.Config) -> None:
         config.add_cleanup(folder.rmdir)
 
 
-def pytest_collection_finish() -> None:
-    """Keep garbage collection from visiting the collected tests, which outnumber the objects that tests create."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Keep garbage collection from visiting the collected tests, which outnumber the objects that tests create.
+
+    The controller of xdist, which lives as long, collects no tests and gets here too.
+    """
     gc.freeze()
     gc.enable()
 
