@@ -103,11 +103,18 @@ def _run(argv: Sequence[str]) -> None:
     finally:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
-        with contextlib.suppress(OSError):
-            sys.stderr.flush()
-        os._exit(status)
+        flushed = [_flush(stream) for stream in (sys.stdout, sys.stderr)]
+        os._exit(status if all(flushed) else 120)
+
+
+def _flush(stream: Any) -> bool:
+    """Flush a stream that is open, and return whether it took all; Python's own status is 120 where it did not."""
+    try:
+        if stream is not None and not stream.closed:
+            stream.flush()
+    except OSError:
+        return False
+    return True
 
 
 def _status(argv: Sequence[str]) -> int:

@@ -25,7 +25,7 @@ from tests.support.sessions.fork_server import REQUEST_BYTES
 _TOP = Path(__file__).parents[3]
 _FOLDER = "tests.support.sessions"
 # Variables that Python or the package reads at its start, which is over in a fork; the two others are set by hand.
-_AT_START = ("PYTHON", "LC_", "LANG", "PATH")
+_AT_START = ("PYTHON", "LC_", "LANG", "PATH", "TZ")
 _SET_BY_HAND = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 
 

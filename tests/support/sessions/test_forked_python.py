@@ -1,9 +1,12 @@
 """A forked session behaves like one in a new process."""
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+from tests.support.sessions.forked_python import ForkedPython
 
 PYTEST = (sys.executable, "-m", "pytest", "-p", "no:randomly", "-q", "-rN", "--tb=no")
 SAYS = """
@@ -13,6 +16,9 @@ def test_says(pytestconfig):
     print(pytestconfig.rootpath, sys.stdin.read(), file=sys.stderr)
     assert not os.environ.get("FAILS")
 """
+
+
+BUFFERED = "import sys; sys.stdout = open(1, 'w', closefd=False)"  # also where PYTHONUNBUFFERED is set
 
 
 def reported(lines):
@@ -39,8 +45,43 @@ def test_it_is_killed_when_its_time_is_over(pytester):
         pytester.runpytest_subprocess(timeout=2)
 
 
-@pytest.mark.parametrize("name", ["PYTHONHASHSEED", "LC_ALL"])
+@pytest.mark.parametrize("name", ["PYTHONHASHSEED", "LC_ALL", "TZ"])
 def test_what_only_a_new_python_looks_at_takes_a_new_one(pytester, monkeypatch, name):
     monkeypatch.setenv(name, "0")
     with pytester.popen([sys.executable, "-mpytest", "--version"], stdout=subprocess.DEVNULL) as session:
         assert isinstance(session, subprocess.Popen)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (f"{BUFFERED}; print('lost')", 120),
+        (f"{BUFFERED}; print('lost'); sys.exit(3)", 120),
+        ("import sys; sys.exit(3)", 3),
+        ("import sys; sys.stdout.close(); sys.exit(3)", 3),
+        ("import sys; sys.stdout = None", 0),
+    ],
+)
+def test_output_that_nobody_reads_gives_the_status_of_python(code, status):
+    def ended(begin):
+        to_read, to_write = os.pipe()
+        os.close(to_read)
+        with os.fdopen(to_write, "wb") as nobody, begin(nobody) as program:
+            return program.wait(60)
+
+    def new(nobody):
+        return subprocess.Popen([sys.executable, "-c", code], stdout=nobody, stderr=subprocess.DEVNULL)
+
+    def forked(nobody):
+        return ForkedPython(["-c", code], stdout=nobody, stderr=subprocess.DEVNULL)
+
+    assert [ended(begin) for begin in (new, forked)] == [status, status]
+
+
+def test_a_session_in_a_process_of_its_own_has_nothing_to_complain_of(project):
+    """A fork cannot show what Python or the package says at its start."""
+    project.network()
+    argv = [*PYTEST, "--testbed=pair", "--design=smoke", "--connections=1"]
+    session = subprocess.run(argv, cwd=project.pytester.path, capture_output=True, text=True, check=False)
+    assert session.returncode == 10, session.stdout
+    assert session.stderr == ""
