@@ -25,6 +25,7 @@ pytest_plugins = [
     "pytester",
     # Before those that import it, or its assertions could not be rewritten any more.
     "tests.support.needs",
+    "tests.support.hosts.agents",
     "tests.support.hosts.ssh_hosts",
     "tests.support.hosts.private_paths",
     "tests.support.sessions.projects",

@@ -16,6 +16,7 @@ import pytest
 from pytest_ipperf.lab.netns import namespaces
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.servers import SERVERS
+from tests.support.hosts.agents import NEW_AGENTS
 from tests.support.needs import require
 from tests.support.sessions.forked_python import ForkedPython
 
@@ -71,7 +72,7 @@ class Killable:
         self.process = ForkedPython(
             ["-m", "pytest", "-p", "no:randomly", f"--testbed={testbed}", *LONG, *arguments],
             cwd=project.pytester.path,
-            env={**os.environ, "TMPDIR": str(self.tmp)},
+            env={**os.environ, "TMPDIR": str(self.tmp), NEW_AGENTS: "yes"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,

@@ -20,8 +20,10 @@ for _plugin in {each.module.split(".")[0] for each in entry_points(group="pytest
     sys.modules[_plugin].__doc__ = f"{sys.modules[_plugin].__doc__}\nPYTEST_DONT_REWRITE"
 
 from pytest_ipperf.lab.agents.code_archive import digests  # noqa: E402 - it is loaded last, to be called
+from tests.support.sessions.forked_agents import install  # noqa: E402 - likewise
 
 digests()
+install()
 # Keeps garbage collection in sessions from visiting these objects and copying their pages.
 gc.collect()
 gc.freeze()
