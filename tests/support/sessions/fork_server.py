@@ -1,8 +1,10 @@
 """Import one module, then run a Python program in a fork of this process for each request: `python -m ... MODULE`.
 
 Its standard input is a Unix socket of kind SOCK_SEQPACKET. A request is a JSON object, together with descriptors: a
-socket of its own for the reply, and the program's standard output and error. The reply is the program's PID, then its
-status once it has ended, each as text in a packet.
+socket of its own for the reply, and the program's standard streams, of which the input may be missing. The reply is the
+program's PID, then its status once it has ended, each as text in a packet.
+
+A session with workers of pytest-xdist first forks a server of its own, from which its workers are forked.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import ctypes
 import importlib
 import json
 import os
+import re
 import runpy
 import select
 import signal
@@ -28,6 +31,8 @@ from typing import Any
 
 REQUEST_BYTES = 1 << 18
 _PR_SET_PDEATHSIG = 1
+# The options that ask for workers, in arguments that may be within others.
+_WORKERS = re.compile(r"(^|[ \"'])(-n|--numprocesses|--tx)\b|(^|[ \"'])-n\d")
 _popen = subprocess.Popen
 
 
@@ -35,6 +40,10 @@ def main(module: str) -> None:
     """Serve until the other end of standard input is closed."""
     control = socket.socket(fileno=os.dup(0))
     importlib.import_module(module)
+    _serve(control)
+
+
+def _serve(control: socket.socket) -> None:
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -48,7 +57,7 @@ def main(module: str) -> None:
             _report_ended(replies)
         if control.fileno() not in ready:
             continue
-        message, descriptors, _, _ = socket.recv_fds(control, REQUEST_BYTES, 3)
+        message, descriptors, _, _ = socket.recv_fds(control, REQUEST_BYTES, 4)
         if not message:
             return
         reply, *streams = descriptors
@@ -74,11 +83,13 @@ def _report_ended(replies: dict[int, socket.socket]) -> None:
 def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
     """Run the program of a request in this process, to its end."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for number, stream in enumerate(streams, start=1):
+    for number, stream in enumerate(streams, start=3 - len(streams)):
         os.dup2(stream, number)
         os.close(stream)
     if request["new_session"]:
         os.setsid()
+    if _WORKERS.search(" ".join(request["argv"])):
+        _fork_workers(request["path"])
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["env"])
@@ -139,6 +150,55 @@ def _status(argv: Sequence[str]) -> int:
         traceback.print_exc()
         return 1
     return 0
+
+
+def _fork_workers(path: Sequence[str]) -> None:
+    """Let workers of pytest-xdist be forks of what this process is now."""
+    from execnet import gateway_base, gateway_io  # noqa: PLC0415 - every preload has imported them, no test of them
+
+    new_worker = gateway_io.create_io
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if not os.fork():
+        ours.close()
+        _serve(theirs)
+        os._exit(0)
+    theirs.close()
+
+    class WorkerIO(gateway_io.Popen2IOMaster):
+        def __init__(self, execmodel: Any) -> None:
+            self.popen: Any = _Worker(ours, path)
+            gateway_base.Popen2IO.__init__(self, self.popen.stdin, self.popen.stdout, execmodel=execmodel)
+
+    def create_io(spec: Any, execmodel: Any) -> Any:
+        return WorkerIO(execmodel) if spec.popen and not spec.python else new_worker(spec, execmodel)
+
+    gateway_io.create_io = create_io
+
+
+class _Worker:
+    """A worker of pytest-xdist, with what execnet uses of `Popen`."""
+
+    def __init__(self, server: socket.socket, path: Sequence[str]) -> None:
+        argv = ["-c", "import sys;exec(eval(sys.stdin.readline()))"]  # as execnet has it
+        request = {"argv": argv, "folder": os.getcwd(), "env": dict(os.environ), "path": path, "new_session": False}  # noqa: PTH109
+        stdin, to_worker = os.pipe()
+        from_worker, stdout = os.pipe()
+        self._reply, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        socket.send_fds(server, [json.dumps(request).encode()], [theirs.fileno(), stdin, stdout, 2])
+        theirs.close()
+        os.close(stdin)
+        os.close(stdout)
+        self.stdin, self.stdout = os.fdopen(to_worker, "wb"), os.fdopen(from_worker, "rb")
+        self.pid = int(self._reply.recv(64))
+        self._status: int | None = None
+
+    def wait(self) -> int:
+        if self._status is None:
+            self._status = int(self._reply.recv(64) or -signal.SIGKILL)
+        return self._status
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
 
 
 def _popen_or_fork(argv: Any, *arguments: Any, **options: Any) -> Any:
