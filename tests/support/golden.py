@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,15 +33,23 @@ def compare_file(path: Path, text: str) -> None:
 def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Return a function that compares a text with this test's section of the golden file of its module."""
     path = request.path.with_suffix(".txt")
+    module = request.node.getparent(pytest.Module)
+    assert module
 
     def compare(text: str) -> None:
-        sections = _sections(path)
-        stale = {name for name in sections if not hasattr(request.module, name.partition("[")[0])}
-        sections = {name: each for name, each in sections.items() if name not in stale}
+        known = _tests(module)
+        sections = {name: each for name, each in _sections(path).items() if name in known}
         sections[request.node.name] = text.strip("\n")
         compare_file(path, "".join(f"{_HEAD}{name}\n{sections[name]}\n" for name in sorted(sections)))
 
     return compare
+
+
+@cache
+def _tests(module: pytest.Module) -> set[str]:
+    """Return the names of all tests of a module with their parameters, of which perhaps only some were selected."""
+    anew: pytest.Module = pytest.Module.from_parent(module.parent, path=module.path)
+    return {item.name for item in anew.collect()}
 
 
 def _sections(path: Path) -> dict[str, str]:
