@@ -25,6 +25,7 @@ from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
 from pytest_ipperf.lab.netns.veth import create_veths, veth_pairs
 from pytest_ipperf.lab.runs.link_rate import train_rates
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
+from tests.support.attempts import lasting
 from tests.support.hosts import uml_guest
 from tests.support.needs import require
 
@@ -236,10 +237,18 @@ def test_a_rate_beside_a_delay_is_the_rate():
     rate_bit_s = 50e6
     testbed = lab("far", 3, Links(delay_s=0.005, rate_bit_s=rate_bit_s))
     with live_lab(testbed) as (up, arms):
-        for arm in arms[::2]:
-            for found in train_rates(testbed, arm, up.agents, ARMS[arm]).values():
-                assert found is not None
-                assert 0.7 * rate_bit_s < found < 1.1 * rate_bit_s
+
+        def attempt():
+            found = {
+                (arm, sender): found_bit_s
+                for arm in arms[::2]
+                for sender, found_bit_s in train_rates(testbed, arm, up.agents, ARMS[arm]).items()
+            }
+            assert len(found) == 2 * len(arms[::2])
+            return {key: each for key, each in found.items() if not 0.7 * rate_bit_s < (each or 0) < 1.1 * rate_bit_s}
+
+        # What else goes on in a machine passes; what a link does wrong stays.
+        assert not lasting(attempt() for _ in range(5))
 
 
 WIRE = """

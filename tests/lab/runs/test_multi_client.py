@@ -38,6 +38,7 @@ from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.runs import multi_client
 from pytest_ipperf.lab.runs.multi_client import SKEW, split_spec
 from pytest_ipperf.protocols.base import PHASES
+from tests.support.attempts import lasting
 
 ARMS = [Arm(4, "native"), Arm(6, "native")]
 AHEAD_S = 86400
@@ -307,20 +308,27 @@ def test_what_is_told_of_the_start_is_what_the_servers_device_sees(up, monkeypat
         return there(self, here_ns) + (0 if self.is_local else int(apart_s * 1e9))
 
     monkeypatch.setattr(HostClock, "to_remote", later)
-    run_result = live.run(ARMS[0], service, job, bursts=BURSTS, deadline_s=10.0, capture=1000)
-    assert (run_result.data.failed, run_result.violations) == ({}, ())
-    seen = first_packets(run_result.captures["server"], service.resolver_port)
-    assert [len(each) for each in seen.values()] == [BURSTS, BURSTS]
-    clients = run_result.proof["clients"]
-    reported = [two - one for one, two in zip(*(each["began_s"] for each in clients.values()), strict=True)]
-    truth = [two - one for one, two in zip(seen["198.18.0.1"], seen["198.18.2.1"], strict=True)]
-    error_s = run_result.data.facts["start_skew_error_s"]
-    assert 0 < error_s < 0.05
-    # Between the clock's word and the packet lies what the host was doing, now and then for long.
-    off_s = statistics.median(abs(one - other) for one, other in zip(reported, truth, strict=True))
-    assert off_s < error_s + 0.005
-    assert run_result.data.facts["start_skew_s"] == pytest.approx(max(map(abs, reported)))
-    assert statistics.median(reported) == pytest.approx(apart_s, abs=error_s + 0.01)
+
+    def attempt():
+        run_result = live.run(ARMS[0], service, job, bursts=BURSTS, deadline_s=10.0, capture=1000)
+        assert (run_result.data.failed, run_result.violations) == ({}, ())
+        seen = first_packets(run_result.captures["server"], service.resolver_port)
+        assert [len(each) for each in seen.values()] == [BURSTS, BURSTS]
+        clients = run_result.proof["clients"]
+        reported = [two - one for one, two in zip(*(each["began_s"] for each in clients.values()), strict=True)]
+        truth = [two - one for one, two in zip(seen["198.18.0.1"], seen["198.18.2.1"], strict=True)]
+        assert run_result.data.facts["start_skew_s"] == pytest.approx(max(map(abs, reported)))
+        error_s = run_result.data.facts["start_skew_error_s"]
+        assert error_s > 0
+        # Between the clock's word and the packet lies what the host was doing, now and then for long.
+        off_s = statistics.median(abs(one - other) for one, other in zip(reported, truth, strict=True))
+        median_s = statistics.median(reported)
+        bounds = {"clocks": (error_s, 0.05), "packets": (off_s, error_s + 0.005),
+                  "apart": (abs(median_s - apart_s), error_s + 0.01)}  # fmt: skip
+        return {name: pair for name, pair in bounds.items() if not pair[0] < pair[1]}
+
+    # What else goes on in a machine passes; what a clock has wrong stays.
+    assert not lasting(attempt() for _ in range(5))
 
 
 def test_who_began_late_is_told(up, monkeypatch):
