@@ -35,7 +35,8 @@ WORKLOAD = Workload(testbed="loopback", protocol="smtp", client="lean", connecti
 CONDITIONS = Conditions(
     design=DESIGNS["quick"], reference=FOUR, server="auto", deadline_s=10.0, owner="test", wait_s=1.0
 )
-LOOKS = dataclasses.replace(CONDITIONS, design=DESIGNS["standard"])
+THREE_LOOKS = dataclasses.replace(DESIGNS["standard"], epochs=10, blocks=3, looks=3, alpha=0.0221)
+LOOKS = dataclasses.replace(CONDITIONS, design=THREE_LOOKS)
 EPOCH_S, RUN_S = 0.5, 2.0
 
 

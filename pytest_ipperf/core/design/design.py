@@ -47,7 +47,7 @@ class Design:
         return self.epochs * self.looks
 
     def size_text(self) -> str:
-        """Describe the size of the design: `6 epochs x 2 blocks`, `1 to 3 looks of 10 epochs x 3 blocks`."""
+        """Describe the size of the design: `6 epochs x 2 blocks`, `1 to 5 looks of 6 epochs x 2 blocks`."""
         scale = f"{self.epochs} epochs x {self.blocks} blocks"
         return scale if self.looks == 1 else f"1 to {self.looks} looks of {scale}"
 
@@ -70,13 +70,14 @@ DESIGNS = {
             run_s=0.3,
         ),
         Design(name="quick", epochs=6, blocks=2, alpha=0.05, judges=True, purpose="a person at a terminal"),
-        # Pocock's level for three looks: their joint error rate equals that of one look at 5 %.
+        # The level at which five looks with a t test of so few epochs are jointly wrong as often as one look at 5 %;
+        # Pocock's own level is for known variances (docs/decisions/0011-escalation-by-looks.md).
         Design(
             name="standard",
-            epochs=10,
-            blocks=3,
-            looks=3,
-            alpha=0.0221,
+            epochs=6,
+            blocks=2,
+            looks=5,
+            alpha=0.0158,
             judges=True,
             purpose="a decision",
             run_s=2.0,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.design.design import DESIGNS, RFC8219, Design
 from pytest_ipperf.core.inference.effect import Effect
-from pytest_ipperf.core.inference.power import block_share, epoch_spread, epochs_needed
+from pytest_ipperf.core.inference.power import block_share, decided_by, epoch_spread, epochs_needed
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import seconds_text
 
@@ -57,8 +57,8 @@ def advise(effect: Effect, allowed: float, alpha: float, *, epoch_s: float = 0.0
     `allowed` is on the scale of the change (see `slowdown_size`), `alpha` is the one-sided level of a look, and
     `epoch_s` is the duration of an epoch in seconds. Formula: the fewest epochs E whose one-sided t bound clears the
     margin with probability POWER if the truth is the observed change: the non-centrality is |change - allowed| *
-    sqrt(E) / sd. For designs with several looks, the last look is used. Source: J. Cohen, 1988, chapter 2, as for
-    `minimum_detectable`.
+    sqrt(E) / sd. Source: J. Cohen, 1988, chapter 2, as for `minimum_detectable`. For a design with several looks, E are
+    the epochs of the look by which it has decided with that probability (`decided_by`).
     """
     slowdown = effect.change.estimate if effect.metric.direction == "lower_is_better" else -effect.change.estimate
     distance = abs(slowdown - allowed)
@@ -66,15 +66,30 @@ def advise(effect: Effect, allowed: float, alpha: float, *, epoch_s: float = 0.0
     for design in DESIGNS.values():
         if not design.judges or design.name == RFC8219:  # RFC 8219 has its own rules and takes hours
             continue
-        epochs = _fewest(_spread(effect, blocks, design.blocks), distance, design.alpha)
-        if epochs is not None and (epochs := max(epochs, effect.n_epochs + 1)) <= design.most_epochs:
-            looks = math.ceil(epochs / design.epochs)
+        epochs, end = _enough(design, _spread(effect, blocks, design.blocks), distance, effect.n_epochs)
+        if epochs is not None:
             scale = (design.blocks + 1) / (blocks + 1)  # each epoch begins with a warm-up
-            return Advice(epochs=epochs, design=design, seconds=looks * design.epochs * scale * epoch_s)
+            return Advice(epochs=epochs, design=design, seconds=end * scale * epoch_s)
     epochs = _fewest(effect.sd_epoch, distance, alpha)
     if epochs is None or epochs > _TOO_MANY:
         return Advice(epochs=None)
     return Advice(epochs=epochs, seconds=epochs * epoch_s)
+
+
+def _enough(design: Design, sd_epoch: float, distance: float, measured: int) -> tuple[int | None, int]:
+    """Return the fewest epochs, more than were measured, that decide, and those of the look that has them.
+
+    The first is None if the design has too few.
+    """
+    if design.looks == 1:
+        epochs = _fewest(sd_epoch, distance, design.alpha)
+        if epochs is None or max(epochs, measured + 1) > design.epochs:
+            return None, 0
+        return max(epochs, measured + 1), design.epochs
+    ends = range(design.epochs, design.most_epochs + 1, design.epochs)
+    shares = decided_by(distance, sd_epoch, ends, alpha=design.alpha)
+    end = next((end for end, share in zip(ends, shares, strict=True) if share >= POWER and end > measured), None)
+    return end, end or 0
 
 
 def _spread(effect: Effect, blocks: int, others: int) -> float:

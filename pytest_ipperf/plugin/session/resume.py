@@ -72,10 +72,11 @@ def _check_question(kept: StoredSession, settings: Settings) -> None:
         there, here = kept.facts.get(name), _journalled(getattr(settings, name))
         if there != here:
             texts = [_display_text(value) for value in (there, here)]
-            change = (
-                f"{texts[0]}, and this one has {texts[1]}" if texts[0] != texts[1] else f"{texts[0]} of another size"
-            )
-            raise UsageError(f"session {kept.name} had {option} {change}; use the same, or measure without {_OPTION}")
+            remedy = "use the same, or measure without"
+            if texts[0] == texts[1]:  # designs of one name, which another release or a conftest.py has made
+                texts, remedy = [_size_text(value) for value in (there, here)], "measure without"
+            change = f"{texts[0]}, and this one has {texts[1]}"
+            raise UsageError(f"session {kept.name} had {option} {change}; {remedy} {_OPTION}")
     if settings.seed_asked and settings.seed != kept.facts["seed"]:
         raise UsageError(
             f"session {kept.name} had the seed {kept.facts['seed']}, and this one has --ipperf-seed={settings.seed}; "
@@ -90,6 +91,18 @@ def _display_text(value: Any) -> Any:
     if value == "":
         return "nothing"
     return value["name"] if isinstance(value, dict) else value
+
+
+def _size_text(value: Any) -> str:
+    """Return the name and size of a journalled design: `standard (1 to 3 looks of 10 epochs x 3 blocks at 2.21 %)`."""
+    if not isinstance(value, dict):
+        return f"{value} of another kind"
+    known = {field.name for field in dataclasses.fields(Design)}
+    try:
+        design = Design(**{name: each for name, each in value.items() if name in known})
+    except TypeError:  # of a release whose designs had other fields
+        return f"{value.get('name')} of another size"
+    return f"{design.name} ({design.size_text()} at {100 * design.alpha:g} %)"
 
 
 def _journalled(value: Any) -> Any:

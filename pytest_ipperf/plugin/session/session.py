@@ -212,9 +212,10 @@ class Session:
 
     def _key(self, plan: Plan) -> str:
         settings = self.settings
-        rebooting = "/reboot" if settings.reboot else ""
-        plain = f"{plan.workload}/{settings.design.name}/{len(plan.arms)}/{settings.server}/{settings.deadline_s:g}"
-        return plain + rebooting
+        design, rebooting = settings.design, "/reboot" if settings.reboot else ""
+        # A design of the same name may have had another size in an earlier release.
+        size = f"{design.name}-{design.epochs}x{design.blocks}"
+        return f"{plan.workload}/{size}/{len(plan.arms)}/{settings.server}/{settings.deadline_s:g}{rebooting}"
 
     def budget_refuses(self, what: str, needed_s: float) -> str:
         """Return why the budget leaves too little time for `what`; empty if it leaves enough, or there is no budget.

@@ -94,6 +94,38 @@ def test_a_slower_cell_is_measured_again_alone_and_red(project, night):
     assert red["p_fresh"] == red["p_adjusted"] < 1e-6
 
 
+def test_the_second_session_has_more_blocks_and_a_named_design_replaces_both(project, night):
+    project.network(slower={MANY: 0.2})
+    _, said, verdict = night()
+    assert designs(project, verdict) == ["nightly", "confirmation"], said
+    _, said, verdict = night("--design=quick")
+    assert designs(project, verdict) == ["quick", "quick"], said
+
+
+def designs(project, verdict):
+    """Return the names of the designs of both sessions."""
+    folder = project.pytester.path / ".ipperf" / "runs"
+    logs = [folder / verdict[name] / "main.jsonl" for name in ("session", "fresh_session")]
+    return [json.loads(log.read_text().splitlines()[0])["design"]["name"] for log in logs]
+
+
+def test_results_for_allure_have_the_nights_decision_and_a_junit_file_of_the_ini_the_first_session(project, night):
+    pytest.importorskip("allure_pytest", reason="allure-pytest is not installed (pip install allure-pytest)")
+    project.network(slower={MANY: 0.2})
+    _, said, verdict = night("--alluredir=results", "-o", "addopts=--junitxml=first.xml")
+    (red,) = [cell for cell in verdict["cells"] if cell["flagged"]]
+    results = [json.loads(file.read_text()) for file in (project.pytester.path / "results").glob("*-result.json")]
+    of_session = {
+        each["value"]: result for result in results for each in result["parameters"]
+        if each["name"] == "session" and result["status"] != "passed"
+    }  # fmt: skip
+    shown = of_session[verdict["fresh_session"]]
+    assert (shown["status"], shown["statusDetails"]["message"]) == ("failed", f"regression: {red['sentence']}"), said
+    assert "Exceeds margin, confirmed." in shown["descriptionHtml"]
+    assert of_session[verdict["session"]]["statusDetails"]["message"].startswith("flagged: ")
+    assert (project.pytester.path / "first.xml").read_text().count("<testcase") == 4  # with the twins
+
+
 def test_what_is_flagged_is_no_failure_of_the_screening(project, night):
     project.network(slower={MANY: 0.2})
     _, said, verdict = night("-rA")
@@ -346,7 +378,7 @@ def test_what_stops_a_session_early_leaves_no_flagged_cell_out(project, night):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--design=standard"], "--design: standard takes 3 looks, but the levels of a night are for one"),
+        (["--design=standard"], "--design: standard takes 5 looks, but the levels of a night are for one"),
         (["--ipperf-save="], "--ipperf-save: a night needs a name"),
         (["--baseline=nigth"], "--baseline: no session in .ipperf was saved as 'nigth'"),
         (["--ipperf-output=/proc/none"], "--ipperf-output: /proc/none cannot be made ("),

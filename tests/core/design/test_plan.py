@@ -69,7 +69,7 @@ def test_the_order_of_a_seed_is_the_same_on_every_machine_and_release():
 
 def test_a_design_says_how_much_it_measures():
     assert DESIGNS["quick"].size_text() == "6 epochs x 2 blocks"
-    assert DESIGNS["standard"].size_text() == "1 to 3 looks of 10 epochs x 3 blocks"
+    assert DESIGNS["standard"].size_text() == "1 to 5 looks of 6 epochs x 2 blocks"
 
 
 def test_an_unknown_design_is_named_beside_the_known_ones():

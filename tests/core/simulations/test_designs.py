@@ -2,147 +2,53 @@
 
 Each experiment is a session in the order of `plan_for` with runs out of a model of noise; only `compare`, `difference`
 and `judge` say what it shows. The long forms have 20 000 experiments and take about 10 minutes of one core in all: 2 to
-25 s each, those of escalation 55 s. The short forms are the same with 1000 and take about 30 s in all.
+25 s each. The short forms are the same with 1000 and take about 30 s in all.
 """
 
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
-from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS, Design
 from pytest_ipperf.core.design.margin import Margin
-from pytest_ipperf.core.design.plan import plan_for
 from pytest_ipperf.core.inference.effect import compare, difference
-from pytest_ipperf.core.inference.interim_analysis import effects_at
-from pytest_ipperf.core.inference.verdict import Verdict, judge, judge_looks
+from pytest_ipperf.core.inference.verdict import Verdict, judge
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.metrics import METRICS
-from tests.core.simulations.figures import held_to_the_page
+from tests.core.simulations.figures import held_to_the_page, rows_between
 from tests.core.simulations.formulas import detectable, newcombe
+from tests.core.simulations.sessions import (
+    LOSS,
+    MEAN,
+    MEDIAN,
+    SLOWER,
+    V4,
+    V6,
+    Model,
+    cold_start,
+    drift,
+    every_second,
+    heavy,
+    lognormal,
+    measured,
+    one_after_the_other,
+    outliers,
+    random_blocks,
+    run_of,
+    spread,
+    walk,
+)
 
-PAGE = Path(__file__).parents[3] / "docs" / "simulations.md"
 LONG, SHORT = 20_000, 1000
 
-V4, V6 = Arm(4, "native"), Arm(6, "native")
-WORKLOAD = Workload(testbed="lab", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
-MEDIAN = METRICS["response_time"].metric
-MEAN = replace(MEDIAN, location="mean")
-LOSS = METRICS["loss"].metric
-
-QUICK, STANDARD = DESIGNS["quick"], DESIGNS["standard"]
-FIRST_LOOK = replace(STANDARD, looks=1)
-PAIRS = replace(FIRST_LOOK, epochs=30, blocks=1)
-SLOWER = math.log1p(0.05)
+QUICK, NIGHTLY = DESIGNS["quick"], DESIGNS["nightly"]
+PAIRS = replace(NIGHTLY, epochs=30, blocks=1)
 # Where Holm's procedure begins at 4 % with ten cells.
 STRICT = 0.004
-
-
-# --- models: the logarithm of a run's value is a sum of these ---------------------------------------------------------
-
-
-def spread(rng):
-    """Draw a normal run: 3 % around 1."""
-    return math.log1p(rng.gauss(0, 0.03))
-
-
-def lognormal(rng):
-    return rng.gauss(0, 0.5)
-
-
-def heavy(rng):
-    """Draw from Student's t with 3 degrees of freedom, scaled to a spread of 3 %."""
-    return 0.03 * rng.gauss(0, 1) / math.sqrt(rng.gammavariate(1.5, 2))
-
-
-def outliers(rng, *, share, factor):
-    return spread(rng) + (math.log(factor) if rng.random() < share else 0.0)
-
-
-def steady(rng, runs, runs_of_epoch):
-    return [0.0] * runs
-
-
-def drift(rng, runs, runs_of_epoch, *, share):
-    return [math.log1p(share * place / (runs - 1)) for place in range(runs)]
-
-
-def walk(rng, runs, runs_of_epoch):
-    return accumulate(rng.gauss(0, 0.005) for _ in range(runs))
-
-
-def every_second(rng, runs, runs_of_epoch):
-    return [math.log(1.02) * (place % 2) for place in range(runs)]
-
-
-def cold_start(rng, runs, runs_of_epoch):
-    return [math.log1p(0.2 * 0.5 ** (place % runs_of_epoch)) for place in range(runs)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """A model of runs: `noise` is drawn for each run, `course` is a trend over all runs in order, whatever their arm.
-
-    `interaction` is how much the effect itself varies from epoch to epoch.
-    """
-
-    noise: Callable[[random.Random], float] = spread
-    course: Callable[[random.Random, int, int], Iterable[float]] = steady
-    interaction: float = 0.0
-
-
-# --- sessions ---------------------------------------------------------------------------------------------------------
-
-Place = tuple[Arm, int, int, int]
-
-
-def random_blocks(design: Design, seed: int) -> list[Place]:
-    """Yield arm, epoch, block and slot in the order of the plan; warm-ups are never counted and left out."""
-    return [
-        (arm, epoch.number, block, slot)
-        for epoch in plan_for(WORKLOAD, (V4, V6), design, seed).epochs
-        for block, order in enumerate(epoch.blocks)
-        for slot, arm in enumerate(order)
-    ]
-
-
-def one_after_the_other(design: Design, seed: int) -> list[Place]:
-    """Yield all runs of IPv4 first; the first run of each arm makes the first pair, and so on."""
-    blocks = [(epoch, block) for epoch in range(design.most_epochs) for block in range(design.blocks)]
-    return [(arm, *block, slot) for slot, arm in enumerate((V4, V6)) for block in blocks]
-
-
-def run_of(place: Place, value: float, lost: int = 0, attempted: int = 1) -> Run:
-    arm, epoch, block, slot = place
-    return Run(
-        arm=arm,
-        epoch=epoch,
-        block=block,
-        slot=slot,
-        warmup=False,
-        started_at=0.0,
-        attempted=attempted,
-        failed={"lost": lost},
-        values={MEDIAN.name: value, LOSS.name: lost / attempted},
-    )
-
-
-def measured(rng, model: Model, design: Design, truth: float = 0.0, order=random_blocks) -> list[Run]:
-    """Simulate a session around 10 ms; `truth` is the log ratio of IPv6 to IPv4."""
-    places = order(design, rng.getrandbits(32))
-    effects = [truth + rng.gauss(0, model.interaction) for _ in range(design.most_epochs)]
-    course = model.course(rng, len(places), len(places) // design.most_epochs)
-    return [
-        run_of(place, 0.01 * math.exp(level + model.noise(rng) + (effects[place[1]] if place[0] == V6 else 0.0)))
-        for place, level in zip(places, course, strict=True)
-    ]
 
 
 def verdict(runs, margin, alpha, metric=MEDIAN):
@@ -153,7 +59,7 @@ def verdict(runs, margin, alpha, metric=MEDIAN):
 
 
 def covers(rng, *, model):
-    runs = measured(rng, model, FIRST_LOOK, SLOWER)
+    runs = measured(rng, model, NIGHTLY, SLOWER)
     logs = {metric.location: compare(runs, V6, V4, metric).change for metric in (MEAN, MEDIAN)}
     return {location: log.low <= SLOWER <= log.high for location, log in logs.items()}
 
@@ -172,17 +78,9 @@ def at_the_margin(rng, *, design, alpha):
     return wrongly(verdict(runs, 0.05, alpha))
 
 
-def escalates(rng, *, alpha):
-    """Judge by looks; the first one that decides counts."""
-    runs = measured(rng, Model(interaction=0.01), STANDARD, SLOWER)
-    ends = [STANDARD.epochs * look for look in range(1, STANDARD.looks + 1)]
-    effects = effects_at(runs, V6, V4, MEDIAN, ends)
-    return wrongly(judge_looks(effects, Margin(0.05), alpha=alpha, looks=STANDARD.looks).verdict)
-
-
-def finds(rng, *, model, blocks=FIRST_LOOK.blocks, metric=MEDIAN):
-    effect = compare(measured(rng, model, replace(FIRST_LOOK, blocks=blocks), SLOWER), V6, V4, metric)
-    levels = (STANDARD.alpha, STRICT)
+def finds(rng, *, model, blocks=NIGHTLY.blocks, metric=MEDIAN):
+    effect = compare(measured(rng, model, replace(NIGHTLY, blocks=blocks), SLOWER), V6, V4, metric)
+    levels = (NIGHTLY.alpha, STRICT)
     return {
         f"at {100 * alpha:g} %": judge(effect, Margin(0), alpha=alpha).verdict is Verdict.EXCEEDS for alpha in levels
     }
@@ -212,11 +110,11 @@ def covers_loss(rng, *, per_packet):
     sent = 5000
     runs = [
         run_of(place, 1.0, packets_lost(rng, rng.expovariate(1 / 0.002), sent), sent)
-        for place in random_blocks(replace(FIRST_LOOK, blocks=1), rng.getrandbits(32))
+        for place in random_blocks(replace(NIGHTLY, blocks=1), rng.getrandbits(32))
     ]
     lost = {arm: sum(run.failures for run in runs if run.arm == arm) for arm in (V4, V6)}
     if per_packet:
-        interval = newcombe(lost[V6], sent * FIRST_LOOK.epochs, lost[V4], sent * FIRST_LOOK.epochs)
+        interval = newcombe(lost[V6], sent * NIGHTLY.epochs, lost[V4], sent * NIGHTLY.epochs)
     else:
         interval = difference(runs, V6, V4, lambda run: run.failures / run.attempted)
     return {"coverage": not interval.excludes_zero}
@@ -239,7 +137,7 @@ def lossy(rng, design: Design, share: float, more: float) -> list[Run]:
 
 
 def covers_difference(rng, *, share, more):
-    change = compare(lossy(rng, FIRST_LOOK, share, more), V6, V4, LOSS).change
+    change = compare(lossy(rng, NIGHTLY, share, more), V6, V4, LOSS).change
     return {"coverage": change.low <= more <= change.high}
 
 
@@ -320,12 +218,9 @@ SIMULATIONS = {
     "order-sequential-3": order(one_after_the_other, 0.03, 40, 100),
     "order-blocks-0": order(random_blocks, 0.0),
     "order-blocks-3": order(random_blocks, 0.03),
-    "order-standard-3": order(random_blocks, 0.03, design=FIRST_LOOK),
+    "order-nightly-3": order(random_blocks, 0.03, design=NIGHTLY),
     "margin-quick": margin(QUICK, QUICK.alpha),
-    "margin-10x3": margin(FIRST_LOOK, 0.05),
-    "margin-first-look": margin(FIRST_LOOK, STANDARD.alpha, 1.7, 2.7),
-    "escalation-standard": Simulation(partial(escalates, alpha=STANDARD.alpha), 0, 5.3),
-    "escalation-uncorrected": Simulation(partial(escalates, alpha=0.05), 8, 12),
+    "margin-10x3": margin(NIGHTLY, NIGHTLY.alpha),
     "power-clean": power(90, 100),
     "power-outliers": power(90, 100, SOME_DOUBLE, blocks=5),
     "power-outliers-mean": power(0, 50, SOME_DOUBLE, blocks=5, metric=MEAN),
@@ -335,12 +230,12 @@ SIMULATIONS = {
     "shares-more": Simulation(partial(covers_difference, share=0.01, more=0.01), 94.3, 95.7),
     "shares-rare": Simulation(partial(covers_difference, share=0.0002, more=0.0), 94.3, 100),
     "shares-margin-quick": margin_of_shares(QUICK, 4, 6, partial(lossy, share=0.01, more=0.005)),
-    "shares-margin-10x3": margin_of_shares(FIRST_LOOK, 4.3, 5.7, partial(lossy, share=0.01, more=0.005)),
-    "shares-outages": margin_of_shares(FIRST_LOOK, 0, 25, outages),
+    "shares-margin-10x3": margin_of_shares(NIGHTLY, 4.3, 5.7, partial(lossy, share=0.01, more=0.005)),
+    "shares-outages": margin_of_shares(NIGHTLY, 0, 25, outages),
     "planned-quick": planned(QUICK, MEDIAN, "median"),
-    "planned-first-look": planned(FIRST_LOOK, MEDIAN, "median"),
-    "planned-mean": planned(FIRST_LOOK, MEAN, "mean"),
-    "planned-median-as-mean": planned(FIRST_LOOK, MEDIAN, "mean", 76, 84),
+    "planned-nightly": planned(NIGHTLY, MEDIAN, "median"),
+    "planned-mean": planned(NIGHTLY, MEAN, "mean"),
+    "planned-median-as-mean": planned(NIGHTLY, MEDIAN, "mean", 76, 84),
 }
 
 
@@ -354,16 +249,8 @@ def outside(name, count, errors):
 
 
 def rows():
-    """Return the page's rows by simulation, each by its column; another test checks those on nights."""
-    found: dict[str, dict[str, str]] = {}
-    header: Sequence[str] = ()
-    for line in PAGE.read_text(encoding="utf-8").partition("\n## Nights\n")[0].splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[0] == "simulation":
-            header = cells
-        elif line.startswith("| `"):
-            found[cells[0].strip("`")] = dict(zip(header, cells, strict=True))
-    return found
+    """Return the page's rows by simulation; other tests check those on looks and nights."""
+    return rows_between("", "\n## Looks\n")
 
 
 @pytest.mark.parametrize("name", SIMULATIONS)

@@ -24,8 +24,8 @@ def test_collect_only_measures_nothing_and_prints_the_plan_with_its_forecast(pro
     assert ids(result) == IDS
     result.stdout.fnmatch_lines(
         [
-            "ipperf: plan: 2 workloads, 1 to 3 looks of 10 epochs x 3 blocks (design standard), 160 to 480 runs, *",
-            "ipperf:   loopback-smtp-c1-1k: ipv4, ipv6; 80 to 240 runs, about * to *",
+            "ipperf: plan: 2 workloads, 1 to 5 looks of 6 epochs x 2 blocks (design standard), 72 to 360 runs, *",
+            "ipperf:   loopback-smtp-c1-1k: ipv4, ipv6; 36 to 180 runs, about * to *",
         ]
     )
     assert project.measured == []

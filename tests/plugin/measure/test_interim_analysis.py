@@ -21,18 +21,17 @@ def test_an_open_cell_is_measured_on_and_a_decided_one_is_not(project):
     project.network(**MIXED)
     result = project.run("--design=standard", "-v")
     result.stdout.fnmatch_lines([
-        "ipperf: plan: 2 workloads, 1 to 3 looks of 10 epochs x 3 blocks (design standard), 160 to 480 runs, about *",
-        "  measured loopback-smtp-c1-1k: 80 runs in *, 1 of 3 looks, server *",
-        "  loopback-smtp-c10-1k: undecided at look 1 of 3: ipv6; measuring on",
-        "  loopback-smtp-c10-1k: undecided at look 2 of 3: ipv6; measuring on",
-        "  measured loopback-smtp-c10-1k: 240 runs in *, 3 of 3 looks, server *",
+        "ipperf: plan: 2 workloads, 1 to 5 looks of 6 epochs x 2 blocks (design standard), 72 to 360 runs, about *",
+        "  measured loopback-smtp-c1-1k: 36 runs in *, 1 of 5 looks, server *",
+        *(f"  loopback-smtp-c10-1k: undecided at look {look} of 5: ipv6; measuring on" for look in range(1, 5)),
+        "  measured loopback-smtp-c10-1k: 180 runs in *, 5 of 5 looks, server *",
         "IPv4 *",
-        "  epochs * 10 * 30",
+        "  epochs * 6 * 30",
         "IPv6 *",
         "  verdict * within * inconclusive",
-        "  epochs * 10 * 30",
-        "taken after every 10 epochs, 3 times at most; what is decided is measured no further.",
-        "INCONCLUSIVE *; look 3 of 3 (30 epochs) was the last; *; a calmer machine or a wider margin would help",
+        "  epochs * 6 * 30",
+        "taken after every 6 epochs, 5 times at most; what is decided is measured no further.",
+        "INCONCLUSIVE *; look 5 of 5 (30 epochs) was the last; *; a calmer machine or a wider margin would help",
     ])  # fmt: skip
     result.stdout.no_fnmatch_line("*--design=standard*would help*")
     assert result.ret == pytest.ExitCode.OK
@@ -42,14 +41,13 @@ def test_the_record_and_the_journal_say_which_look_decided(project):
     project.network(**MIXED)
     project.run("--design=standard")
     found = [(line["look"], line["looks"], line["epochs"], line["verdict"]) for line in events(project, "record")]
-    assert found == [(1, 3, 10, "within"), (3, 3, 30, "inconclusive")]
-    assert [len(line["test"]["values"]) for line in events(project, "record")] == [30, 90]
+    assert found == [(1, 5, 6, "within"), (5, 5, 30, "inconclusive")]
+    assert [len(line["test"]["values"]) for line in events(project, "record")] == [12, 60]
     looks = [(line["workload"], line["look"], line["epochs"], line["going_on"]) for line in events(project, "look")]
     assert looks == [
-        ("loopback-smtp-c1-1k", 1, 10, []),
-        ("loopback-smtp-c10-1k", 1, 10, ["ipv4", "ipv6"]),
-        ("loopback-smtp-c10-1k", 2, 20, ["ipv4", "ipv6"]),
-        ("loopback-smtp-c10-1k", 3, 30, []),
+        ("loopback-smtp-c1-1k", 1, 6, []),
+        *(("loopback-smtp-c10-1k", look, 6 * look, ["ipv4", "ipv6"]) for look in range(1, 5)),
+        ("loopback-smtp-c10-1k", 5, 30, []),
     ]
     first = events(project, "look")[0]
     assert (first["verdicts"], first["stopped"]) == ({"ipv6": {"response_time 10%,0.5ms": "within"}}, "")
@@ -61,7 +59,7 @@ def test_a_red_cell_names_its_look(project):
     project.network(slower=0.3)
     result = project.run("--design=standard", "--connections=1")
     result.stdout.fnmatch_lines(
-        ["EXCEEDS *lies beyond the margin of 10 % (at least 0.5 ms), at look 1 of 3 (10 epochs)"]
+        ["EXCEEDS *lies beyond the margin of 10 % (at least 0.5 ms), at look 1 of 5 (6 epochs)"]
     )
     result.assert_outcomes(failed=1)
 
@@ -89,14 +87,14 @@ def test_several_margins_of_one_cell_each_have_their_answer(project):
     )
     result = project.run("--design=standard")
     result.stdout.fnmatch_lines([
-        "INCONCLUSIVE test_smtp_response_time*c10*; look 3 of 3 (30 epochs) was the last; *",
-        "INCONCLUSIVE test_another_margin*; stopped after look 1 of 3 (10 epochs): all that the tests ask by marker *",
+        "INCONCLUSIVE test_smtp_response_time*c10*; look 5 of 5 (30 epochs) was the last; *",
+        "INCONCLUSIVE test_another_margin*; stopped after look 1 of 5 (6 epochs): all that the tests ask by marker *",
     ])  # fmt: skip
     found = {
         (line["margin"], line["connections"]): (line["look"], line["verdict"]) for line in events(project, "record")
     }
     assert found["50%", 10] == (1, "within")
-    assert found["10%,0.5ms", 10] == (3, "inconclusive")
+    assert found["10%,0.5ms", 10] == (5, "inconclusive")
     assert found["0%", 1] == (1, "inconclusive")
 
 
@@ -115,12 +113,12 @@ def test_margins_are_those_of_the_selected_items_alone(project):
     )
     project.run("--design=standard", "-k", "wide").assert_outcomes(passed=1)
     project.run("--design=standard", "--margin=50%", "--connections=10").assert_outcomes(passed=2)
-    assert [line["looks"] - line["look"] for line in events(project, "record")] == [2, 2, 2]
+    assert [line["looks"] - line["look"] for line in events(project, "record")] == [4, 4, 4]
 
 
 def test_trouble_at_a_later_look_is_that_of_the_open_cells_alone(project):
     """IPv4 is the slow one here, so that the twin is never decided and IPv6 at once."""
-    project.network(slower=-0.5, noise=0.02, broken=["loopback-smtp-c1-1k"], from_epoch=10)
+    project.network(slower=-0.5, noise=0.02, broken=["loopback-smtp-c1-1k"], from_epoch=6)
     result = project.run(
         "--design=standard", "--ipperf-twin=yes", "--margin=0.1%", "--connections=1", "--ipperf-seed=1", "-v"
     )
@@ -132,28 +130,38 @@ def test_trouble_at_a_later_look_is_that_of_the_open_cells_alone(project):
 
 
 def test_a_look_that_the_budget_has_no_time_for_is_not_begun(project):
-    """A look has 80 runs and takes 160 s: two fit into 400 s, a third does not."""
+    """A look has 36 runs and takes 72 s: two fit into 200 s, a third does not."""
     project.network(**MIXED, run_s=RUN_S)
-    result = project.run("--design=standard", "--connections=10", "--ipperf-budget=400s")
+    result = project.run("--design=standard", "--connections=10", "--ipperf-budget=200s")
     result.stdout.fnmatch_lines([
-        "INCONCLUSIVE *lie on both sides of the margin of 10 %*; stopped after look 2 of 3 (20 epochs): *",
+        "INCONCLUSIVE *lie on both sides of the margin of 10 %*; stopped after look 2 of 5 (12 epochs): *",
     ])  # fmt: skip
-    sentence = "of the budget of 6 min 40 s, 80 s are left and the next look needs about 2 min 40 s"
-    result.stdout.fnmatch_lines([f"INCONCLUSIVE *: {sentence}; no design would decide it, *"])
+    sentence = "of the budget of 3 min 20 s, 56 s are left and the next look needs about 72 s"
+    result.stdout.fnmatch_lines([f"INCONCLUSIVE *: {sentence}; about * epochs like these * no design does; *"])
     assert result.ret == NOTHING_DECIDED
     assert [line["stopped"] for line in events(project, "look")] == ["", sentence]
-    assert len(events(project, "run")) == 160
+    assert len(events(project, "run")) == 72
+
+
+@pytest.mark.parametrize("slower", [0.08, 0.1, 0.12])
+def test_a_budget_stops_by_time_at_a_look_whatever_the_results_are(project, slower):
+    """All are undecided, on either side of the margin; each ends at the second look, judged at that look's level."""
+    project.network(slower=slower, noise=0.1, run_s=RUN_S)
+    project.run("--design=standard", "--connections=10", "--ipperf-budget=200s", "--ipperf-seed=1")
+    found = [(line["look"], line["epochs"], line["alpha"], line["verdict"]) for line in events(project, "record")]
+    assert found == [(2, 12, 0.0158, "inconclusive")]
+    assert {line["epoch"] for line in events(project, "run")} == set(range(12))
 
 
 def test_a_workload_begins_when_its_first_look_fits(project):
-    """The first look took 160 s the last time."""
+    """The first look took 72 s the last time."""
     project.network(**MIXED, run_s=RUN_S)
     project.run("--design=standard", "--connections=1,10")
-    result = project.run("--design=standard", "--connections=1,10", "--ipperf-budget=300s")
+    result = project.run("--design=standard", "--connections=1,10", "--ipperf-budget=130s")
     result.stdout.fnmatch_lines([
-        "ipperf: plan: 2 workloads, *, about 5 min 20 s to 16 min 00 s",
-        "ipperf: the budget of 5 min 00 s is too small for all of it; what does not fit is INCONCLUSIVE",
-        "INCONCLUSIVE *c10*: not measured: of the budget of 5 min 00 s, 2 min 20 s are left and its first look *",
+        "ipperf: plan: 2 workloads, *, about 2 min 24 s to 12 min 00 s",
+        "ipperf: the budget of 2 min 10 s is too small for all of it; what does not fit is INCONCLUSIVE",
+        "INCONCLUSIVE *c10*: not measured: of the budget of 2 min 10 s, 58 s are left and its first look *",
     ])  # fmt: skip
     result.assert_outcomes(passed=1)
 

@@ -132,7 +132,7 @@ def test_a_wrong_ini_value_names_the_ini_key(project):
 def test_the_help_teaches(project):
     text = " ".join(project.ask("--help").stdout.str().split())
     assert "quick (6 epochs x 2 blocks: a person at a terminal)" in text
-    assert "standard (1 to 3 looks of 10 epochs x 3 blocks: a decision)" in text
+    assert "standard (1 to 5 looks of 6 epochs x 2 blocks: a decision)" in text
     assert "ini: ipperf_design; default quick" in text
     assert "--ipperf-margin=MARGIN" in text
     assert "such as 10%,0.5ms of a time, 1pp or 10%,0.5pp of a share, 5%+headers of a throughput; replaces" in text

@@ -367,6 +367,21 @@ def test_a_design_that_judges_judges_what_it_has_reused(sessions):
     assert (records[1]["margin_fraction"], records[1]["taken_from"]) == (0.00001, first)
 
 
+def test_a_design_of_the_same_name_and_another_size_is_refused_with_both_sizes(sessions):
+    """As a session of `standard` was, when that had looks after 10, 20 and 30 epochs."""
+    old = json.dumps({**dataclasses.asdict(DESIGNS["paper"]), "epochs": 10, "blocks": 3, "looks": 3, "alpha": 0.0221})
+    new = json.dumps(dataclasses.asdict(DESIGNS["paper"]))
+    sessions.change(sessions.names[0], f'"design": {new}', f'"design": {old}')
+    status, said = sessions.ask("--ipperf-resume=last")
+    assert status == pytest.ExitCode.USAGE_ERROR
+    sentence = (
+        f"session {sessions.names[0]} had --design paper (1 to 3 looks of 10 epochs x 3 blocks at 2.21 %), and this "
+        "one has paper (1 epochs x 10 blocks at 5 %); measure without --ipperf-resume"
+    )
+    assert f"ERROR: --ipperf-resume: {sentence}\n" in said
+    assert len(sessions.names) == 1
+
+
 def test_where_looks_depend_on_the_margins_others_are_another_question():
     workload = Workload(testbed="lab", protocol="http", client="lean", connections=1, payload_bytes=1024)
     four, six = Arm(4, "native"), Arm(6, "native")

@@ -68,7 +68,7 @@ def test_a_margin_below_that_is_warned_of_with_what_would_do(project):
     project.network(**NOISY)
     project.run("--connections=1")
     for margin, end in (
-        ("8%", "about 27 epochs like these would suffice; --design=standard detects 8.1 %"),
+        ("8%", "about 27 epochs like these would suffice; --design=standard detects 9 %"),
         ("0%", "no number of epochs would suffice"),
     ):
         result = project.run("--connections=1", "--collect-only", "-q", f"--margin={margin}")
