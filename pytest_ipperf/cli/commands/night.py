@@ -14,7 +14,7 @@ from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.cli.night.run import PytestResult, only_arguments, run_pytest
 from pytest_ipperf.cli.output import warn, write_lines
 from pytest_ipperf.cli.records_folder import FOLDER
-from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.design import CONFIRMATION, DESIGNS
 from pytest_ipperf.core.portable.errors import IpperfError, UsageError
 from pytest_ipperf.store import FRESH, LAST, Archive, acceptances
 
@@ -64,9 +64,9 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _night(args: argparse.Namespace) -> int:
-    common = ["--ipperf-design=nightly", "--ipperf-twin=yes"]
+    twin = "--ipperf-twin=yes"
     named = [f"--ipperf-save={args.saved}", *([f"--ipperf-baseline={args.baseline}"] if args.baseline else [])]
-    screening = run_pytest([*common, *args.rest, *named, "--ipperf-exceeds=flag"])
+    screening = run_pytest(["--ipperf-design=nightly", twin, *args.rest, *named, "--ipperf-exceeds=flag"])
     if screening.session is None or screening.records is None or screening.status not in _ENDED:
         return _stopped(screening)
     # Imported here, as it imports scipy, for which wrong usage need not wait.
@@ -74,8 +74,11 @@ def _night(args: argparse.Namespace) -> int:
 
     fresh = PytestResult(0, None, None)
     if found := flagged_items(screening.session):
-        added = [f"--ipperf-level={found.level:.6g}", f"--ipperf-save={args.saved}{FRESH}", "--ipperf-baseline="]
-        fresh = _again([*common, *only_arguments(args.rest), *added], found.items)
+        # The night writes its own junit.xml, and a file that the ini file names keeps the first session.
+        level = f"--ipperf-level={found.level:.6g}"
+        added = ["--junitxml=", level, f"--ipperf-save={args.saved}{FRESH}", "--ipperf-baseline="]
+        # A design among the user's arguments applies to both sessions.
+        fresh = _again([f"--ipperf-design={CONFIRMATION}", twin, *only_arguments(args.rest), *added], found.items)
         # After wrong usage, or if none of the items exists any more, the night is decided without fresh data.
         if fresh.status not in (*_ENDED, 4, _NOTHING):
             return _stopped(fresh)
@@ -88,6 +91,7 @@ def _night(args: argparse.Namespace) -> int:
             baseline=_history(args.baseline) or args.saved,
             output=Path(args.output) if args.output else None,
             lost=screening.trouble or fresh.trouble,
+            allure=fresh.allure or screening.allure,
         )
     except UsageError as error:  # of a file that has changed since it was checked
         return _without(str(error))
@@ -174,8 +178,8 @@ command = Command(
     help="the gate of a night: measure everything, measure again what seems worse, and decide on all cells together",
     description=(
         "Runs pytest with design nightly and the reference's twin, measures the cells that exceed their margin again "
-        "in fresh epochs, and decides on all cells together, also against earlier nights. Other arguments are passed "
-        "to pytest."
+        "in fresh epochs of design confirmation, and decides on all cells together, also against earlier nights. Other "
+        "arguments are passed to pytest; --design=NAME replaces both designs."
     ),
     epilog=(
         "Of pytest's arguments, --ipperf-records=FOLDER names the folder in which records are kept from night to "

@@ -55,6 +55,9 @@ class Design:
 RFC8219 = "rfc8219"
 """Name of the design whose repetitions are also reported by median and percentiles (RFC 8219, sections 7.2 and 7.3)."""
 
+CONFIRMATION = "confirmation"
+"""Name of the design by which a night measures its flagged cells again."""
+
 DESIGNS = {
     design.name: design
     for design in (
@@ -84,6 +87,15 @@ DESIGNS = {
         ),
         # All cells are screened; flagged ones are measured again in fresh epochs (core/nightly/gate.py).
         Design(name="nightly", epochs=10, blocks=3, alpha=0.05, judges=True, purpose="the gate of a night"),
+        # Of five blocks, the median tolerates two slow runs; of three, one (docs/simulations.md).
+        Design(
+            name=CONFIRMATION,
+            epochs=10,
+            blocks=5,
+            alpha=0.05,
+            judges=True,
+            purpose="the fresh epochs of a night's flagged cells",
+        ),
         # The study made 11 runs of one burst and discarded the first, which is the warm-up here.
         Design(
             name="paper",

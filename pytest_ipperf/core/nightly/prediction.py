@@ -88,13 +88,15 @@ def predicted(
 
     y is tonight's change in the bad direction, K the number of nights. s is their standard deviation, enlarged if
     tonight's epochs spread more than theirs, because a disturbance of tonight alone is no regression (`_of_one_more`).
-    Both spreads are moderated over the cells of the metric (`common_variance`). A change of zero has a p-value of 1.
+    Both spreads are moderated over the cells of the metric (`common_variance`), but tonight's is never taken for less
+    than the cell's own epochs show, as a disturbance may be in few cells. A change of zero has a p-value of 1.
     Source: the prediction interval of a normal mean, with the moderated t of G. K. Smyth, "Linear models and empirical
     Bayes methods for assessing differential expression in microarray experiments", 2004.
     """
     changes = {key: [night.change for night in nights[key]] for key in tonight}
     usual = _moderated({key: (sample_variance(each), len(each) - 1) for key, each in changes.items()}, prior_df)
-    errors = _moderated({key: (now.standard_error**2, now.df) for key, now in tonight.items()}, prior_df)
+    moderated = _moderated({key: (now.standard_error**2, now.df) for key, now in tonight.items()}, prior_df)
+    errors = {key: (max(variance, tonight[key].standard_error ** 2), df) for key, (variance, df) in moderated.items()}
     return {
         key: _prediction(now, nights[key], metric_of(key.metric), _of_one_more(usual[key], errors[key], nights[key]))
         for key, now in tonight.items()

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.design import CONFIRMATION, DESIGNS
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.inference.effect import compare
@@ -35,15 +34,14 @@ from pytest_ipperf.core.stats.change_points import change_points
 from pytest_ipperf.core.stats.holm import adjusted
 from pytest_ipperf.core.stats.interval import t_probability, t_quantile
 from pytest_ipperf.metrics import METRICS
-from tests.core.simulations.figures import held_to_the_page
+from tests.core.simulations.figures import held_to_the_page, rows_between
 
-PAGE = Path(__file__).parents[3] / "docs" / "simulations.md"
 SECTION = "\n## Nights\n"
 CELLS, TWINS, NIGHTS = 200, 10, 20
 COUNTS = ("flagged cells",)
 # The page's column of what a simulation is judged by; those after it are shown beside.
 JUDGED = 4
-NIGHTLY = DESIGNS["nightly"]
+NIGHTLY, FRESH = DESIGNS["nightly"], DESIGNS[CONFIRMATION]
 TODAY = dt.date(2026, 11, 22)
 V4, V6 = Arm(4, "native"), Arm(6, "native")
 MEDIAN = METRICS["response_time"].metric
@@ -111,7 +109,7 @@ class Model:
     """A model of runs: their variation, their order, and the summary of an epoch.
 
     `arms` are compared with one reference in each session; `interaction` is how much an effect itself varies from epoch
-    to epoch. `times` holds a factor for each cell, by which the spread of its epochs is multiplied.
+    to epoch; fresh epochs have `fresh_blocks`. `times` holds a factor for each cell, by which the spread of its epochs is multiplied.
     """
 
     noise: Callable[..., Any] = spread
@@ -120,12 +118,14 @@ class Model:
     interaction: float = 0.005
     arms: int = 1
     blocks: int = NIGHTLY.blocks
+    fresh_blocks: int = FRESH.blocks
     metric: Metric = MEAN
     times: Any = None
 
-    def at(self, places):
-        """Return the same model for these cells alone."""
-        return self if self.times is None else replace(self, times=self.times[places])
+    def again(self, places):
+        """Return the model of the fresh epochs of these cells."""
+        times = None if self.times is None else self.times[places]
+        return replace(self, times=times, blocks=self.fresh_blocks)
 
     def runs(self, rng, truths):
         """Return the logarithms of all runs, shape (cells / arms, epochs, blocks, 1 + arms), the reference first."""
@@ -229,7 +229,7 @@ def night(
     if suspects:
         sessions = sorted({place // model.arms for place in suspects})
         again = [session * model.arms + arm for session in sessions for arm in range(model.arms)]
-        measured = records(model.at(again).changes(rng, truths[again]), [KEYS[place] for place in again], margin)
+        measured = records(model.again(again).changes(rng, truths[again]), [KEYS[place] for place in again], margin)
         fresh = [record for place, record in zip(again, measured, strict=True) if place in suspects]
     return decide(
         screen=screen + (twins(rng, model) if watched else []),
@@ -423,40 +423,43 @@ def course(low, high, histories, **of):
     return alone(low, high, histories, histories // 40, over_nights, **of)
 
 
+AS_SCREENED: dict[str, Any] = {"fresh_blocks": NIGHTLY.blocks}
+
 SIMULATIONS = {
-    "night-at-0": parity(3.6, 4.4, nights=20_000),
-    "night-at-5": parity(3.6, 4.4, nights=20_000, truth=SLOWER, margin=0.05),
+    "night-at-0": parity(3.6, 4.4, nights=20_000, **AS_SCREENED),
+    "night-at-5": parity(3.6, 4.4, nights=20_000, truth=SLOWER, margin=0.05, **AS_SCREENED),
     "night-inside-5": parity(0, 0.1, margin=0.05),
     "night-median": parity(metric=MEDIAN),
-    "night-shared": parity(arms=4),
-    "night-walk": parity(course=walk),
-    "night-t3": parity(noise=heavy),
+    "night-shared": parity(arms=4, **AS_SCREENED),
+    "night-walk": parity(course=walk, **AS_SCREENED),
+    "night-t3": parity(noise=heavy, **AS_SCREENED),
     "night-outliers": parity(noise=outliers),
     "night-outliers-median": parity(noise=outliers, metric=MEDIAN),
     "slower-at-0": slower(),
     "slower-holm-alone": alone(50, 80, 2000, 40, with_one_regression_by_holm_alone, model=Model()),
-    "slower-at-5": slower(margin=0.05),
+    "slower-at-5": slower(margin=0.05, **AS_SCREENED),
     "slower-median": slower(metric=MEDIAN),
-    "slower-walk": slower(course=walk),
-    "slower-t3": slower(noise=heavy),
-    "slower-outliers": slower(0, 20, noise=outliers),
-    "slower-outliers-median": slower(50, 80, noise=outliers, metric=MEDIAN),
+    "slower-walk": slower(course=walk, **AS_SCREENED),
+    "slower-t3": slower(noise=heavy, **AS_SCREENED),
+    "slower-outliers": slower(0, 20, noise=outliers, **AS_SCREENED),
+    "slower-outliers-median": slower(80, noise=outliers, metric=MEDIAN),
+    "slower-outliers-median-3": slower(50, 80, noise=outliers, metric=MEDIAN, **AS_SCREENED),
     "slower-outliers-median-5": slower(noise=outliers, metric=MEDIAN, blocks=5),
-    "twin-calm": aa_check(0, 0.2, nights=3000),
-    "twin-walk": aa_check(0, 0.2, nights=3000, course=walk),
-    "twin-second": aa_check(85, 100, course=partial(second_slower, share=0.02), order=reference_first),
-    "twin-sequential": aa_check(90, 100, course=partial(drift, share=0.05), order=one_after_the_other),
+    "twin-calm": aa_check(0, 0.2, nights=3000, **AS_SCREENED),
+    "twin-walk": aa_check(0, 0.2, nights=3000, course=walk, **AS_SCREENED),
+    "twin-second": aa_check(85, 100, course=partial(second_slower, share=0.02), order=reference_first, **AS_SCREENED),
+    "twin-sequential": aa_check(90, 100, course=partial(drift, share=0.05), order=one_after_the_other, **AS_SCREENED),
     "history-0": history(0, 5, sd=0.0),
     "history-0.5": history(0, 5, sd=0.005),
     "history-1": history(0, 5, sd=0.01),
     "history-common": history(0, 5, one_for_all, sd=0.005),
     "history-restless": history(0, 5, restless, sd=0.005),
-    "history-both": history(0, 9, sd=0.0, margin=0.0),
+    "history-both": history(0, 9, sd=0.0, margin=0.0, **AS_SCREENED),
     "history-disturbed-2": history_disturbed(2),
     "history-disturbed-3": history_disturbed(3),
     "history-disturbed-5": history_disturbed(5),
     "history-disturbed-both": history_disturbed(2, sd=0.02),
-    "history-disturbed-quarter": history_disturbed(3, sd=0.01, every=4, high=6),
+    "history-disturbed-quarter": history_disturbed(3, sd=0.01, every=4),
     "history-slower-0": history(90, 100, sd=0.0, slower=SLOWER),
     "history-slower-0.5": history(85, 100, sd=0.005, slower=SLOWER),
     "history-slower-1": history(40, 60, sd=0.01, slower=SLOWER),
@@ -485,15 +488,7 @@ def outside(name, nights, errors):
 
 def rows():
     """Return the page's rows on nights by simulation, each by its column."""
-    found: dict[str, dict[str, str]] = {}
-    header: Sequence[str] = ()
-    for line in PAGE.read_text(encoding="utf-8").partition(SECTION)[2].splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[0] == "simulation":
-            header = cells
-        elif line.startswith("| `"):
-            found[cells[0].strip("`")] = dict(zip(header, cells, strict=True))
-    return found
+    return rows_between(SECTION)
 
 
 def test_what_is_computed_for_all_cells_is_what_the_judgement_says():

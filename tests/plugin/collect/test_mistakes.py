@@ -243,7 +243,7 @@ def test_a_verdict_that_a_test_passes_over_is_its_outcome_all_the_same(project):
 
 
 TESTBEDS = "lab, pair, loopback, and labs with any rate, such as lab.100mbit"
-DESIGNED = "smoke, quick, standard, nightly, paper, rfc8219"
+DESIGNED = "smoke, quick, standard, nightly, confirmation, paper, rfc8219"
 ONCE = "a level is measured once"
 FLOWS = "import pytest\n\n@pytest.mark.tcp\n@pytest.mark.levels(window=['64k'])\ndef test_tcp(measured): pass\n"
 UNUSED = "it has no effect on any selected {}; selected: {}; it applies to: {}"

@@ -30,7 +30,8 @@ def test_http(measured, margin):
 SHORTER = """
 import dataclasses
 from pytest_ipperf.core.design.design import DESIGNS
-DESIGNS["nightly"] = dataclasses.replace(DESIGNS["nightly"], epochs=6, blocks=1, run_connections=30)
+for name in ("nightly", "confirmation"):
+    DESIGNS[name] = dataclasses.replace(DESIGNS[name], epochs=6, blocks=1, run_connections=30)
 """
 CALM = {1: (0.01, 0.0), 10: (0.02, 0.0)}
 SLOW = {1: (0.01, 0.0), 10: (0.02, 0.02)}
