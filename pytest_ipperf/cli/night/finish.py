@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_ipperf.cli.night.allure import write_decisions
 from pytest_ipperf.cli.night.decide import decide_night
 from pytest_ipperf.cli.night.write import copy_night, write_night
 from pytest_ipperf.cli.output import give_up_output, screen_width, warn, write_lines
@@ -36,11 +37,20 @@ def flagged_items(screening: Path) -> FlaggedItems:
 
 
 def end_night(
-    records: Path, screening: Path, fresh: Path | None, *, saved: str, baseline: str, output: Path | None, lost: str
+    records: Path,
+    screening: Path,
+    fresh: Path | None,
+    *,
+    saved: str,
+    baseline: str,
+    output: Path | None,
+    lost: str,
+    allure: Path | None,
 ) -> int:
     """Decide a night, write its files and print it; return its exit status.
 
-    Raise LabError if the verdict cannot be written.
+    `allure` is the folder of its sessions' results for Allure, which get the decisions. Raise LabError if the verdict
+    cannot be written.
     """
     with contextlib.closing(Archive(records)) as archive:
         found = decide_night(archive, screening, fresh, saved=saved, baseline=baseline, lost=lost)
@@ -49,6 +59,8 @@ def end_night(
     facts = {"fresh_session": fresh.name if fresh else None, "baseline": baseline}
     written = write_night(folder, found, facts)
     report_lines = [*lines(found.report, screen_width()), *notes, *written.troubles, f"night: {folder}"]
+    if allure is not None:
+        report_lines += write_decisions(allure, found)
     if output is not None:
         report_lines += copy_night(written.files, output)
     try:

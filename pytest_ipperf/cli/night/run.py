@@ -17,6 +17,7 @@ from typing import Any
 from pytest_ipperf.core.portable.errors import LabError
 
 _FAILED = 1
+_FOLDERS = ("session", "records", "allure")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Options not passed to the second session: their file would be overwritten, they concern the first session alone, or
 # they would leave out flagged items.
@@ -31,13 +32,15 @@ _SWITCHES = {
 class PytestResult:
     """The end of a pytest session: its status and its folders, None if it measured nothing.
 
-    A negative status is the signal that killed it. `trouble` is the message about an answer that could not be kept.
+    A negative status is the signal that killed it. `trouble` is the message about an answer that could not be kept,
+    `allure` the folder of its results for Allure, if any.
     """
 
     status: int
     session: Path | None
     records: Path | None
     trouble: str = ""
+    allure: Path | None = None
 
 
 def run_pytest(arguments: Sequence[str]) -> PytestResult:
@@ -52,10 +55,8 @@ def run_pytest(arguments: Sequence[str]) -> PytestResult:
         found = _outcome(outcome)
         if status == _FAILED and not found:  # the status of an uncaught exception
             raise LabError("pytest ended with status 1 and did not say how, see above")
-    session, records = found.get("session"), found.get("records")
-    return PytestResult(
-        status, Path(session) if session else None, Path(records) if records else None, found.get("trouble", "")
-    )
+    session, records, allure = (Path(found[name]) if found.get(name) else None for name in _FOLDERS)
+    return PytestResult(status, session, records, found.get("trouble", ""), allure)
 
 
 def _outcome(outcome: Path) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import json
 import uuid
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,13 @@ from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, Label, Paramet
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.allure.metrics import metrics_json
-from pytest_ipperf.plugin.allure.statuses import Category, Classification, classify, crash_text
+from pytest_ipperf.plugin.allure.statuses import Category, Classification, classify, crash_text, pending
 from pytest_ipperf.plugin.collect.collection import cell_of
 from pytest_ipperf.plugin.collect.questions import metric_of
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.allure_result import VALUES, result_id
+from pytest_ipperf.store import FRESH
 
 _PCAP = "application/vnd.tcpdump.pcap"
 _PARAMETERS = {"testbed", "protocol", "connections", "payload", "factors", "ipver", "transport", "twin"}
@@ -78,6 +80,9 @@ def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[st
     record = Record.from_json(text) if text else None
     _name(result, session, item, cell)
     outcome = classify(reports, record)
+    # pytest judges each cell of a night's second session alone; the end of the night writes its own decision.
+    if record is not None and session.settings.saved.endswith(FRESH) and (waiting := pending(reports, outcome)):
+        outcome, record = waiting, dataclasses.replace(record, verdict=Category.FLAGGED.word)
     if outcome is not None:
         _set_status(result, outcome, reports)
     # allure-pytest restarts the clock at the call, but the time is spent in the set-up, which measures.
@@ -92,11 +97,8 @@ def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[st
 
 
 def history_id(item: pytest.Item, cell: Cell, metric: str) -> str:
-    """Return the id by which Allure identifies the same test in two sessions.
-
-    The id of allure-pytest is a digest of all parameter values concatenated, in which 1 and 64 equal 16 and 4.
-    """
-    return hashlib.sha256(json.dumps([item.nodeid, str(cell), metric]).encode()).hexdigest()[:32]
+    """Return the id by which Allure identifies the item's measurement in two sessions."""
+    return result_id(item.nodeid, str(cell), metric)
 
 
 def _name(result: Any, session: Session, item: pytest.Item, cell: Cell) -> None:
@@ -143,7 +145,7 @@ def _describe(result: Any, record: Record | None, outcome: Classification | None
     from pytest_ipperf.report import allure_card  # noqa: PLC0415 - imports scipy
 
     result.description = None
-    if record is not None:
+    if record is not None and record.verdict != Category.FLAGGED.word:
         result.descriptionHtml = allure_card.description(record, allure_card.plot(record))
     elif outcome is not None:
         result.descriptionHtml = allure_card.without_answer(outcome.category.value[1], outcome.sentence)
@@ -153,7 +155,7 @@ def _attachments(session: Session, cell: Cell, record: Record) -> Iterator[tuple
     """Yield the name, media type, suffix and content of each attachment."""
     from pytest_ipperf.report.allure_card import values_csv  # noqa: PLC0415 - imports scipy
 
-    yield "run values and answer", "text/csv", "csv", values_csv(record).encode()
+    yield VALUES, "text/csv", "csv", values_csv(record).encode()
     yield "record", "application/json", "json", json.dumps(json.loads(record.to_json()), indent=2).encode()
     for arm in (record.reference.arm, record.test.arm):
         for file in sorted((session.folder / "captures").glob(f"{cell.workload}-{arm}-*.pcap")):

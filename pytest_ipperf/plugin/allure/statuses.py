@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_ipperf.core.records.record import Record
-
-
-class Category(enum.Enum):
-    """A category of Allure; the value is its status and its name."""
-
-    REGRESSION = ("failed", "Regression")
-    FLAGGED = ("skipped", "Flagged, to be measured again")
-    INCONCLUSIVE = ("skipped", "Inconclusive")
-    UNJUDGED = ("skipped", "Unjudged")
-    INVALID = ("broken", "Invalid")
-    INFRASTRUCTURE = ("broken", "Infrastructure")
-
-    @property
-    def status(self) -> str:
-        """Status of the results in this category."""
-        return self.value[0]
-
-    @property
-    def word(self) -> str:
-        """First word of the messages in this category."""
-        return self.name.lower()
-
+from pytest_ipperf.report.allure_result import PENDING, Category
 
 _TROUBLES = {"invalid": Category.INVALID, "infrastructure": Category.INFRASTRUCTURE}
 
@@ -44,7 +22,7 @@ class Classification(NamedTuple):
     @property
     def message(self) -> str:
         """Message by which Allure finds the category."""
-        return f"{self.category.word}: {self.sentence.removeprefix(f'{self.category.word}: ')}"
+        return self.category.message(self.sentence)
 
 
 def classify(reports: Mapping[str, pytest.TestReport], record: Record | None) -> Classification | None:
@@ -62,6 +40,15 @@ def classify(reports: Mapping[str, pytest.TestReport], record: Record | None) ->
     if record is not None and record.verdict == "exceeds" and call is not None and call.failed:
         return Classification(Category.REGRESSION, record.sentence)
     return None
+
+
+def pending(reports: Mapping[str, pytest.TestReport], outcome: Classification | None) -> Classification | None:
+    """Return the classification of a measured item until its night has decided; None if it failed otherwise."""
+    if outcome is None and any(report.failed for report in reports.values()):
+        return None
+    if outcome is not None and outcome.category.status == "broken":
+        return None
+    return Classification(Category.FLAGGED, PENDING)
 
 
 def crash_text(report: pytest.TestReport) -> str:

@@ -72,9 +72,14 @@ class SessionEnd:
         facts = {
             "status": status, "records": str(session.settings.records), "left_out": session.left_out_lines,
             "session": str(session.folder) if session.folder.exists() else None,
-            "trouble": session.config.stash[SESSION_WRITER].trouble,
+            "trouble": session.config.stash[SESSION_WRITER].trouble, "allure": self._allure_folder(),
         }  # fmt: skip
         path.write_text(json.dumps(facts), encoding="utf-8")
+
+    def _allure_folder(self) -> str | None:
+        """Return the folder of the results for Allure; None if there are none."""
+        folder = self._session.config.getoption("allure_report_dir", None)
+        return str(self._session.config.invocation_params.dir / folder) if folder else None
 
     def _tables(self) -> None:
         from pytest_ipperf.report.table_files import write_tables  # noqa: PLC0415 - imports scipy

@@ -22,11 +22,18 @@ _OF_ANSWER = ("change", "95 % interval", "margin", "verdict", "change of the mea
 """Rows that compare an arm with the reference."""
 
 
-def description(record: Record, png: bytes | None = None) -> str:
-    """Return the description as HTML that loads nothing; without `png` it has no plot."""
+_VERDICT_RULE = "Verdict: "
+"""Beginning of the note on how a session judges a cell."""
+
+
+def description(record: Record, png: bytes | None = None, *, answer: str = "", rule: str = "") -> str:
+    """Return the description as HTML that loads nothing; without `png` it has no plot.
+
+    A night gives its own `answer` in place of the verdict, and the `rule` by which it was found.
+    """
     reports = reports_of(record)
     table = reports.table(record)
-    said = f"<b>{escape(capital(verdict_of(record)))}.</b> {escape(_sentence(record))}".rstrip()
+    said = f"<b>{escape(capital(answer or verdict_of(record)))}.</b> {escape(_sentence(record))}".rstrip()
     parts = [f"<p>{said}</p>"]
     if png is not None:
         change = ", and the change with its interval" if record.judges else ""
@@ -35,7 +42,8 @@ def description(record: Record, png: bytes | None = None) -> str:
         parts.append(f'<p><img src="data:image/png;base64,{data}" alt="{escape(alt)}" style="max-width:100%"></p>')
     parts += _html_table(record, table)
     parts.append(f"<p>{escape(capital('; '.join(table.about)))}.</p>")
-    parts += _small(paragraphs(reports.notes(record)))
+    notes = paragraphs(reports.notes(record))
+    parts += _small([rule if rule and each.startswith(_VERDICT_RULE) else each for each in notes])
     return "\n".join(parts)
 
 

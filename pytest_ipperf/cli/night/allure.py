@@ -1,0 +1,99 @@
+"""Write the decisions of a night to the results that its sessions made for Allure.
+
+pytest judges each cell of a session alone, and the night all flagged cells together, so their answers may differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pytest_ipperf.cli.night.decide import NightDecision
+from pytest_ipperf.core.nightly.report import CellReport, GateDecision, NightReport
+from pytest_ipperf.report import allure_card
+from pytest_ipperf.report.allure_result import VALUES, Category, result_id
+from pytest_ipperf.store import write_atomically
+
+_CATEGORIES = {
+    GateDecision.EXCEEDS: Category.REGRESSION,
+    GateDecision.WORSE: Category.REGRESSION,
+    GateDecision.INCONCLUSIVE: Category.INCONCLUSIVE,
+    GateDecision.UNJUDGED: Category.UNJUDGED,
+}
+"""Category of each decision about a measured cell; the others pass."""
+
+
+def write_decisions(folder: Path, decided: NightDecision) -> list[str]:
+    """Write the decisions to the results in `folder`; return the errors, if any, in lines.
+
+    The results of the second session get theirs, and those of the first whose cells are worse than their history.
+    """
+    cells, troubles = dict(_decided(decided)), []
+    for file in sorted(folder.glob("*-result.json")) if cells else ():
+        try:
+            _complete(file, cells, decided.report)
+        except OSError as error:
+            troubles.append(f"allure: {error.filename or file} cannot be written ({error.strerror})")
+        except Exception as error:  # noqa: BLE001 - a defect of a report must not cost the decision
+            troubles.append(
+                f"allure: {file}: {type(error).__name__}: {error}; the verdict and the records are complete"
+            )
+    return troubles
+
+
+def _decided(decided: NightDecision) -> Iterator[tuple[tuple[str, str], CellReport]]:
+    """Yield the cells whose results the night decides, by session and id of the result."""
+    for cell in decided.report.cells:
+        record = cell.record
+        again = cell.fresh is not None
+        if record is None or not (again or cell.decision is GateDecision.WORSE):
+            continue
+        session = decided.fresh if again else decided.summary
+        if session is not None:
+            yield (session.name, result_id(record.nodeid, record.cell, record.metric)), cell
+
+
+def _complete(file: Path, cells: Mapping[tuple[str, str], CellReport], report: NightReport) -> None:
+    result = json.loads(file.read_bytes())
+    parameters = {each.get("name"): str(each.get("value")).strip("'") for each in result.get("parameters", ())}
+    cell = cells.get((parameters.get("session", ""), result.get("historyId", "")))
+    # A test that failed for another reason than its cell keeps that.
+    if cell is None or cell.record is None or result.get("status") in ("broken", "failed"):
+        return
+    category = _CATEGORIES.get(cell.decision)
+    record = dataclasses.replace(cell.record, verdict=_verdict(cell), sentence=cell.sentence)
+    result["status"] = category.status if category else "passed"
+    result["statusDetails"] = {
+        "message": category.message(cell.sentence) if category else f"{cell.decision.value}: {cell.sentence}"
+    }
+    result["descriptionHtml"] = allure_card.description(
+        record, allure_card.plot(record), answer=cell.decision.value, rule=_rule(cell, report)
+    )
+    for each in result.get("attachments", ()):
+        if each.get("name") == VALUES:
+            write_atomically(file.parent / each["source"], allure_card.values_csv(record).encode())
+    write_atomically(file, json.dumps(result).encode())
+
+
+def _verdict(cell: CellReport) -> str:
+    """Return the verdict about the cell's margin that the night's decision implies."""
+    if cell.record is None or cell.fresh is None or cell.screen is None:
+        return cell.record.verdict if cell.record else ""
+    if cell.decision in (GateDecision.EXCEEDS, GateDecision.ACCEPTED):
+        return "exceeds"
+    if cell.p_fresh is not None and 1 - cell.p_fresh <= cell.screen.alpha:
+        return "within"
+    return "inconclusive"
+
+
+def _rule(cell: CellReport, report: NightReport) -> str:
+    if cell.decision is GateDecision.WORSE:
+        return (
+            f"Decision: of the night, by Holm's procedure at {100 * report.history_alpha:g} % over all cells with "
+            f"enough nights, here {cell.nights}."
+        )
+    level = f"{100 * report.family_alpha:g} %"
+    adjusted = "" if cell.p_adjusted is None else f"; its adjusted p-value is {cell.p_adjusted:.2g}"
+    return f"Decision: of the night, by Holm's procedure at {level} over all flagged cells{adjusted}."
