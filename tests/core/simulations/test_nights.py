@@ -109,7 +109,8 @@ class Model:
     """A model of runs: their variation, their order, and the summary of an epoch.
 
     `arms` are compared with one reference in each session; `interaction` is how much an effect itself varies from epoch
-    to epoch; fresh epochs have `fresh_blocks`. `times` holds a factor for each cell, by which the spread of its epochs is multiplied.
+    to epoch; fresh epochs have `fresh_blocks`. `times` holds a factor for each cell, by which the spread of its epochs
+    is multiplied.
     """
 
     noise: Callable[..., Any] = spread
