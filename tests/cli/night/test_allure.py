@@ -38,7 +38,8 @@ def record(number: int, t: float, *, alpha: float) -> Record:
     values = {V4: [0.01] * 10, V6: [0.01 * math.exp(each) for each in changes]}
     sides = {
         arm: ArmSummary(
-            arm=arm, values=tuple(each), attempted=3000, completed=3000, failed={}, phases=dict.fromkeys(PHASES, each[0])
+            arm=arm, values=tuple(each), attempted=3000, completed=3000, failed={},
+            phases=dict.fromkeys(PHASES, each[0]),
         )
         for arm, each in values.items()
     }  # fmt: skip
