@@ -45,7 +45,7 @@ def end_night(
     baseline: str,
     output: Path | None,
     lost: str,
-    allure: Path | None,
+    allure: Path | None = None,
 ) -> int:
     """Decide a night, write its files and print it; return its exit status.
 

@@ -16,12 +16,12 @@ from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, Label, Paramet
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.allure.metrics import metrics_json
-from pytest_ipperf.plugin.allure.statuses import Category, Classification, classify, crash_text, pending
+from pytest_ipperf.plugin.allure.statuses import Classification, classify, crash_text, pending
 from pytest_ipperf.plugin.collect.collection import cell_of
 from pytest_ipperf.plugin.collect.questions import metric_of
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.allure_result import VALUES, result_id
+from pytest_ipperf.report.allure_result import VALUES, Category, result_id
 from pytest_ipperf.store import FRESH
 
 _PCAP = "application/vnd.tcpdump.pcap"

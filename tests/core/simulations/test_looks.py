@@ -16,7 +16,7 @@ import pytest
 from pytest_ipperf.core.design.design import DESIGNS, Design
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.inference.effect import Effect, compare
-from pytest_ipperf.core.inference.verdict import Judgement, Verdict, judge_looks
+from pytest_ipperf.core.inference.verdict import Verdict, judge_looks
 from pytest_ipperf.core.measurement.run import Run
 from tests.core.simulations.figures import held_to_the_page, rows_between
 from tests.core.simulations.sessions import MEDIAN, SLOWER, V4, V6, Model, measured
@@ -54,31 +54,31 @@ def independent(rng, design: Design) -> list[Run]:
 
 
 def _slower(run: Run, factor: float) -> Run:
-    return replace(run, values={**run.values, MEDIAN.name: factor * run.values[MEDIAN.name]})
+    value = run.values[MEDIAN.name]
+    return run if value is None else replace(run, values={**run.values, MEDIAN.name: factor * value})
 
 
 # --- experiments ------------------------------------------------------------------------------------------------------
 
 
-def looked_at(runs: list[Run], design: Design, margin: float) -> Judgement:
-    """Judge by looks; the first one that decides ends the session."""
+def looked_at(runs: list[Run], design: Design, margin: float) -> tuple[Verdict, Effect]:
+    """Judge by looks; the first one that decides ends the session. Return its verdict, and the effect by then."""
     effects: list[Effect] = []
     for look in range(1, design.looks + 1):
         effects.append(compare([run for run in runs if run.epoch < look * design.epochs], V6, V4, MEDIAN))
         judgement = judge_looks(effects, Margin(margin), alpha=design.alpha, looks=design.looks)
         if judgement.verdict is not Verdict.INCONCLUSIVE:
             break
-    return judgement
+    return judgement.verdict, effects[-1]
 
 
 def at_the_margin(rng, *, design, session):
     """Judge a true slow-down of 5 % against a margin of 5 %."""
-    found = looked_at(session(rng, design), design, 0.05)
-    change = found.effect.change
+    verdict, effect = looked_at(session(rng, design), design, 0.05)
     return {
-        "wrongly within": found.verdict is Verdict.WITHIN,
-        "wrongly exceeds": found.verdict is Verdict.EXCEEDS,
-        "covered": change.low <= SLOWER <= change.high,
+        "wrongly within": verdict is Verdict.WITHIN,
+        "wrongly exceeds": verdict is Verdict.EXCEEDS,
+        "covered": effect.change.low <= SLOWER <= effect.change.high,
     }
 
 
@@ -86,11 +86,11 @@ def decides(rng, *, spreads, truth=0.0):
     """Judge a cell with one of these spreads against a margin of 10 %, by `standard` and by `quick`."""
     model = Model(noise=partial(runs_that_vary, sd=rng.choice(spreads)))
     runs = measured(rng, model, STANDARD, truth)
-    found, quick = looked_at(runs, STANDARD, 0.1), looked_at(runs, QUICK, 0.1)
+    (verdict, effect), (quick, _) = looked_at(runs, STANDARD, 0.1), looked_at(runs, QUICK, 0.1)
     return {
-        "decided": found.verdict is not Verdict.INCONCLUSIVE,
-        "epochs": found.effect.n_epochs,
-        "by quick": quick.verdict is not Verdict.INCONCLUSIVE,
+        "decided": verdict is not Verdict.INCONCLUSIVE,
+        "epochs": effect.n_epochs,
+        "by quick": quick is not Verdict.INCONCLUSIVE,
     }
 
 

@@ -16,10 +16,11 @@ from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.plugin.allure.environment import EnvironmentFiles, executor_of, properties
 from pytest_ipperf.plugin.allure.results import history_id
-from pytest_ipperf.plugin.allure.statuses import Category, Classification, categories
+from pytest_ipperf.plugin.allure.statuses import Classification, categories
 from pytest_ipperf.plugin.measure.outcome import VERDICTS
 from pytest_ipperf.plugin.session.session_end import SESSION_END
 from pytest_ipperf.plugin.session.stash import SESSION
+from pytest_ipperf.report.allure_result import Category
 from tests.support.sessions.forked_python import run_python
 from tests.support.sessions.project_settings import STRICT
 from tests.support.sessions.projects import SYNTHETIC
