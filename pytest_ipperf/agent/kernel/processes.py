@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_STAT_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,12 @@ def _processes() -> list[Process]:
 def process_of(pid: int) -> Process | None:
     """Parse one line of /proc/PID/stat (proc(5)); return None if the process is gone."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rsplit(")", 1)[1].split()
+        # Not by `Path`, which takes twice as long: all of the table is read around every run.
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        try:
+            fields = os.read(file, _STAT_BYTES).rsplit(b")", 1)[1].split()
+        finally:
+            os.close(file)
     except (OSError, IndexError):
         return None
     return Process(
@@ -68,5 +73,5 @@ def process_of(pid: int) -> Process | None:
         started_ticks=int(fields[19]),
         # Its own time in user and kernel mode, and that of the children it has waited for.
         cpu_s=sum(map(int, fields[11:15])) / _TICKS_PER_S,
-        alive=fields[0] not in "ZX",
+        alive=fields[0] not in b"ZX",
     )

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,19 @@ def in_use(address: str, port: int, kind: socket.SocketKind) -> bool:
 def free_port(addresses: Sequence[str], low: int, high: int, rng: random.Random) -> int:
     """Return a random port that neither TCP nor UDP uses on any of the addresses; raise LabError if there is none."""
     kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
-    for port in rng.sample(range(low, high + 1), high + 1 - low):
+    for port in _in_random_order(range(low, high + 1), rng):
         if not any(in_use(address, port, kind) for address in addresses for kind in kinds):
             return port
     raise LabError(f"no free port in {low}-{high} on {listed(addresses)}; free one or widen 'ports' in hosts.ini")
+
+
+def _in_random_order(ports: range, rng: random.Random) -> Iterator[int]:
+    """Yield ports as from a shuffled list, without making one of the thousands of which the first is mostly free."""
+    moved: dict[int, int] = {}
+    for last in reversed(range(len(ports))):
+        at = rng.randrange(last + 1)
+        chosen, moved[at] = moved.get(at, at), moved.get(last, last)
+        yield ports[chosen]
 
 
 def is_local(address: str) -> bool:
