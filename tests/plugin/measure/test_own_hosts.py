@@ -187,7 +187,7 @@ def test_nothing_is_left_on_the_hosts_when_the_session_is_killed(project, hosts)
         argv, cwd=project.pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         try:
-            end = time.monotonic() + 30
+            end = time.monotonic() + 120
             while "ipperf-isatap" not in hosts.devices("router") and process.poll() is None and time.monotonic() < end:
                 time.sleep(0.02)
             running = process.poll() is None
