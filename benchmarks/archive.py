@@ -35,7 +35,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store import SCHEMA, Archive, EventLog, records_in
 from pytest_ipperf.store.index.index import FILE
 

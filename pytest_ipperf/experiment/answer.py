@@ -6,7 +6,7 @@ import dataclasses
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,17 @@ from pytest_ipperf.core.design.cell import Arm, Cell
 from pytest_ipperf.core.design.design import Design, never_judges
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.inference.claim import Slowdown
 from pytest_ipperf.core.inference.effect import Effect, difference
-from pytest_ipperf.core.inference.interim_analysis import effects_at
-from pytest_ipperf.core.inference.verdict import Verdict, judge
+from pytest_ipperf.core.inference.verdict import Judgement, Verdict, judge
 from pytest_ipperf.core.measurement.link_rate import link_rate
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError
-from pytest_ipperf.core.records.record import ArmSummary, Record, cell_facts, summarise
+from pytest_ipperf.core.records.arm_summary import ArmSummary, summarise
+from pytest_ipperf.core.records.record import Record, cell_facts
 from pytest_ipperf.core.records.workload_version import fingerprint_digest, workload_version
 from pytest_ipperf.core.stats.interval import Interval
+from pytest_ipperf.experiment.looks import CONFIDENCE, effects_of
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost, layers
 from pytest_ipperf.lab.runs.multi_client import SKEW
@@ -31,7 +33,6 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import CONTENT, PHASES
 
-CONFIDENCE = 0.95
 # Rule of three: if no event was seen, the one-sided 95 % bound of its expected count is -ln(0.05), rounded to 3.
 _RULE_OF_THREE = 3.0
 _SUMMARISED = PHASES[1 : PHASES.index("total") + 1]
@@ -45,7 +46,8 @@ class Answer:
     `effects` and `records` have one element for each look; the records hold no question yet. `failures` is the
     difference of the failure shares in percentage points. A design of a single epoch has no estimate of the spread:
     `effects` is then empty and `failures` is None. `stopped` is the reason why not all looks were taken, or empty.
-    `runs` are the workload's runs up to the last look. `doubts` maps verdicts to the reason why they are not reliable:
+    `beside` are the judgements of what is asked beside the cell's question. `runs` are the workload's runs up to the
+    last look. `doubts` maps verdicts to the reason why they are not reliable:
     the tunnels' backend would determine them, too few packets were sent, or connections transferred wrong content.
     """
 
@@ -55,10 +57,17 @@ class Answer:
     runs: tuple[Run, ...]
     stopped: str
     doubts: Mapping[Verdict, str]
+    beside: tuple[Judgement, ...] = ()
 
 
-def answer(measurement: Measurement, cell: Cell, conditions: Conditions, question: Question) -> Answer:
-    """Return the answer for `cell`.
+def answer(
+    measurement: Measurement,
+    cell: Cell,
+    conditions: Conditions,
+    question: Question,
+    beside: Iterable[Question] = (),
+) -> Answer:
+    """Return the answer for `cell`, with those to the questions `beside` that of its metric.
 
     Raises the error that ended the cell's measurement, or InvalidError if its data are not valid.
     """
@@ -69,12 +78,22 @@ def answer(measurement: Measurement, cell: Cell, conditions: Conditions, questio
     _check_values(runs, cell, conditions.reference, question.metric)
     effects: tuple[Effect, ...] = ()
     failures = None
+    judged: tuple[Judgement, ...] = ()
+    stopped = "" if looks == plan.looks else _ALL_ANSWERED if cell.arm in measurement.answered else measurement.stopped
     if conditions.design.epochs > 1:
         ends = [plan.epochs_by(look) for look in range(1, looks + 1)]
         pair = (cell.arm, conditions.reference)
-        metric = METRICS[question.metric].metric
         cost = arms_header_cost(measurement.network.links, *pair, plan.workload)
-        effects = effects_at(runs, *pair, metric, ends, confidence=CONFIDENCE, header_cost=cost)
+        effects = effects_of(runs, *pair, question, ends, deadline_s=conditions.deadline_s, header_cost=cost)
+        judged = tuple(
+            _slowdown(
+                measurement,
+                conditions,
+                effects_of(runs, *pair, each, ends, deadline_s=conditions.deadline_s),
+                stopped,
+            ).judged(each.margin)
+            for each in beside
+        )
         failures = difference(runs, *pair, lambda run: run.failures / run.attempted, confidence=CONFIDENCE)
         judgement = judge(effects[-1], question.margin, alpha=conditions.design.alpha)
         if judgement.verdict is Verdict.INVALID:
@@ -92,12 +111,44 @@ def answer(measurement: Measurement, cell: Cell, conditions: Conditions, questio
             **_too_few_packets(runs, cell, conditions, question),
             **_wrong_content(runs, cell, conditions),
         },
-        stopped=""
-        if looks == plan.looks
-        else _ALL_ANSWERED
-        if cell.arm in measurement.answered
-        else measurement.stopped,
+        stopped=stopped,
+        beside=judged,
     )
+
+
+def _slowdown(measurement: Measurement, conditions: Conditions, effects: tuple[Effect, ...], stopped: str) -> Slowdown:
+    design = conditions.design
+    return Slowdown(
+        effects=effects,
+        judges=design.judges,
+        design=design.name,
+        alpha=design.alpha,
+        looks=design.looks,
+        stopped=stopped,
+        epoch_s=epoch_s(measurement, design),
+    )
+
+
+def tail_of(measurement: Measurement, cell: Cell, conditions: Conditions) -> Callable[[Question], Slowdown]:
+    """Return the slow-down by which a question about the cell's slow connections is judged, from all data there are."""
+    plan, looks = measurement.plan, measurement.looks[cell.arm]
+    ends = [plan.epochs_by(look) for look in range(1, looks + 1)]
+
+    def slowdown(question: Question) -> Slowdown:
+        runs = [run for run in measurement.runs if run.epoch < ends[-1]]
+        effects = (
+            effects_of(runs, cell.arm, conditions.reference, question, ends[-1:], deadline_s=conditions.deadline_s)
+            if conditions.design.epochs > 1
+            else ()
+        )
+        return dataclasses.replace(_slowdown(measurement, conditions, effects, ""), looks=1)
+
+    return slowdown
+
+
+def epoch_s(measurement: Measurement, design: Design) -> float:
+    """Return the seconds of an epoch of the first look; 0 if unknown."""
+    return measurement.seconds[0] / design.epochs if measurement.seconds else 0.0
 
 
 def _check_values(runs: Iterable[Run], cell: Cell, reference: Arm, metric: str) -> None:
@@ -150,7 +201,7 @@ def _record(
         **_fields_before_question(design, effect),
         change_unit=effect.unit if effect else UNITS_OF_CHANGE[METRICS[metric].metric.scale],
         header_cost=effect.header_cost if effect else 0.0,
-        workload_version=_version(measurement, conditions),
+        workload_version=_version(measurement, conditions, metric),
         fingerprint=fingerprint_digest(measurement.hosts, str(measurement.service)),
     )
 
@@ -172,7 +223,7 @@ def _start_skew(measurement: Measurement, arms: Sequence[Arm], epochs: int) -> d
     return {**dict(zip(SKEW, max(skews), strict=True)), "start_skew_median_s": median_s}
 
 
-def _version(measurement: Measurement, conditions: Conditions) -> str:
+def _version(measurement: Measurement, conditions: Conditions, metric: str) -> str:
     design, workload = conditions.design, measurement.plan.workload
     protocol = PROTOCOLS[workload.protocol]
     return workload_version(
@@ -182,6 +233,7 @@ def _version(measurement: Measurement, conditions: Conditions) -> str:
         size=protocol.kind.run_size(design, workload.connections).text,
         deadline_s=conditions.deadline_s,
         state=conditions.state.digest_without_password,
+        judged=METRICS[metric].metric.version,
     )
 
 

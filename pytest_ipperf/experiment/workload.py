@@ -14,15 +14,16 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import Epoch, Plan
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.effect import Effect
-from pytest_ipperf.core.inference.interim_analysis import effects_at, is_undecided, judgements
+from pytest_ipperf.core.inference.interim_analysis import is_undecided, judgements
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.path_proof import rate_shortfalls
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.measurement.run_data import RunData, completed_s
+from pytest_ipperf.core.measurement.run_data import RunData, completed_s, completed_times
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.core.portable.workload_kind import WorkloadKind
+from pytest_ipperf.experiment.looks import effects_of
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Measurement, Network, RunObserver
 from pytest_ipperf.experiment.reference_check import check_reference
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
@@ -150,15 +151,16 @@ class _State:
         design, reference = self.conditions.design, self.conditions.reference
         ends = [self.plan.epochs_by(look + 1) for look in range(len(self.seconds))]
 
-        def effects_of(metric: str) -> Sequence[Effect]:
+        def effects(question: Question) -> Sequence[Effect]:
             cost = arms_header_cost(self.testbed.links, arm, reference, self.plan.workload)
-            return effects_at(self.runs, arm, reference, METRICS[metric].metric, ends, header_cost=cost)
+            deadline_s = self.conditions.deadline_s
+            return effects_of(self.runs, arm, reference, question, ends, deadline_s=deadline_s, header_cost=cost)
 
         found: dict[Question, Judgement] = {}
         failed: dict[Question, InvalidError] = {}
         for question in self.asked.get(arm, ()):
             try:
-                found |= judgements(effects_of, [question], alpha=design.alpha, looks=design.looks)
+                found |= judgements(effects, [question], alpha=design.alpha, looks=design.looks)
             except InvalidError as error:  # more epochs do not repair this metric; others may still have an answer
                 failed[question] = error
         if failed and not found:
@@ -277,6 +279,7 @@ class _State:
             completed_s=completed_s(data),
             facts=data.facts,
             notes=result.notes,
+            times=completed_times(data),
         )
         self.runs.append(run)
         if not run.warmup:

@@ -17,7 +17,8 @@ from pytest_ipperf import __version__
 from pytest_ipperf.core.nightly.aa_check import AACheck
 from pytest_ipperf.core.nightly.report import CellReport, GateDecision, NightReport
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 
 NIGHT_SCHEMA = 1

@@ -18,13 +18,15 @@ from pytest_ipperf.core.design.cell import Arm, levels_text
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.inference.claim import Claim
 from pytest_ipperf.core.inference.effect import Effect, percent_of_log
 from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.nightly.gate import decide
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
+from pytest_ipperf.core.records.arm_summary import ArmSummary
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -189,7 +191,7 @@ def _judged(record, values, reference):
     )  # fmt: skip
     shown = effect.shown
     own = dataclasses.replace(record, estimate=shown.estimate, low=shown.low, high=shown.high, sd_epoch=effect.sd_epoch)
-    return own.judged(judge(effect, Margin.parse("10%,0.5ms")))
+    return own.judged(Claim(judge(effect, Margin.parse("10%,0.5ms"))))
 
 
 def past_of(record, nights, *, level=None, spread=0.012, changed=None, seed=1):

@@ -14,10 +14,12 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.inference.claim import Claim
 from pytest_ipperf.core.inference.effect import compare
 from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import SCHEMA, EventLog
 from pytest_ipperf.store.log.checksum import KEY, with_checksum
@@ -53,7 +55,7 @@ def record(number: int = 1, ratio: float = 1.0, *, epochs: int = 10, spread: flo
         reasons=(), sentence="", change_unit=UNITS_OF_CHANGE[metric.scale], workload_version="1-apache-ipv4",
         fingerprint=FINGERPRINT, nodeid=f"{SUITE}::test_http[{cell}]",
     )  # fmt: skip
-    judged = plain.judged(judge(effect, Margin.parse(more.pop("margin", metric.margin.partition(",")[0]))))
+    judged = plain.judged(Claim(judge(effect, Margin.parse(more.pop("margin", metric.margin.partition(",")[0])))))
     return dataclasses.replace(judged, **more)
 
 

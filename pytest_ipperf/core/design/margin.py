@@ -106,6 +106,14 @@ class Margin:
         return max(relative, self.at_least / reference_value)
 
 
+def failure_margin(text: object) -> Margin:
+    """Return the margin of the share of failed connections from its text, such as `1pp`; raise UsageError if wrong."""
+    found = Margin.parse(text) if isinstance(text, str) else None
+    if found is None or found.relative or found.unit != "1" or not 0 < found.at_least < 1:
+        raise UsageError(f"margin of failures {text!r} is not a number of percentage points above 0, such as 1pp")
+    return found
+
+
 def check_rate(fraction: float) -> None:
     """Raise UsageError for a fraction of 1 or more, at which a rate would vanish."""
     if fraction >= 1:

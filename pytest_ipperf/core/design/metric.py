@@ -28,6 +28,11 @@ class Metric:
     `source` names the RFC or the study that defines the quantity.
     `words` describe a worse and a better arm: with SPEED the arm is "slower", with others, such as AMOUNT, it has
     "more" of the quantity in `title`. `margin` is the default margin.
+
+    A share of connections that may be zero in every run has a `design_effect`: the least variance of its difference,
+    as a multiple of the variance of independent connections; 0 for all other quantities. `exceeds_level` is the
+    one-sided level at which exceeding a margin is shown, as a share of the level of a look. `version` is that of the
+    values by which runs are judged: another one begins a new history.
     """
 
     name: str
@@ -42,3 +47,6 @@ class Metric:
     words: tuple[str, str] = SPEED
     margin: str = "10%"
     label: str = ""
+    design_effect: float = 0.0
+    exceeds_level: float = 1.0
+    version: int = 1

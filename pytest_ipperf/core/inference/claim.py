@@ -20,32 +20,54 @@ _RIGHT = "use `measured.slowdown <= margin`, or a text such as '10%' instead of 
 class InconclusiveError(UndecidedError):
     """Raised if there is too little evidence to answer; carries the `judgement`."""
 
-    def __init__(self, judgement: Judgement) -> None:
-        super().__init__(judgement)
+    def __init__(self, judgement: Judgement, sentence: str = "") -> None:
+        super().__init__(judgement, sentence)
         self.judgement = judgement
+        self._sentence = sentence or judgement.sentence()
 
     def __str__(self) -> str:
-        return self.judgement.sentence()
+        return self._sentence
+
+
+_WORST_FIRST = (Verdict.INVALID, Verdict.EXCEEDS, Verdict.UNJUDGED, Verdict.INCONCLUSIVE, Verdict.WITHIN)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A question put to the data, and its judgement."""
+    """A question put to the data, and its judgement.
+
+    `beside` are the judgements of what is asked beside it, such as the failed connections: the claim is true only if
+    these are within their margins too. One that could not be judged at all does not count.
+    """
 
     judgement: Judgement
+    beside: tuple[Judgement, ...] = ()
+
+    @property
+    def deciding(self) -> Judgement:
+        """Judgement that determines the answer: the worst one, of equal ones that of the question itself."""
+        counting = (self.judgement, *(each for each in self.beside if each.verdict is not Verdict.UNJUDGED))
+        return min(counting, key=lambda each: _WORST_FIRST.index(each.verdict))
 
     def __bool__(self) -> bool:
         """Return True within the margin, False beyond; else raise InconclusiveError, InvalidError or UnjudgedError."""
-        if self.judgement.verdict is Verdict.UNJUDGED:
-            raise UnjudgedError(self.judgement.sentence())
-        if self.judgement.verdict is Verdict.INCONCLUSIVE:
-            raise InconclusiveError(self.judgement)
-        if self.judgement.verdict is Verdict.INVALID:
-            raise InvalidError(self.judgement.sentence())
-        return self.judgement.verdict is Verdict.WITHIN
+        verdict = self.deciding.verdict
+        if verdict is Verdict.UNJUDGED:
+            raise UnjudgedError(self.sentence())
+        if verdict is Verdict.INCONCLUSIVE:
+            raise InconclusiveError(self.deciding, self.sentence())
+        if verdict is Verdict.INVALID:
+            raise InvalidError(self.sentence())
+        return verdict is Verdict.WITHIN
 
     def __str__(self) -> str:
-        return self.judgement.sentence()
+        return self.sentence()
+
+    def sentence(self) -> str:
+        """Return the sentence of the deciding judgement, and the verdicts of the others."""
+        decides = self.deciding
+        others = [each for each in (self.judgement, *self.beside) if each is not decides and each.says_more]
+        return "; ".join([decides.sentence(), *(each.short() for each in others)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,7 +77,8 @@ class Slowdown:
     `effects` holds the effect at each look, empty if nothing could be compared; the first look that decides a claim
     answers it. `alpha` is the one-sided level of each of the design's `looks`, and `stopped` says why some were not
     taken. A design with `judges=False` answers no claim. `doubts` maps each verdict that would not be believed here to
-    the reason; such a claim has no answer. `epoch_s` is the duration of an epoch in seconds, for the advice.
+    the reason; such a claim has no answer. `epoch_s` is the duration of an epoch in seconds, for the advice. `beside`
+    are the judgements of what must be within its margin as well.
     """
 
     effects: tuple[Effect, ...]
@@ -66,25 +89,28 @@ class Slowdown:
     stopped: str = ""
     doubts: Mapping[Verdict, str] = field(default_factory=dict)
     epoch_s: float = 0.0
+    beside: tuple[Judgement, ...] = ()
 
     def __le__(self, margin: Margin | str) -> Claim:
         """Return the claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
         allowed = Margin.parse(margin) if isinstance(margin, str) else margin
         if not isinstance(allowed, Margin):
             raise UsageError(f"a slow-down is compared with a margin such as '10%', not with {margin!r}")
+        return Claim(self.judged(allowed), self.beside)
+
+    def judged(self, allowed: Margin) -> Judgement:
+        """Return the judgement of the slow-down alone; raise UsageError if the margin does not suit the metric."""
         if not self.effects:
-            return Claim(self._unmeasured(allowed))
+            return self._unmeasured(allowed)
         allowed.check(self.effects[0].metric)
         judgement = judge_looks(self.effects, allowed, alpha=self.alpha, looks=self.looks)
         if not self.judges:
-            return Claim(
-                replace(
-                    judgement, verdict=Verdict.UNJUDGED, reasons=("never_judges",), design=self.design, p_exceeds=None
-                )
+            return replace(
+                judgement, verdict=Verdict.UNJUDGED, reasons=("never_judges",), design=self.design, p_exceeds=None
             )
         if doubt := self.doubts.get(judgement.verdict):
-            return Claim(replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt))
-        return Claim(judgement if judgement.decided else replace(judgement, stopped=self.stopped, epoch_s=self.epoch_s))
+            return replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt)
+        return judgement if judgement.decided else replace(judgement, stopped=self.stopped, epoch_s=self.epoch_s)
 
     def __lt__(self, other: object) -> bool:
         raise _no_question("<", other)

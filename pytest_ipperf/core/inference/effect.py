@@ -10,13 +10,14 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.metric import SPEED, UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError, UsageError
 from pytest_ipperf.core.stats.interval import Interval, t_interval, t_quantile
+from pytest_ipperf.core.stats.share_error import Shares, variance_at
 from pytest_ipperf.core.stats.variance import stdev, variance
 
 
@@ -44,7 +45,7 @@ class Effect:
     `sd_epoch` is the standard deviation of the epochs' changes, `sd_block` that of the blocks within an epoch (None for
     a single block). `test_value` and `reference_value` are each arm's mean of run values in the metric's unit; their
     ratio differs from the effect if runs are skewed. `header_cost` is the share of goodput that headers alone cost
-    `test`.
+    `test`. `attempted` holds the numbers of connections of both arms if the metric is a share with a design effect.
     """
 
     metric: Metric
@@ -58,6 +59,7 @@ class Effect:
     test_value: float
     reference_value: float
     header_cost: float = 0.0
+    attempted: tuple[int, int] | None = None
 
     @property
     def unit(self) -> str:
@@ -78,12 +80,35 @@ class Effect:
         """Standard error of the change: sd_epoch / sqrt(E)."""
         return self.sd_epoch / math.sqrt(self.n_epochs)
 
+    def floored(self, margin: float) -> Effect:
+        """Return the effect with at least the standard error that its connections have if the truth is `margin`.
+
+        Only a share with a design effect has such a floor (`variance_at`); other effects are returned unchanged.
+        """
+        if self.attempted is None or not self.metric.design_effect or not 0 < margin < 1:
+            return self
+        seen = Shares(self.test_value, self.reference_value, *self.attempted)
+        least = math.sqrt(self.metric.design_effect * variance_at(seen, margin))
+        if least <= self.standard_error:
+            return self
+        half = t_quantile((1 + self.change.confidence) / 2, self.change.df) * least
+        estimate = self.change.estimate
+        change = replace(self.change, low=estimate - half, high=estimate + half)
+        return replace(self, change=change, sd_epoch=least * math.sqrt(self.n_epochs))
+
     def one_sided(self, alpha: float) -> tuple[float, float]:
-        """Return the two one-sided bounds of the change; the truth is beyond each with probability `alpha`."""
+        """Return the two one-sided bounds of the change; the truth is beyond each with probability `alpha`.
+
+        The bound that shows an excess has the metric's `exceeds_level` times that probability.
+        """
         if not 0 < alpha < 0.5:
             raise UsageError(f"alpha {alpha!r} is not between 0 and 0.5, such as 0.05")
-        half = t_quantile(1 - alpha, self.change.df) * self.standard_error
-        return self.change.estimate - half, self.change.estimate + half
+        within, exceeds = (
+            t_quantile(1 - level, self.change.df) * self.standard_error
+            for level in (alpha, alpha * self.metric.exceeds_level)
+        )
+        below, above = (exceeds, within) if self.metric.direction == "lower_is_better" else (within, exceeds)
+        return self.change.estimate - below, self.change.estimate + above
 
     def finding(self) -> str:
         """Describe the effect without a margin; an arm is called worse or better only if the interval excludes 0."""
@@ -135,6 +160,7 @@ def compare(
         test_value=statistics.fmean(a for a, _ in pairs),
         reference_value=statistics.fmean(b for _, b in pairs),
         header_cost=header_cost,
+        attempted=_attempted(runs, test, reference) if metric.design_effect else None,
     )
 
 
@@ -148,6 +174,12 @@ def difference(
     """
     epochs = _paired(runs, test, reference, lambda run: _finite(run, value(run)))
     return t_interval([100 * statistics.fmean(a - b for a, b in blocks) for blocks in epochs], confidence)
+
+
+def _attempted(runs: Sequence[Run], test: Arm, reference: Arm) -> tuple[int, int]:
+    counted = [run for run in runs if not run.warmup]
+    of_test, of_reference = (sum(run.attempted for run in counted if run.arm == arm) for arm in (test, reference))
+    return of_test, of_reference
 
 
 def _place(run: Run) -> str:

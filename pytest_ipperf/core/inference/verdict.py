@@ -14,7 +14,7 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.inference.advice import advise
 from pytest_ipperf.core.inference.effect import Effect, percent_text
 from pytest_ipperf.core.inference.power import MIN_EPOCHS, minimum_detectable, slowdown_size
-from pytest_ipperf.core.stats.interval import t_probability
+from pytest_ipperf.core.stats.interval import t_probability, t_quantile
 
 
 class Verdict(enum.Enum):
@@ -32,7 +32,7 @@ class Judgement:
     """A verdict with the question that was asked.
 
     `reasons` are for machines: `too_few_epochs`, `too_wide`, `straddles`, `zero_spread`, `never_judges`, `no_effect`,
-    `doubted`; for the last, `doubt` says why the finding is not believed.
+    `too_few_connections`, `doubted`; for the last, `doubt` says why the finding is not believed.
     `margin_fraction` is the margin that applied at this reference, a difference of shares on the scale of differences.
     `p_exceeds` is the one-sided p-value of the hypothesis that the slow-down is at most that margin. `mde_fraction` is
     the slow-down that this design detects in 9 of 10 cases at the observed spread.
@@ -58,9 +58,33 @@ class Judgement:
     epoch_s: float = 0.0
 
     @property
+    def bounds(self) -> tuple[float, float] | None:
+        """One-sided bounds of the change that decide, in the unit of the effect; None without an effect."""
+        if self.effect is None or self.effect.n_epochs < MIN_EPOCHS:
+            return None
+        low, high = map(self.effect.show, self.effect.one_sided(self.alpha))
+        return low, high
+
+    @property
     def decided(self) -> bool:
         """Return whether the verdict is an answer."""
         return self.verdict in (Verdict.WITHIN, Verdict.EXCEEDS)
+
+    @property
+    def says_more(self) -> bool:
+        """Return whether it adds something to the sentence of another judgement of the same cell."""
+        return "never_judges" not in self.reasons
+
+    def short(self) -> str:
+        """Return the judgement in a few words: `failed connections +0.2 pp, within margin of 1 pp`."""
+        if self.effect is None:
+            return self.verdict.value
+        change = f"{percent_text(self.effect.shown.estimate)} {self.effect.unit}"
+        if self.verdict is Verdict.UNJUDGED:
+            return self.sentence()
+        if self.verdict in (Verdict.WITHIN, Verdict.EXCEEDS):
+            return f"{self.effect.metric.title} {change}, {self.verdict.value} of {self._margin_text(self.effect)}"
+        return f"{self.effect.metric.title} {change}, {self.verdict.value}"
 
     def sentence(self) -> str:
         """Return the judgement in one plain sentence."""
@@ -73,8 +97,9 @@ class Judgement:
         if self.doubt:
             return f"{self.effect.finding()}; {self.verdict.value}: {self.doubt}"
         if self.verdict is Verdict.INCONCLUSIVE:
-            why = self._why_not(self.effect, self.mde_fraction)
-            return f"{self.effect.finding()}; {self.verdict.value}: {why}; {self._advice(self.effect)}"
+            return (
+                f"{self.effect.finding()}; {self.verdict.value}: {self._why_undecided(self.effect, self.mde_fraction)}"
+            )
         at = f", at {self._look_text(self.effect)}" if self.looks > 1 else ""
         return f"{self.effect.finding()}; {self._why(self.effect)}{at}"
 
@@ -82,8 +107,18 @@ class Judgement:
         """Return the sentence without an interval, which would mean nothing for so few epochs."""
         if "never_judges" in self.reasons and self.design:
             return never_judges(self.design)
+        if "too_few_connections" in self.reasons and self.effect is not None:
+            return f"{self.verdict.value}: no connection failed, but {self._too_few_connections(self.effect)}"
         epochs = self.effect.n_epochs if self.effect else 0
         return f"{self.verdict.value}: {epochs} epochs are too few to judge"
+
+    def _too_few_connections(self, effect: Effect) -> str:
+        attempted = sum(effect.attempted or (0, 0))
+        least = 100 * unseen_share(effect, self.alpha)
+        return (
+            f"the {attempted} connections that this design makes cannot show failures of less than "
+            f"{percent_text(least, sign=False)} %, for a margin of {self._margin_text(effect)}"
+        )
 
     def _why(self, effect: Effect) -> str:
         within = self.verdict is Verdict.WITHIN
@@ -91,7 +126,12 @@ class Judgement:
         bound = f"{percent_text(effect.show(effect.one_sided(self.alpha)[upper]))} {effect.unit}"
         side, lies = ("upper" if upper else "lower"), ("within" if within else "beyond")
         margin = self._margin_text(effect)
-        return f"the one-sided {self._level()} {side} bound {bound} lies {lies} the margin of {margin}"
+        return f"the one-sided {self._level(within=within)} {side} bound {bound} lies {lies} the margin of {margin}"
+
+    def _why_undecided(self, effect: Effect, mde_fraction: float) -> str:
+        if "too_few_connections" in self.reasons:
+            return self._too_few_connections(effect)
+        return f"{self._why_not(effect, mde_fraction)}; {self._advice(effect)}"
 
     def _why_not(self, effect: Effect, mde_fraction: float) -> str:
         if "too_wide" in self.reasons:
@@ -102,7 +142,7 @@ class Judgement:
             )
         low, high = (f"{percent_text(effect.show(bound))} {effect.unit}" for bound in effect.one_sided(self.alpha))
         return (
-            f"the one-sided {self._level()} bounds {low} and {high} lie on both sides of "
+            f"the one-sided {self._levels()} bounds {low} and {high} lie on both sides of "
             f"the margin of {self._margin_text(effect)}"
         )
 
@@ -121,8 +161,13 @@ class Judgement:
     def _look_text(self, effect: Effect) -> str:
         return f"look {self.look} of {self.looks} ({effect.n_epochs} epochs)"
 
-    def _level(self) -> str:
-        return f"{100 * (1 - self.alpha):.4g} %"
+    def _levels(self) -> str:
+        exceeds, within = self._level(within=False), self._level(within=True)
+        return within if within == exceeds else f"{exceeds} and {within}"
+
+    def _level(self, *, within: bool) -> str:
+        share = 1.0 if within or self.effect is None else self.effect.metric.exceeds_level
+        return f"{100 * (1 - share * self.alpha):.4g} %"
 
     def _margin_text(self, effect: Effect) -> str:
         """Return the margin, with its value at this reference if that differs from its text."""
@@ -132,19 +177,26 @@ class Judgement:
         return f"{self.margin.description}{here}"
 
 
-def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05) -> Judgement:
+def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, planned: float = 1) -> Judgement:
     """Judge an effect against a margin by the one-sided bounds of the slow-down.
 
     The verdict is within if the upper bound is inside the margin, exceeds if the lower bound is beyond it, else
     inconclusive; with fewer than `MIN_EPOCHS` it is unjudged. Epochs that agree to the last bit are invalid, unless the
-    metric is exact (resolution 0), such as a share of counted datagrams. Raises UsageError for a margin that a rate
-    cannot have.
+    metric is exact (resolution 0), such as a share of counted datagrams. A share of connections has at least the
+    standard error of `Effect.floored`; if not even `planned` times as many connections without a failure could show it
+    within the margin, it is unjudged without failures and inconclusive with some. Raises UsageError for a margin that a
+    rate cannot have.
     Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure", 1987.
     """
     direction, scale = effect.metric.direction, effect.metric.scale
     fraction = margin.effective(effect.reference_value, scale, header_cost=effect.header_cost)
     allowed = slowdown_size(fraction, direction, scale)
+    effect = effect.floored(allowed)
     verdict, reasons = _rule(effect, allowed, alpha)
+    if verdict is Verdict.INCONCLUSIVE and unseen_share(effect, alpha, planned) > allowed > 0:
+        failed = effect.test_value > 0 or effect.reference_value > 0
+        verdict = Verdict.INCONCLUSIVE if failed else Verdict.UNJUDGED
+        reasons = ("too_few_connections",)
     return Judgement(
         verdict=verdict,
         reasons=reasons,
@@ -167,10 +219,23 @@ def judge_looks(effects: Sequence[Effect], margin: Margin, *, alpha: float, look
     sequential methods in the design and analysis of clinical trials", 1977.
     """
     for look, effect in enumerate(effects, start=1):
-        judgement = replace(judge(effect, margin, alpha=alpha), look=look, looks=looks)
+        judgement = replace(judge(effect, margin, alpha=alpha, planned=looks / look), look=look, looks=looks)
         if judgement.decided or look == len(effects):
             return judgement
     raise ValueError("no look was taken")
+
+
+def unseen_share(effect: Effect, alpha: float, times: float = 1.0) -> float:
+    """Return the largest share of failures that so many connections, none of which failed, cannot rule out.
+
+    `times` as many connections and epochs are assumed. The result is 0 for a metric without a design effect. Formula:
+    the share s at which t(1 - alpha) sqrt(design effect s (1 - s) / n) = s, the bound of `judge` without any failure.
+    """
+    if effect.attempted is None or not effect.metric.design_effect:
+        return 0.0
+    t = t_quantile(1 - alpha, round(times * effect.n_epochs) - 1)
+    size = t * t * effect.metric.design_effect
+    return size / (times * min(effect.attempted) + size)
 
 
 def _rule(effect: Effect, allowed: float, alpha: float) -> tuple[Verdict, tuple[str, ...]]:
@@ -192,7 +257,8 @@ def _p_exceeds(effect: Effect, allowed: float) -> float:
     slowdown = effect.change.estimate if effect.metric.direction == "lower_is_better" else -effect.change.estimate
     if effect.standard_error == 0:
         return 0.0 if slowdown > allowed else 1.0
-    return t_probability((allowed - slowdown) / effect.standard_error, effect.change.df)
+    p = t_probability((allowed - slowdown) / effect.standard_error, effect.change.df)
+    return min(1.0, p / effect.metric.exceeds_level)
 
 
 def _zero_spread_text(effect: Effect) -> str:

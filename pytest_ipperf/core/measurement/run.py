@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ipperf.core.design.cell import Arm
@@ -17,7 +17,8 @@ class Run:
     never dropped. `values` holds the metrics' values of the run, by name and in their units; None if a metric has none.
     `started_at` is the controller's monotonic clock in seconds. `client` holds the client's report of itself, if it
     made one, `facts` the counts of a flow's engine, and `notes` its sentences about what limits the figures.
-    `completed_s` is the mean time of the completed connections, None if there are none.
+    `completed_s` is the mean time of the completed connections, None if there are none; `times` are the times of all
+    of them in seconds, empty for flows.
     """
 
     arm: Arm
@@ -33,6 +34,7 @@ class Run:
     completed_s: float | None = None
     facts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    times: Sequence[float] = field(default=(), repr=False)
 
     @property
     def failures(self) -> int:

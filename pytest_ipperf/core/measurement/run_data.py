@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -39,8 +39,12 @@ class RunData:
         return (tuple(self.samples[at : at + wide]) for at in range(0, len(self.samples), wide))
 
 
+def completed_times(data: RunData) -> Sequence[float]:
+    """Return the times of the completed connections in seconds; empty if the run has no such times."""
+    return data.column("total") if "total" in data.columns else ()
+
+
 def completed_s(data: RunData) -> float | None:
     """Return the mean time of the completed connections in seconds; None if the run has no such times."""
-    if "total" not in data.columns or not data.samples:
-        return None
-    return statistics.fmean(data.column("total"))
+    times = completed_times(data)
+    return statistics.fmean(times) if times else None

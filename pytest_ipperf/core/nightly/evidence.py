@@ -85,6 +85,15 @@ def p_beyond(record: Record, metric: Metric, fraction: float) -> float:
     At the record's own margin it equals the judgement's p-value. A rate cannot lose more than all of itself, so a
     fraction of 1 or more gives 1.
     """
+    return min(1.0, _tail(record, metric, fraction) / metric.exceeds_level)
+
+
+def is_within(record: Record, metric: Metric, alpha: float) -> bool:
+    """Return whether the one-sided bound of the record's slow-down at level `alpha` is inside its margin."""
+    return record.margin_fraction is not None and 1 - _tail(record, metric, record.margin_fraction) <= alpha
+
+
+def _tail(record: Record, metric: Metric, fraction: float) -> float:
     if metric.scale == "ratio" and metric.direction == "higher_is_better" and fraction >= 1:
         return 1.0
     allowed = slowdown_size(fraction, metric.direction, metric.scale)

@@ -15,7 +15,14 @@ from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.nightly import sentences
 from pytest_ipperf.core.nightly.aa_check import AACheck, aa_check_of
 from pytest_ipperf.core.nightly.acceptance import Acceptance, acceptance_of
-from pytest_ipperf.core.nightly.evidence import Confirmation, ErrorRates, Evidence, nightly_change, p_beyond
+from pytest_ipperf.core.nightly.evidence import (
+    Confirmation,
+    ErrorRates,
+    Evidence,
+    is_within,
+    nightly_change,
+    p_beyond,
+)
 from pytest_ipperf.core.nightly.prediction import nights_that_count, predicted
 from pytest_ipperf.core.nightly.report import RED, CellReport, GateDecision, GateStatus, NightReport, cell_of
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
@@ -60,6 +67,8 @@ class _Accepted:
         return max((each.at for each in self.all if each.up_to is not None and each.covers(key)), default=-math.inf)
 
 
+_QUIET = (GateDecision.WITHIN, GateDecision.UNJUDGED)
+
 # A key and a node id, as several tests may ask different margins of one cell and metric.
 _Name = tuple[HistoryKey, str]
 
@@ -87,17 +96,18 @@ def decide(
     sentence. Twins serve only the A/A check.
     """
     acceptances = _Accepted(accepted, today)
-    evidence = _confirmed(_evidence(screen, fresh, acceptances, troubles, metric_of))
+    whole = _named(screen)
+    evidence = _confirmed(_evidence(_parts(screen), _parts(fresh), acceptances, troubles, metric_of))
     evidence = _against_history(evidence, histories, acceptances, metric_of)
     rates = ErrorRates(FAMILY_ALPHA, HISTORY_ALPHA)
-    measured = {(record.cell, record.metric) for record in screen}
+    measured = {(record.cell, record.metric) for record in _parts(screen)}
     absent = {(key.cell, key.metric): key for key in expected if (key.cell, key.metric) not in measured}
     cells = (
-        *(_report(each, rates) for each in evidence.values()),
+        *_reports(evidence, whole, rates),
         *_absent_cells(sorted(absent.values()), acceptances, _trouble_by_cell({*measured, *absent}, troubles)),
     )
     aa_check = aa_check_of(screen, metric_of)
-    gate_status = _gate_status(cells, aa_check, troubles, evidence.values())
+    gate_status = _gate_status(cells, aa_check, troubles, evidence.values(), {name[0] for name in whole})
     return NightReport(
         cells=cells,
         aa_check=aa_check,
@@ -108,6 +118,11 @@ def decide(
         history_alpha=HISTORY_ALPHA,
         warnings=sentences.warnings([each.screen for each in evidence.values()], expected, histories, aa_check),
     )
+
+
+def _parts(records: Iterable[Record]) -> list[Record]:
+    """Return a record of each question: a cell's metric and what is asked beside it are hypotheses of their own."""
+    return [part for record in records for part in record.parts()]
 
 
 def _is_flagged(record: Record) -> bool:
@@ -150,7 +165,7 @@ def _confirmed(evidence: dict[_Name, Evidence]) -> dict[_Name, Evidence]:
     for name, each in suspects.items():
         if each.fresh is not None and each.fresh.usable:
             # The screening's level applies, as the second session may be judged at that of Holm's first step.
-            within = 1 - p_margin[name] <= each.screen.alpha
+            within = is_within(each.fresh, each.metric, each.screen.alpha)
             confirmation = Confirmation(
                 p_accepted[name], by_holm[name], beyond_margin[name], within=within, of=len(suspects)
             )
@@ -199,13 +214,23 @@ def _against_history(
     }
 
 
-def _report(each: Evidence, rates: ErrorRates) -> CellReport:
+def _reports(
+    evidence: Mapping[_Name, Evidence], whole: Mapping[_Name, Record], rates: ErrorRates
+) -> Iterable[CellReport]:
+    """Report every cell by the metric of its test; what is asked beside that is reported only if it is not well."""
+    for name, each in evidence.items():
+        report = _report(each, whole.get(name, each.screen), rates)
+        if name in whole or report.flagged or report.decision not in _QUIET:
+            yield report
+
+
+def _report(each: Evidence, screen: Record, rates: ErrorRates) -> CellReport:
     decision = _decision(each, rates)
     return CellReport(
         key=each.key,
         decision=decision,
         sentence=sentences.sentence(each, decision, rates),
-        screen=each.screen,
+        screen=screen,
         fresh=each.fresh,
         flagged=each.flagged,
         p_fresh=each.confirmation.p if each.confirmation else None,
@@ -268,8 +293,12 @@ def _gate_status(
     aa_check: AACheck | None,
     troubles: Mapping[str, str],
     evidence: Iterable[Evidence],
+    measured: Collection[HistoryKey],
 ) -> GateStatus:
-    """Return the status; a flagged cell that could not be measured again prevents green but does not cause red."""
+    """Return the status; a flagged cell that could not be measured again prevents green but does not cause red.
+
+    A night without an answer about any of the `measured` cells is not green, whatever was asked beside them.
+    """
     decisions = {cell.decision for cell in cells}
     unconfirmed = any(each.flagged and each.confirmation is None for each in evidence)
     if aa_check is not None and not aa_check.stable:
@@ -278,5 +307,6 @@ def _gate_status(
         return GateStatus.RED
     if GateDecision.MISSING in decisions:
         return GateStatus.SHRUNK
-    decided = decisions & {GateDecision.WITHIN, GateDecision.ACCEPTED}
+    well = (GateDecision.WITHIN, GateDecision.ACCEPTED)
+    decided = any(cell.decision in well and cell.key in measured for cell in cells)
     return GateStatus.GREEN if decided and not unconfirmed else GateStatus.NOTHING_DECIDED

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pytest_ipperf.core.design.question import BESIDE
 from pytest_ipperf.core.nightly.aa_check import AACheck
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
@@ -83,6 +84,11 @@ class CellReport:
     p_history: float | None = None
     p_history_adjusted: float | None = None
     nights: int = 0
+
+    @property
+    def is_beside(self) -> bool:
+        """Return whether it is about what is asked beside a cell's metric, such as its failed connections."""
+        return self.key.metric in BESIDE
 
     @property
     def record(self) -> Record | None:

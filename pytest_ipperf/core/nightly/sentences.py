@@ -44,6 +44,9 @@ def headline(
     by_decision = {
         decision: [str(cell.key) for cell in cells if cell.decision is decision] for decision in GateDecision
     }
+    own = [cell for cell in cells if not cell.is_beside]
+    unwell = {cell.key.cell for cell in cells if cell.is_beside}
+    within = sum(cell.decision is GateDecision.WITHIN and cell.key.cell not in unwell for cell in own)
     parts = []
     if gate_status is GateStatus.UNSTABLE and aa_check is not None:
         parts.append(
@@ -56,12 +59,12 @@ def headline(
         (GateDecision.MISSING, "no longer measured"),
     ):
         if by_decision[decision]:
-            parts.append(f"{_share(len(by_decision[decision]), len(cells))} {words}: {_names(by_decision[decision])}")
+            parts.append(f"{_share(len(by_decision[decision]), len(own))} {words}: {_names(by_decision[decision])}")
     if troubles or by_decision[GateDecision.TROUBLE]:
         parts.append(f"trouble with {_count(max(len(troubles), len(by_decision[GateDecision.TROUBLE])), 'item')}")
     if unconfirmed := sum(_is_unconfirmed(cell) for cell in cells):
-        parts.append(f"{_share(unconfirmed, len(cells))} flagged and not measured again")
-    parts.append(f"{_share(len(by_decision[GateDecision.WITHIN]), len(cells))} within the margin")
+        parts.append(f"{_share(unconfirmed, len(own))} flagged and not measured again")
+    parts.append(f"{_share(within, len(own))} within the margin")
     parts += _rest(cells, by_decision)
     return f"{gate_status.word}: {'; '.join(parts)}"
 

@@ -5,111 +5,28 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import statistics
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.core.design.cell import Arm, Cell, levels_text, load_text, talk_text, workload_text
+from pytest_ipperf.core.design.cell import Cell, levels_text, load_text, talk_text, workload_text
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
-from pytest_ipperf.core.measurement.client_load import ClientLoad, client_load
-from pytest_ipperf.core.measurement.link_rate import LinkRate
-from pytest_ipperf.core.measurement.run import Run, leading
+from pytest_ipperf.core.design.question import FAILED_SHARE
 from pytest_ipperf.core.portable.factor import values_of
+from pytest_ipperf.core.records.arm_summary import ArmSummary, summary_from_plain
+from pytest_ipperf.core.records.component import Component
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 
 if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must not load in every session
+    from pytest_ipperf.core.inference.claim import Claim
     from pytest_ipperf.core.inference.verdict import Judgement
 
-# Most kinds of failure that a record names; the event log has all of them.
-_KINDS = 8
+_WORST_FIRST = ("exceeds", "inconclusive", "within", "unjudged")
 
-_NO_EVIDENCE = frozenset({"too_few_epochs", "zero_spread", "never_judges", "no_effect", "doubted"})
+_NO_EVIDENCE = frozenset(
+    {"too_few_epochs", "zero_spread", "never_judges", "no_effect", "too_few_connections", "doubted"}
+)
 """Reasons of a judgement whose figures are no evidence."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmSummary:
-    """Summary of one arm. `values` are its run values in the metric's unit, in order of measurement, without warm-ups.
-
-    `completed_values` are the means of the completed connections alone, for every run that has one: the average of
-    paper 000. It differs from the run's value if there are failures. `phases` are medians over all completed
-    connections in seconds: dns, connect, first_byte, total, each since the connection's start; empty if none completed.
-    `instrument` is the load of the client, and `pace` the rate of the links, if they have one. `figures` are the means
-    over the runs of all values of metrics and counts of engines, each in its base unit; `notes` are the engines'
-    sentences about what limits the figures.
-    """
-
-    arm: Arm
-    values: tuple[float, ...]
-    attempted: int
-    completed: int
-    failed: dict[str, int]
-    phases: dict[str, float]
-    instrument: ClientLoad | None = None
-    completed_values: tuple[float, ...] = ()
-    pace: LinkRate | None = None
-    figures: dict[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    @property
-    def mean(self) -> float:
-        """Mean of the run values."""
-        return statistics.fmean(self.values)
-
-    @property
-    def completed_mean(self) -> float:
-        """Mean of the completed connections, without the deadlines that failures count as; `mean` if none completed."""
-        return statistics.fmean(self.completed_values or self.values)
-
-
-def summarise(
-    arm: Arm,
-    metric: str,
-    runs: Iterable[Run],
-    rows: Sequence[tuple[float, ...]],
-    phases: Sequence[str],
-    *,
-    baseline_cost_s: float | None = None,
-) -> ArmSummary:
-    """Return the summary of an arm's runs, by one of their metrics.
-
-    A row holds the start, a column for each of `phases`, how late it was read, and how late it was opened.
-    """
-    counted = [run for run in runs if run.arm == arm and not run.warmup]
-    failed: Counter[str] = Counter()
-    for run in counted:
-        failed.update(run.failed)
-    columns = list(zip(*rows, strict=True))[1:] if rows else []
-    behind, late = (columns.pop(), columns.pop()) if rows else ((), ())
-    values = tuple(value for run in counted if (value := run.values[metric]) is not None)
-    client_facts = [run.client for run in counted if run.client is not None]
-    summary = ArmSummary(
-        arm=arm,
-        values=values,
-        attempted=sum(run.attempted for run in counted),
-        completed=sum(run.completed for run in counted),
-        failed=dict(sorted(leading(failed, _KINDS).items())),
-        phases={name: statistics.median(column) for name, column in zip(phases, columns, strict=bool(columns))},
-        completed_values=tuple(run.completed_s for run in counted if run.completed_s is not None),
-        figures=_means(counted),
-        notes=tuple(dict.fromkeys(note for run in counted for note in run.notes)),
-    )
-    if not client_facts:
-        return summary
-    part = client_load(client_facts, late, behind, mean_s=summary.completed_mean, baseline_cost_s=baseline_cost_s)
-    return dataclasses.replace(summary, instrument=part)
-
-
-def _means(runs: Sequence[Run]) -> dict[str, float]:
-    """Return the mean of each figure that all runs have; a mean over only some runs would be biased."""
-    values: dict[str, list[float]] = {}
-    for run in runs:
-        for name, value in {**run.facts, **run.values}.items():
-            if value is not None:
-                values.setdefault(name, []).append(value)
-    return {name: statistics.fmean(each) for name, each in values.items() if len(each) == len(runs)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +36,10 @@ class Record:
     `estimate`, `low` and `high` are the change with its two-sided interval of `confidence`, in `change_unit`: percent,
     or percentage points if arms are compared by their difference; None if the design gives none. A design that never
     judges gives an estimate without an interval, and all its records are `unjudged`.
-    `verdict` is a verdict's name in lower case, or `measured` if a design that judges was asked nothing.
+    `lower_bound` and `upper_bound` are the one-sided bounds at the level that decides; None before a question.
+    `verdict` is a verdict's name in lower case, or `measured` if a design that judges was asked nothing. With
+    `components`, the answers to what is asked beside the metric, it is the worst of all verdicts, and so are `reasons`
+    and `sentence`; `metric_verdict`, `metric_reasons` and `metric_sentence` are then those of the metric alone.
     All figures are those after `look` of the design's `looks`, with `epochs` in all; `sd_epoch` and `sd_block` are the
     standard deviations of the log ratio or of the difference, see `Effect`; None if there are too few epochs or blocks.
     With a `rate_per_s` connections arrived at that rate, otherwise all at once; `workers` processes shared them.
@@ -194,6 +114,12 @@ class Record:
     fingerprint: str = ""
     nodeid: str = ""
     p_exceeds: float | None = None
+    lower_bound: float | None = None
+    upper_bound: float | None = None
+    components: tuple[Component, ...] = ()
+    metric_verdict: str = ""
+    metric_reasons: tuple[str, ...] = ()
+    metric_sentence: str = ""
 
     @property
     def key(self) -> HistoryKey:
@@ -265,35 +191,95 @@ class Record:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Record:
         """Read what `to_plain` returns, also after a round trip through JSON; UsageError for an invalid arm."""
-        sides = {name: _side(plain[name]) for name in ("test", "reference")}
-        lists = {name: tuple(plain.get(name, ())) for name in ("reasons", "client_hosts")}
-        return cls(**{**plain, **sides, **lists})
+        sides = {name: summary_from_plain(plain[name]) for name in ("test", "reference")}
+        lists = {name: tuple(plain.get(name, ())) for name in ("reasons", "client_hosts", "metric_reasons")}
+        beside = tuple(map(Component.from_plain, plain.get("components", ())))
+        return cls(**{**plain, **sides, **lists, "components": beside})
 
-    def judged(self, judgement: Judgement) -> Record:
+    def judged(self, claim: Claim) -> Record:
         """Return the record with the answer to a question about the cell, at the record's look."""
-        return dataclasses.replace(
+        own, deciding = claim.judgement, claim.deciding
+        lower, upper = own.bounds if self.judges and own.bounds else (None, None)
+        found = dataclasses.replace(
             self,
-            margin=str(judgement.margin),
-            margin_fraction=judgement.margin_fraction,
-            alpha=judgement.alpha,
-            verdict=judgement.verdict.name.lower(),
-            reasons=judgement.reasons,
-            sentence=judgement.sentence(),
-            p_exceeds=judgement.p_exceeds,
+            margin=str(own.margin),
+            margin_fraction=own.margin_fraction,
+            alpha=own.alpha,
+            verdict=deciding.verdict.name.lower(),
+            reasons=deciding.reasons,
+            sentence=claim.sentence(),
+            p_exceeds=own.p_exceeds,
+            lower_bound=lower,
+            upper_bound=upper,
+        ).beside(claim.beside)
+        return (
+            found if not found.components else found.with_metric(own.verdict.name.lower(), own.reasons, own.sentence())
         )
+
+    def with_metric(self, verdict: str, reasons: tuple[str, ...], sentence: str) -> Record:
+        """Return the record with the verdict of its metric alone beside that of all its questions."""
+        return dataclasses.replace(self, metric_verdict=verdict, metric_reasons=reasons, metric_sentence=sentence)
+
+    def beside(self, judgements: Iterable[Judgement]) -> Record:
+        """Return the record with the answers to what is asked beside its metric as its components.
+
+        While nothing is asked about the metric itself, the worst of them is the record's verdict. Failed connections
+        count there only if they exceed their margin, because they are asked about in every test.
+        """
+        components = tuple(Component.of(each) for each in judgements if each.effect is not None)
+        found = dataclasses.replace(self, components=components)
+        counting = [each for each in components if each.metric != FAILED_SHARE or each.verdict == "exceeds"]
+        if self.verdict != "measured" or not counting:
+            return found
+        worst = min(counting, key=lambda each: _WORST_FIRST.index(each.verdict))
+        return dataclasses.replace(
+            found, verdict=worst.verdict, reasons=worst.reasons, sentence=worst.sentence
+        ).with_metric(self.verdict, self.reasons, self.sentence)
+
+    def also(self, judgement: Judgement) -> Record:
+        """Return the record with one more component, and the worse of its verdict and that of the component."""
+        if judgement.effect is None:
+            return self
+        component = Component.of(judgement)
+        others = [
+            each for each in self.components if (each.metric, each.sentence) != (component.metric, component.sentence)
+        ]
+        own, found = self.parts()[0], dataclasses.replace(self, components=(*others, component))
+        if self.verdict in _WORST_FIRST and _WORST_FIRST.index(self.verdict) <= _WORST_FIRST.index(component.verdict):
+            return found
+        return dataclasses.replace(
+            found, verdict=component.verdict, reasons=component.reasons, sentence=component.sentence
+        ).with_metric(own.verdict, own.reasons, own.sentence)
+
+    def parts(self) -> tuple[Record, ...]:
+        """Return a record of each question alone: that of the metric, and one for each component.
+
+        A night tests each as a hypothesis of its own, and each has a history of its own.
+        """
+        if not self.metric_verdict:
+            return (dataclasses.replace(self, components=()), *map(self._part, self.components))
+        own = dataclasses.replace(
+            self,
+            verdict=self.metric_verdict,
+            reasons=self.metric_reasons,
+            sentence=self.metric_sentence,
+            components=(),
+        )
+        return (own, *map(self._part, self.components))
+
+    def _part(self, component: Component) -> Record:
+        fields = {field.name: getattr(component, field.name) for field in dataclasses.fields(component)}
+        values = {"test": fields.pop("test_value"), "reference": fields.pop("reference_value")}
+        sides = {name: dataclasses.replace(getattr(self, name), values=(value,)) for name, value in values.items()}
+        alone = dataclasses.replace(self, sd_block=None, header_cost=0.0, components=(), metric_verdict="")
+        return dataclasses.replace(alone, **fields, **sides)
 
 
 def strictest(records: Iterable[Record], session: str) -> dict[HistoryKey, HistoryEntry]:
     """Return a session's findings by key: the strictest of several questions about a cell, of equal ones the last."""
-    ordered = sorted(records, key=lambda each: -math.inf if each.margin_fraction is None else -each.margin_fraction)
+    parts = (part for record in records for part in record.parts())
+    ordered = sorted(parts, key=lambda each: -math.inf if each.margin_fraction is None else -each.margin_fraction)
     return {record.key: record.history_entry(session, 0.0) for record in ordered}
-
-
-def _side(plain: Mapping[str, Any]) -> ArmSummary:
-    parts = {"instrument": ClientLoad, "pace": LinkRate}
-    loads = {name: part(**plain[name]) for name, part in parts.items() if plain[name]}
-    lists = {name: tuple(plain[name]) for name in ("values", "completed_values", "notes")}
-    return ArmSummary(**{**plain, **lists, **loads, "arm": Arm.parse(plain["arm"])})
 
 
 def _log(percent: float) -> float:

@@ -17,13 +17,18 @@ _DIGITS = 6
 _PASSING = ("device",)
 
 
-def workload_version(*, protocol: int, server: str, reference: Arm, size: str, deadline_s: float, state: str) -> str:
-    """Return the version of a workload as text, such as `1-apache-ipv4-300x-10s-1f0c5d`.
+def workload_version(
+    *, protocol: int, server: str, reference: Arm, size: str, deadline_s: float, state: str, judged: int = 1
+) -> str:
+    """Return the version of a workload as text, such as `1-apache-ipv4-300x-10s-1f0c5d-judged2`.
 
     `protocol` is the version of its definition, `server` the program's name (empty for flows), `size` the length of a
-    run and `state` the digest of the server state. It repeats nothing of the cell's text.
+    run, `state` the digest of the server state, and `judged` the version of the values by which its metric judges runs,
+    left out if it is 1. It repeats nothing of the cell's text.
     """
-    return "-".join(filter(None, (str(protocol), server, str(reference), size, f"{deadline_s:g}s", state[:_DIGITS])))
+    values = f"judged{judged}" if judged > 1 else ""
+    parts = (str(protocol), server, str(reference), size, f"{deadline_s:g}s", state[:_DIGITS], values)
+    return "-".join(filter(None, parts))
 
 
 def fingerprint_digest(hosts: Mapping[str, Mapping[str, Any]], server: str) -> str:

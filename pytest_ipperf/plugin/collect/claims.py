@@ -19,9 +19,9 @@ from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.metrics import METRICS
 
-ATTRIBUTES = ("cell", "metric", "slowdown", "increase", "effect", "failures", "runs")
+ATTRIBUTES = ("cell", "metric", "slowdown", "increase", "tail", "effect", "failures", "runs")
 """Attributes of `Measured`, repeated here because its module imports what only a measurement needs."""
-_QUESTIONS = ("slowdown", "increase")
+_QUESTIONS = ("slowdown", "increase", "tail")
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 

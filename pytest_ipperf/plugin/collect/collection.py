@@ -17,7 +17,7 @@ from pytest_ipperf.lab.inventory.limits import beyond, too_many
 from pytest_ipperf.plugin.activation import measures
 from pytest_ipperf.plugin.collect.levels import level_grid, unsupported
 from pytest_ipperf.plugin.collect.node_ids import named_ids
-from pytest_ipperf.plugin.collect.questions import check_markers, margin_mismatch, question_of
+from pytest_ipperf.plugin.collect.questions import check_markers, margin_mismatch, question_of, questions_beside
 from pytest_ipperf.plugin.collect.unused_options import check_unused_options
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.options.settings import Settings
@@ -154,7 +154,8 @@ def asked(items: Iterable[pytest.Item]) -> Iterator[tuple[Cell, list[Question]]]
     """Yield the cells of the items, each with the questions of its item."""
     for item in items:
         if (cell := cell_of(item)) is not None:
-            yield cell, [question_of(item, cell.workload.protocol)]
+            protocol = cell.workload.protocol
+            yield cell, [question_of(item, protocol), *questions_beside(item, protocol)]
 
 
 def _written(item: pytest.Item) -> tuple[Any, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ipperf.core.design.margin import Margin
-from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.design.margin import Margin, failure_margin
+from pytest_ipperf.core.design.question import FAILED_SHARE, SLOW_SHARE, Question
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.session.stash import SESSION
@@ -17,6 +17,19 @@ def question_of(node: pytest.Item, protocol: str) -> Question:
     metric = metric_of(node, protocol)
     asked = node.config.stash[SESSION].settings.margin
     return Question(metric, asked or _own_margin(node, metric))
+
+
+def questions_beside(node: pytest.Item, protocol: str) -> tuple[Question, ...]:
+    """Return what is asked of an item beside its metric: its failed connections, and its tail if marker tail says so.
+
+    Flows have none, as their losses are metrics of their own. Raise UsageError for an invalid marker.
+    """
+    if not PROTOCOLS[protocol].kind.counts_failures:
+        return ()
+    failures = _failures(node)
+    tail = _tail(node, protocol)
+    slow = () if tail is None else (Question(SLOW_SHARE, failures, tail),)
+    return (Question(FAILED_SHARE, failures), *slow)
 
 
 def question_with_margin(node: pytest.Item, protocol: str, margin: object) -> Question:
@@ -33,9 +46,15 @@ def question_with_margin(node: pytest.Item, protocol: str, margin: object) -> Qu
     return Question(metric, asked)
 
 
+def explicit_margin(node: pytest.Item) -> bool:
+    """Return whether a margin is asked of an item by `--margin` or its marker, whatever the test does with it."""
+    return node.config.stash[SESSION].settings.margin is not None or _marked(node) is not None
+
+
 def check_markers(node: pytest.Item, protocol: str) -> None:
     """Raise UsageError for invalid markers; `--margin` is not checked, as it may suit one test and not another."""
     _own_margin(node, metric_of(node, protocol))
+    questions_beside(node, protocol)
 
 
 def margin_mismatch(node: pytest.Item, protocol: str) -> str:
@@ -72,6 +91,36 @@ def _marked(node: pytest.Item) -> Margin | None:
     mark = node.get_closest_marker("margin")
     if mark is None:
         return None
-    if len(mark.args) != 1 or not isinstance(mark.args[0], str) or set(mark.kwargs) - {"at_least"}:
-        raise UsageError('marker margin takes one share and, if needed, at_least: margin("10%", at_least="0.5ms")')
-    return Margin.parse(mark.args[0], **mark.kwargs)
+    floors = {name: value for name, value in mark.kwargs.items() if name != "failures"}
+    if len(mark.args) > 1 or set(floors) - {"at_least"} or not all(isinstance(each, str) for each in mark.args):
+        raise UsageError(
+            "marker margin takes one share and, if needed, at_least and failures: "
+            'margin("10%", at_least="0.5ms", failures="1pp")'
+        )
+    if not mark.args and (floors or not mark.kwargs):
+        raise UsageError('marker margin has no share; use margin("10%"), or margin(failures="1pp") for failures alone')
+    return Margin.parse(mark.args[0], **floors) if mark.args else None
+
+
+def _failures(node: pytest.Item) -> Margin:
+    """Return the margin of failed connections: that of `--ipperf-failures`, else the marker's, else the ini key's."""
+    settings = node.config.stash[SESSION].settings
+    if settings.failures_asked:
+        return settings.failures
+    for mark in node.iter_markers("margin"):
+        if "failures" in mark.kwargs:
+            return failure_margin(mark.kwargs["failures"])
+    return settings.failures
+
+
+def _tail(node: pytest.Item, protocol: str) -> Margin | None:
+    """Return the margin beyond the reference's tail from the marker `tail`; None if there is no such marker."""
+    mark = node.get_closest_marker("tail")
+    if mark is None:
+        return None
+    if len(mark.args) > 1 or mark.kwargs or not all(isinstance(each, str) for each in mark.args):
+        raise UsageError('marker tail takes a margin or nothing: tail("10%,0.5ms")')
+    quantity = METRICS[PROTOCOLS[protocol].metrics[0]].metric
+    found = Margin.parse(mark.args[0] if mark.args else quantity.margin)
+    found.check(quantity)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -9,6 +10,7 @@ import pytest
 
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.question import SLOW_SHARE, Question
 from pytest_ipperf.core.inference.claim import Claim, Slowdown
 from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.verdict import Verdict
@@ -17,8 +19,9 @@ from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, Undeci
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import Interval
-from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
-from pytest_ipperf.plugin.collect.questions import question_with_margin
+from pytest_ipperf.experiment import Conditions, Measurement, answer, epoch_s, measure, tail_of
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.plugin.collect.questions import explicit_margin, question_with_margin, questions_beside
 from pytest_ipperf.plugin.display.progress import Progress
 from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN
 from pytest_ipperf.plugin.measure.stash import INVALID, RECORD, WITHIN
@@ -33,6 +36,8 @@ class Measured:
     """The measurement of a cell, as the test receives it.
 
     The question is `slowdown <= margin`, or the same as `increase <= margin`, a name that suits jitter and loss.
+    `tail <= margin` asks whether no more connections than in the reference are slower than its 99th percentile by more
+    than the margin.
     `metric` is the quantity, `effect` the effect in all data (None if the design has one epoch), `failures` the
     difference of the failed shares in percentage points, and `runs` all runs, warm-ups included.
     """
@@ -40,6 +45,7 @@ class Measured:
     cell: Cell
     metric: str
     slowdown: RecordedSlowdown
+    tail: RecordedTail
     effect: Effect | None
     failures: Interval | None
     runs: tuple[Run, ...]
@@ -62,10 +68,41 @@ class RecordedSlowdown(Slowdown):
 
     def __le__(self, margin: Margin | str) -> Claim:
         claim = Slowdown.__le__(self, margin)
-        self.item.stash[RECORD] = record = self.records[claim.judgement.look - 1].judged(claim.judgement)
-        if claim.judgement.verdict is Verdict.WITHIN:
+        self.item.stash[RECORD] = record = self.records[claim.judgement.look - 1].judged(claim)
+        if claim.deciding.verdict is Verdict.WITHIN:
             self.item.stash[WITHIN] = record
         return claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class RecordedTail:
+    """The slow connections of a cell, ready to be compared with a margin beyond the reference's tail.
+
+    Every claim becomes a component of the item's record. `failures` is the margin of the share of slow connections.
+    """
+
+    item: pytest.Item
+    of: Callable[[Question], Slowdown]
+    failures: Margin | None
+
+    def __le__(self, margin: Margin | str) -> Claim:
+        tail = Margin.parse(margin) if isinstance(margin, str) else margin
+        if not isinstance(tail, Margin):
+            raise UsageError(f"a tail is compared with a margin such as '10%,0.5ms', not with {margin!r}")
+        if self.failures is None:
+            raise UsageError("a tail is asked of connections; this protocol sends flows, which have none")
+        tail.check(METRICS["response_time"].metric)
+        claim = Claim(self.of(Question(SLOW_SHARE, self.failures, tail)).judged(self.failures))
+        self.item.stash[RECORD] = self.item.stash[RECORD].also(claim.judgement)
+        return claim
+
+    def __bool__(self) -> bool:
+        """Raise UsageError: a tail alone is no question."""
+        raise UsageError("a tail alone compares nothing; use `measured.tail <= '10%,0.5ms'`")
+
+
+def _failures(beside: Sequence[Question]) -> Margin | None:
+    return beside[0].margin if beside else None
 
 
 def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: object, state: ServerState) -> Measured:
@@ -78,7 +115,8 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: objec
         _check_state(session, cell, state)
         conditions = _conditions(session, state)
         measurement = _measurement(session, cell, conditions)
-        found = answer(measurement, cell, conditions, question)
+        beside = questions_beside(item, cell.workload.protocol)
+        found = answer(measurement, cell, conditions, question, beside)
     except UndecidedError:
         raise
     except IpperfError as error:
@@ -86,7 +124,7 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: objec
         item.stash[INVALID] = isinstance(error, InvalidError)
     else:
         origin = session.reused_from(cell.workload)
-        records = tuple(replace(record, taken_from=origin) for record in found.records)
+        records = tuple(replace(record, taken_from=origin).beside(found.beside) for record in found.records)
         item.stash[RECORD], item.stash[WITHIN] = records[-1], None
         design = conditions.design
         slowdown = RecordedSlowdown(
@@ -97,15 +135,20 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: objec
             looks=design.looks,
             stopped=found.stopped,
             doubts=found.doubts,
-            epoch_s=measurement.seconds[0] / design.epochs if measurement.seconds else 0.0,
+            epoch_s=epoch_s(measurement, design),
+            beside=found.beside,
             item=item,
             records=records,
         )
+        if explicit_margin(item):  # judged whether or not the test does so
+            claim = Slowdown.__le__(slowdown, question.margin)
+            item.stash[RECORD] = records[claim.judgement.look - 1].judged(claim)
         effect = found.effects[-1] if found.effects else None
         return Measured(
             cell=cell,
             metric=question.metric,
             slowdown=slowdown,
+            tail=RecordedTail(item=item, of=tail_of(measurement, cell, conditions), failures=_failures(beside)),
             effect=effect,
             failures=found.failures,
             runs=found.runs,

@@ -53,8 +53,8 @@ def explain(op: str, left: object, right: object) -> list[str] | None:
         return None
     from pytest_ipperf.report.terminal.interval_picture import interval_picture  # noqa: PLC0415
 
-    judgement = (left <= right).judgement
-    return [judgement.sentence(), "", *interval_picture(judgement)]
+    claim = left <= right
+    return [claim.sentence(), "", *interval_picture(claim.deciding)]
 
 
 def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:

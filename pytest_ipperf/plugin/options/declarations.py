@@ -54,6 +54,8 @@ SETTINGS = (
     ("--reference", "ARM", "ipv4", "arm that every other is compared with, measured in the same blocks"),
     ("--margin", "MARGIN", "", ("acceptable change from the reference, such as 10%%,0.5ms of a time, "
      "1pp or 10%%,0.5pp of a share, 5%%+headers of a throughput; replaces the suite's margins")),
+    ("--ipperf-failures", "POINTS", "1pp", ("acceptable difference of the failed connections from the reference, in "
+     "percentage points; a cell is green only if its metric and its failures are both within their margins")),
     ("--client", "NAME", "lean", ("measuring client: lean (the instrument) or library (what an application sees: "
      "aiohttp, aioftp, aiosmtplib, aioimaplib, asyncio)")),
     ("--arrivals", "closed|RATE", "closed", ("how connections begin: closed (all at once), or one by one at a rate "
@@ -95,7 +97,14 @@ MARKERS = (
     "levels(connections=[...], payload=[...]): the everyday levels of a test, its protocol's included (pytest-ipperf)",
     "grid(connections=[...], payload=[...]): the levels under --design=paper, where they differ (pytest-ipperf)",
     'metric("loss"): the metric by which a measurement is judged, by default the protocol\'s first (pytest-ipperf)',
-    'margin("10%", at_least="0.5ms"): the acceptable change from the reference (pytest-ipperf)',
+    (
+        'margin("10%", at_least="0.5ms", failures="1pp"): the acceptable change from the reference, and that of the '
+        "failed connections (pytest-ipperf)"
+    ),
+    (
+        'tail("10%,0.5ms"): judge also the connections that are slower than the reference\'s 99th percentile by more '
+        "(pytest-ipperf)"
+    ),
     "arm(ipver, transport, twin): set on every measurement, for -m 'arm(ipver=6)' (pytest-ipperf)",
 )
 

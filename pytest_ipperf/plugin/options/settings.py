@@ -21,7 +21,7 @@ import pytest
 import pytest_ipperf.plugin.options.parsers as values
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import Design, design_named
-from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.margin import Margin, failure_margin
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Value
 from pytest_ipperf.core.portable.units import parse_bytes, parse_seconds
@@ -50,6 +50,8 @@ class Settings:
     design: Design
     reference: Arm
     margin: Margin | None
+    failures: Margin
+    failures_asked: bool
     client: str
     rate_per_s: float
     workers: int
@@ -86,6 +88,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "--duration": values.duration,
     "--reference": values.reference,
     "--margin": lambda text: Margin.parse(text) if text else None,
+    "--ipperf-failures": failure_margin,
     "--client": values.one_of(CLIENTS),
     "--arrivals": values.rate,
     "--ipperf-workers": values.workers,
@@ -148,6 +151,8 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
         design=_design(config),
         reference=read("--reference"),
         margin=read("--margin"),
+        failures=read("--ipperf-failures"),
+        failures_asked=bool(config.getoption(long_of("--ipperf-failures"))),
         client=read("--client"),
         rate_per_s=read("--arrivals"),
         workers=read("--ipperf-workers"),

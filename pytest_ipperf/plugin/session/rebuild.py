@@ -10,7 +10,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.measurement.client_load import ClientFacts
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.measurement.run_data import RunData, completed_s
+from pytest_ipperf.core.measurement.run_data import RunData, completed_s, completed_times
 from pytest_ipperf.core.portable.errors import DamageError, InvalidError, UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.experiment import Measurement
@@ -102,4 +102,5 @@ def _run(facts: Mapping[str, Any], outcome: RunData) -> Run:
         completed_s=completed_s(outcome),
         facts=facts["facts"],
         notes=tuple(facts["notes"]),
+        times=completed_times(outcome),
     )

@@ -82,7 +82,9 @@ def power_forecasts(session: Session) -> Iterator[tuple[CellMetric, PowerForecas
         workload = cell.workload
         size = _size(design, workload.protocol, workload.connections)
         # The controller of xdist collects nothing and knows no markers; it assumes the protocol's metrics.
-        metrics = dict.fromkeys(each.metric for each in questions) or PROTOCOLS[workload.protocol].metrics
+        metrics = (
+            dict.fromkeys(each.metric for each in questions if not each.beside) or PROTOCOLS[workload.protocol].metrics
+        )
         for metric in metrics:
             if entries := kept.get(_key(session, str(cell), size, metric)):
                 margins = [each.margin for each in questions if each.metric == metric]

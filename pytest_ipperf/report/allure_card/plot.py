@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.portable.scaling import Unit
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, settings, style_of

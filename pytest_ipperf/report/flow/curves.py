@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.portable.scaling import Unit
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import Interval, t_interval
 from pytest_ipperf.report.flow.sweeps import Sweep
 from pytest_ipperf.report.flow.tables import references

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_ipperf.core.portable.figure_row import FigureRow, Figures
 from pytest_ipperf.core.portable.scaling import time_text
-from pytest_ipperf.core.records.record import ArmSummary
+from pytest_ipperf.core.records.arm_summary import ArmSummary
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.report.flow.quantity import unit_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 
 _SENDER, _ANY = "its own host or link bounds this figure", "bounds this figure"
 _MEANINGS = {

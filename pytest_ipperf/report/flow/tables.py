@@ -10,7 +10,8 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import RFC8219
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.portable.scaling import Unit
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.percentile import repetition_summary
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS

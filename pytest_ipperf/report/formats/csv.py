@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.tables import columns
 from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, cell_results, unruled

@@ -10,7 +10,8 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import CLIENT_BOUND, ClientLoad
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.portable.units import milliseconds_text
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.tables.columns import SHOWN_PHASES
 from pytest_ipperf.report.tables.layout import Row, row
 from pytest_ipperf.report.tables.network_notes import link_rate_rows

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
-from pytest_ipperf.core.records.history_entry import HistoryKey
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.index.tables import seal
 from pytest_ipperf.store.log import validators as valid
@@ -191,16 +191,17 @@ class SessionIndexer:
         self._db.execute("UPDATE session SET began_at = ? WHERE id = ?", (self._began_at, self._number))
 
     def _record(self, record: Record) -> None:
-        entry = record.history_entry(self._folder.name, self._began_at)
-        self._rows.append(
-            (
-                self._number, self._key(entry.key), entry.change, entry.sd_epoch, entry.epochs, entry.test_value,
-                entry.reference_value, self._word(entry.margin), entry.margin_fraction, entry.header_cost,
-                self._word(entry.verdict), self._word(entry.fingerprint), entry.usable, self._word(record.taken_from),
-            )
-        )  # fmt: skip
+        entries = (part.history_entry(self._folder.name, self._began_at) for part in record.parts())
+        self._rows += [self._row(entry, record) for entry in entries]
         if len(self._rows) >= _BATCH:
             self._write()
+
+    def _row(self, entry: HistoryEntry, record: Record) -> tuple[Any, ...]:
+        return (
+            self._number, self._key(entry.key), entry.change, entry.sd_epoch, entry.epochs, entry.test_value,
+            entry.reference_value, self._word(entry.margin), entry.margin_fraction, entry.header_cost,
+            self._word(entry.verdict), self._word(entry.fingerprint), entry.usable, self._word(record.taken_from),
+        )  # fmt: skip
 
     def _write(self) -> None:
         self._db.executemany(

@@ -13,7 +13,8 @@ from typing import Any
 from pytest_ipperf.core.measurement.client_load import ClientLoad
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.checksum import KEY
 from pytest_ipperf.store.log.validators import Validator

@@ -17,8 +17,9 @@ from pytest_ipperf.cli.night.write import write_verdict
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.nightly.gate import MIN_NIGHTS, decide, flagged
 from pytest_ipperf.core.nightly.report import RED, GateDecision, GateStatus
+from pytest_ipperf.core.records.arm_summary import ArmSummary
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import SCHEMA, Archive, EventLog

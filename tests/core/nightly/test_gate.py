@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.claim import Claim
 from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.nightly import gate
@@ -20,8 +21,9 @@ from pytest_ipperf.core.nightly.evidence import nightly_change, p_beyond
 from pytest_ipperf.core.nightly.gate import decide, flagged
 from pytest_ipperf.core.nightly.prediction import MOST_NIGHTS
 from pytest_ipperf.core.nightly.report import GateDecision, GateStatus
+from pytest_ipperf.core.records.arm_summary import ArmSummary
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.change_points import LEAST_NIGHTS
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
@@ -64,7 +66,7 @@ def record(cell, percent, *, sd=0.02, margin="10%", metric=TIME, version="1", no
         "sentence": "", "change_unit": effect.unit, "workload_version": version, "fingerprint": "f", "nodeid": nodeid,
     } | more  # fmt: skip
     asked = Record(**facts)
-    return asked.judged(judge(effect, Margin.parse(margin))) if margin else asked
+    return asked.judged(Claim(judge(effect, Margin.parse(margin)))) if margin else asked
 
 
 def twin(number, ratio):

@@ -8,12 +8,14 @@ import pytest
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.claim import Claim
 from pytest_ipperf.core.inference.effect import compare
 from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.measurement.client_load import ClientFacts, client_load
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.records.record import ArmSummary, Record, strictest, summarise
+from pytest_ipperf.core.records.arm_summary import ArmSummary, summarise
+from pytest_ipperf.core.records.record import Record, strictest
 from pytest_ipperf.metrics import METRICS
 
 FOUR, SIX = Arm(4, "native"), Arm(6, "native")
@@ -91,7 +93,7 @@ def test_a_judgement_adds_the_question_and_the_answer():
     runs = [run(arm, epoch, (0.01 + epoch * 1e-4) * (1.5 if arm == SIX else 1.0) * (1 + epoch % 2 * 0.01 * arm.ipver))
             for epoch in range(6) for arm in (FOUR, SIX)]  # fmt: skip
     judgement = judge(compare(runs, SIX, FOUR, METRICS["response_time"].metric), Margin.parse("10%"))
-    judged = record().judged(judgement)
+    judged = record().judged(Claim(judgement))
     assert (judged.verdict, judged.margin, judged.margin_fraction) == ("exceeds", "10%", 0.1)
     assert judged.sentence == judgement.sentence()
 

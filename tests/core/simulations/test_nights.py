@@ -22,14 +22,16 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import CONFIRMATION, DESIGNS
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.inference.claim import Claim
 from pytest_ipperf.core.inference.effect import compare
 from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.nightly.evidence import p_beyond
 from pytest_ipperf.core.nightly.gate import decide, flagged
 from pytest_ipperf.core.nightly.report import RED, GateDecision, GateStatus, NightReport
+from pytest_ipperf.core.records.arm_summary import ArmSummary
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.change_points import change_points
 from pytest_ipperf.core.stats.holm import adjusted
 from pytest_ipperf.core.stats.interval import t_probability, t_quantile
@@ -507,7 +509,7 @@ def test_what_is_computed_for_all_cells_is_what_the_judgement_says():
                 for epoch in range(NIGHTLY.epochs) for block in range(blocks) for slot, arm in enumerate((V4, V6))
             ]  # fmt: skip
             effect = compare(runs, V6, V4, metric)
-            asked = fast.judged(judge(effect, Margin(0.05), alpha=NIGHTLY.alpha))
+            asked = fast.judged(Claim(judge(effect, Margin(0.05), alpha=NIGHTLY.alpha)))
             assert (fast.verdict, fast.reasons) == (asked.verdict, asked.reasons)
             assert (fast.margin, fast.margin_fraction) == (asked.margin, asked.margin_fraction)
             exact = (effect.shown.estimate, effect.shown.low, effect.shown.high, effect.sd_epoch)

@@ -158,7 +158,7 @@ def test_a_design_that_never_judges_is_one_state_and_said_once(made, design, epo
             reference=arms[1], test_value=0.01, reference_value=0.0,
         )  # fmt: skip
     effects = (effect,) if epochs > 1 else ()
-    record = record.judged((Slowdown(effects=effects, judges=False, design=design) <= "1pp").judgement)
+    record = record.judged(Slowdown(effects=effects, judges=False, design=design) <= "1pp")
     assert (record.verdict, record.reasons) == ("unjudged", ("never_judges",))
     page = description(record)
     assert page.startswith(f"<p><b>Unjudged.</b> Design {design} never judges.</p>")

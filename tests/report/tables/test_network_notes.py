@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.studies.response_time.table import conditions
 from pytest_ipperf.report.tables.network_notes import client_lines, run_notes
 from pytest_ipperf.report.workload_kinds import tables

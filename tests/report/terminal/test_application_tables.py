@@ -8,7 +8,8 @@ import pytest
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import ClientLoad
 from pytest_ipperf.core.measurement.link_rate import LinkRate
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.workload_kinds import tables
 
 

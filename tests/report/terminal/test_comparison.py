@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.claim import Claim
 from pytest_ipperf.core.inference.effect import compare
 from pytest_ipperf.core.inference.verdict import Verdict, judge
 from pytest_ipperf.core.measurement.run import Run
@@ -122,7 +123,7 @@ def test_a_stored_result_that_is_judged_again_has_the_same_verdict(made, metric,
     record = dataclasses.replace(
         record, metric=metric.name, estimate=shown.estimate, low=shown.low, high=shown.high,
         sd_epoch=effect.sd_epoch, sd_block=effect.sd_block,
-    ).judged(judged)  # fmt: skip
+    ).judged(Claim(judged))  # fmt: skip
     back = Record.from_json(record.to_json())
     again = judge(
         _kept((*back.test.values, *back.reference.values), metric, back.epochs, back.blocks), Margin.parse(back.margin),

@@ -31,7 +31,8 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.core.records.record import Record, summarise
+from pytest_ipperf.core.records.arm_summary import summarise
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.failures import restricted_mean
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.protocols.base import PHASES

@@ -9,7 +9,8 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.portable.units import milliseconds_text
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.studies.response_time.formulas import study_mean_interval

@@ -10,7 +10,8 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Arm, client_text
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.portable.units import bytes_text
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import application

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.studies.response_time import study_notes, study_tables
 from pytest_ipperf.report.studies.response_time.formulas import study_increase, study_mean_interval
 from pytest_ipperf.report.studies.response_time.printed import DOUBTS, INCREASES, MEANS, REFERENCE, TABLES

@@ -1,0 +1,74 @@
+"""A component of a record: the answer to a question asked beside the record's own, such as the failed connections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # scipy comes with it, as in `record`
+    from pytest_ipperf.core.inference.verdict import Judgement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """Answer to one question about a cell by `metric`, with fields as in a record.
+
+    `test_value` and `reference_value` are the arms' means in the metric's unit. The bounds are one-sided, in
+    `change_unit`; those of the level that decides.
+    """
+
+    metric: str
+    test_value: float
+    reference_value: float
+    estimate: float | None
+    low: float | None
+    high: float | None
+    lower_bound: float | None
+    upper_bound: float | None
+    change_unit: str
+    sd_epoch: float | None
+    margin: str
+    margin_fraction: float
+    alpha: float
+    verdict: str
+    reasons: tuple[str, ...]
+    sentence: str
+    p_exceeds: float | None
+    look: int
+    epochs: int
+
+    @classmethod
+    def of(cls, judgement: Judgement) -> Component:
+        """Return the component of a judgement that has an effect; raise ValueError if it has none."""
+        effect = judgement.effect
+        if effect is None:
+            raise ValueError("a judgement without an effect is no component")
+        judged = "never_judges" not in judgement.reasons
+        lower, upper = judgement.bounds if judged and judgement.bounds else (None, None)
+        return cls(
+            metric=effect.metric.name,
+            test_value=effect.test_value,
+            reference_value=effect.reference_value,
+            estimate=effect.shown.estimate,
+            low=effect.shown.low if judged else None,
+            high=effect.shown.high if judged else None,
+            lower_bound=lower,
+            upper_bound=upper,
+            change_unit=effect.unit,
+            sd_epoch=effect.sd_epoch,
+            margin=str(judgement.margin),
+            margin_fraction=judgement.margin_fraction,
+            alpha=judgement.alpha,
+            verdict=judgement.verdict.name.lower(),
+            reasons=judgement.reasons,
+            sentence=judgement.sentence(),
+            p_exceeds=judgement.p_exceeds,
+            look=judgement.look,
+            epochs=effect.n_epochs,
+        )
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Component:
+        """Read the fields of a component, also after a round trip through JSON."""
+        return cls(**{**plain, "reasons": tuple(plain["reasons"])})

@@ -1,0 +1,44 @@
+"""Effects of an arm at each look, by the values by which a question judges the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.interim_analysis import effects_at
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.metrics.base import LookFacts
+
+CONFIDENCE = 0.95
+
+
+def effects_of(
+    runs: Sequence[Run],
+    arm: Arm,
+    reference: Arm,
+    question: Question,
+    ends: Iterable[int],
+    *,
+    deadline_s: float,
+    header_cost: float = 0.0,
+) -> tuple[Effect, ...]:
+    """Return the effect that answers `question` at each look; `ends` holds the number of epochs at each look.
+
+    Raises InvalidError as `compare` does.
+    """
+    measure = METRICS[question.metric]
+    facts = LookFacts(reference=reference, deadline_s=deadline_s, tail=question.tail)
+    at_look = measure.at_look
+    return effects_at(
+        runs,
+        arm,
+        reference,
+        measure.metric,
+        ends,
+        confidence=CONFIDENCE,
+        header_cost=header_cost,
+        at_look=None if at_look is None else lambda counted: at_look(counted, facts),
+    )
