@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE, Metric
+from pytest_ipperf.core.design.question import BESIDE
 from pytest_ipperf.core.inference.effect import percent_of_log
 from pytest_ipperf.core.inference.power import MIN_EPOCHS, slowdown_size
 from pytest_ipperf.core.inference.verdict import Verdict
@@ -143,10 +144,15 @@ def comparison(
     *,
     margin: Margin | None = None,
 ) -> Comparison:
-    """Compare all cells of two sessions; `margin` replaces each cell's own."""
+    """Compare all cells of two sessions; `margin` replaces each cell's own.
+
+    What is asked beside a cell's metric, by its own margin, is listed only if it is worse.
+    """
     pairs, only_now, only_then = matched(now, then)
+    own = (_known(*pair, metric_of, margin) for pair in pairs if pair[0].key.metric not in BESIDE)
+    beside = (_known(*pair, metric_of, None) for pair in pairs if pair[0].key.metric in BESIDE)
     return Comparison(
-        differences=tuple(_known(*pair, metric_of, margin) for pair in pairs),
+        differences=(*own, *(each for each in beside if each.verdict is Verdict.EXCEEDS)),
         only_now=only_now,
         only_then=only_then,
     )
@@ -166,7 +172,10 @@ def interval_of(entry: HistoryEntry) -> Interval | None:
 def matched(
     now: Mapping[HistoryKey, HistoryEntry], then: Mapping[HistoryKey, HistoryEntry]
 ) -> tuple[tuple[tuple[HistoryEntry, HistoryEntry], ...], tuple[HistoryKey, ...], tuple[HistoryKey, ...]]:
-    """Return pairs (now, then) of the same key, else of the same cell and metric, and the keys of only one session."""
+    """Return pairs (now, then) of the same key, else of the same cell and metric, and the keys of only one session.
+
+    What is asked beside a cell's metric is never in only one session: the cell itself is, or it was asked less.
+    """
     by_cell = {key[:2]: key for key in then if key not in now}
     partner = {key: key if key in then else by_cell.get(key[:2]) for key in now}
     pairs = tuple((now[key], then[other]) for key, other in partner.items() if other is not None)
@@ -175,7 +184,7 @@ def matched(
 
 def _without(keys: Iterable[HistoryKey], gone: Iterable[HistoryKey]) -> tuple[HistoryKey, ...]:
     paired = set(gone)
-    return tuple(key for key in keys if key not in paired)
+    return tuple(key for key in keys if key not in paired and key.metric not in BESIDE)
 
 
 def _known(

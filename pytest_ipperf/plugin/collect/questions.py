@@ -88,18 +88,21 @@ def _own_margin(node: pytest.Item, metric: str) -> Margin:
 
 
 def _marked(node: pytest.Item) -> Margin | None:
-    mark = node.get_closest_marker("margin")
-    if mark is None:
+    """Return the margin of the closest marker that has one; a marker may have a margin of failures alone."""
+    shares = [mark for mark in map(_checked, node.iter_markers("margin")) if mark.args]
+    if not shares:
         return None
-    floors = {name: value for name, value in mark.kwargs.items() if name != "failures"}
-    if len(mark.args) > 1 or set(floors) - {"at_least"} or not all(isinstance(each, str) for each in mark.args):
-        raise UsageError(
-            "marker margin takes one share and, if needed, at_least and failures: "
-            'margin("10%", at_least="0.5ms", failures="1pp")'
-        )
-    if not mark.args and (floors or not mark.kwargs):
+    return Margin.parse(shares[0].args[0], at_least=shares[0].kwargs.get("at_least"))
+
+
+def _checked(mark: pytest.Mark) -> pytest.Mark:
+    """Return the mark; raise UsageError if its arguments are not those of a marker margin."""
+    known, right = {"at_least", "failures"}, 'margin("10%", at_least="0.5ms", failures="1pp")'
+    if len(mark.args) > 1 or set(mark.kwargs) - known or not all(isinstance(each, str) for each in mark.args):
+        raise UsageError(f"marker margin takes one share and, if needed, at_least and failures: {right}")
+    if not mark.args and set(mark.kwargs) != {"failures"}:
         raise UsageError('marker margin has no share; use margin("10%"), or margin(failures="1pp") for failures alone')
-    return Margin.parse(mark.args[0], **floors) if mark.args else None
+    return mark
 
 
 def _failures(node: pytest.Item) -> Margin:
