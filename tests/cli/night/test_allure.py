@@ -15,11 +15,13 @@ import pytest
 from pytest_ipperf.cli.night.allure import write_decisions
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.claim import Claim
 from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.nightly.gate import FAMILY_ALPHA, decide
 from pytest_ipperf.core.nightly.report import GateDecision
-from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols.base import PHASES
@@ -56,7 +58,7 @@ def record(number: int, t: float, *, alpha: float) -> Record:
         sd_block=None, margin="", margin_fraction=None, alpha=alpha, verdict="measured", reasons=(), sentence="",
         workload_version="1", fingerprint="f", nodeid=f"suite.py::test[{cell}]",
     )  # fmt: skip
-    return plain.judged(judge(effect, Margin(MARGIN), alpha=alpha))
+    return plain.judged(Claim(judge(effect, Margin(MARGIN), alpha=alpha)))
 
 
 def result(folder, record: Record, session: str, **change) -> None:
