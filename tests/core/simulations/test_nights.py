@@ -464,7 +464,7 @@ SIMULATIONS = {
     "history-disturbed-both": history_disturbed(2, sd=0.02),
     "history-disturbed-quarter": history_disturbed(3, sd=0.01, every=4),
     "history-slower-0": history(90, 100, sd=0.0, slower=SLOWER),
-    "history-slower-0.5": history(85, 100, sd=0.005, slower=SLOWER),
+    "history-slower-0.5": history(80, 100, sd=0.005, slower=SLOWER),
     "history-slower-1": history(40, 60, sd=0.01, slower=SLOWER),
     "history-slower-median": history(70, 90, sd=0.005, slower=SLOWER, metric=MEDIAN),
     "same-night-0": same_night(0, 10, sd=0.0),
