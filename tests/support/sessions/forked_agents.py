@@ -43,7 +43,9 @@ from tests.support.hosts.agents import NEW_AGENTS
 
 _PACKAGE = "pytest_ipperf"
 _NAMESPACES = {"user": 0x10000000, "uts": 0x04000000, "net": 0x40000000, "pid": 0x20000000, "mnt": 0x00020000}
+# After `nsenter --target PID`.
 _ENTRY = ("--mount", "--pid", "--net", "--uts", "env")
+_ENTRY_WORDS = 3 + len(_ENTRY)
 _new_agent = gateway_io.create_io
 
 
@@ -56,9 +58,9 @@ def install() -> None:
 def create_io(spec: Any, execmodel: Any) -> Any:
     """Return the connection to a new Python, as execnet's function does."""
     words = shlex.split(spec.python) if spec.popen and spec.python else []
-    *entry, python, option = words or ("", "")
+    entry, python = words[: -len(PYTHON)], words[-len(PYTHON) :]
     way = _way_in(entry)
-    if way is None or (python, option) != PYTHON or os.environ.get(NEW_AGENTS):
+    if way is None or (*python,) != PYTHON or os.environ.get(NEW_AGENTS):
         return _new_agent(spec, execmodel)
     return _ForkIO(_Fork(gateway_io.popen_args(spec), *way), execmodel)
 
@@ -67,11 +69,10 @@ def _way_in(entry: Sequence[str]) -> tuple[int, Mapping[str, str]] | None:
     """Return the process whose namespaces are entered, 0 for none, and the variables set; None if not known."""
     if not entry:
         return 0, {}
-    program, _, pid, *words = entry
-    settings = words[len(_ENTRY) :]
-    if program != "nsenter" or (*words[: len(_ENTRY)],) != _ENTRY or not all("=" in each for each in settings):
+    words, settings = entry[:_ENTRY_WORDS], entry[_ENTRY_WORDS:]
+    if (*words[:1], *words[3:]) != ("nsenter", *_ENTRY) or not all("=" in each for each in settings):
         return None
-    return int(pid), dict(each.split("=", 1) for each in settings)
+    return int(words[2]), dict(each.split("=", 1) for each in settings)
 
 
 class _ForkIO(gateway_io.Popen2IOMaster):

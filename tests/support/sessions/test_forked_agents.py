@@ -84,6 +84,6 @@ def test_an_agent_is_a_fork_unless_it_has_to_be_new(monkeypatch, new, kind):
         assert agent.fingerprint("lo").cpus
 
 
-@pytest.mark.parametrize("name", ["a-wrapper", "nsenter"])
-def test_an_unknown_way_to_a_host_takes_a_new_process(name):
-    assert forked_agents._way_in([name, "--target", "1", "--user"]) is None
+@pytest.mark.parametrize("words", ["a-wrapper", "nsenter", "nsenter --target 1 --user", "nsenter --target 1 --net env"])
+def test_an_unknown_way_to_a_host_takes_a_new_process(words):
+    assert forked_agents._way_in(words.split()) is None
