@@ -50,7 +50,10 @@ def test_the_record_and_the_journal_say_which_look_decided(project):
         ("loopback-smtp-c10-1k", 5, 30, []),
     ]
     first = events(project, "look")[0]
-    assert (first["verdicts"], first["stopped"]) == ({"ipv6": {"response_time 10%,0.5ms": "within"}}, "")
+    assert (first["verdicts"], first["stopped"]) == (
+        {"ipv6": {"response_time 10%,0.5ms": "within", "failed_share 1pp": "within"}},
+        "",
+    )
     order = events(project, "workload")[0]["order"]
     assert [epoch["epoch"] for epoch in order] == list(range(30))
 

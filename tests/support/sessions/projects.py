@@ -96,7 +96,7 @@ SYNTHETIC = """
             slower = SLOWER.get(str(workload), 0.0) if isinstance(SLOWER, dict) else SLOWER
             value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + slower * (arm.ipver == 6) + TWIN * arm.twin)
             CLOCK.now += RUN_S
-            return self.receipt(30, value)
+            return self.receipt(300, value)
 
     @contextlib.contextmanager
     def live_testbed(*_, transports, backend):
