@@ -21,7 +21,7 @@ from pytest_ipperf.core.inference.verdict import Judgement, Verdict, judge
 from pytest_ipperf.core.measurement.link_rate import link_rate
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError
-from pytest_ipperf.core.records.arm_summary import ArmSummary, summarise
+from pytest_ipperf.core.records.arm_summary import ArmSummary, quantiles_of, summarise
 from pytest_ipperf.core.records.record import Record, cell_facts
 from pytest_ipperf.core.records.workload_version import fingerprint_digest, workload_version
 from pytest_ipperf.core.stats.interval import Interval
@@ -248,7 +248,8 @@ def _arm_summary(measurement: Measurement, arm: Arm, metric: str, epochs: int) -
     found = link_rate(rate_bit_s, encapsulation, own, trains)
     if found is not None:  # only engines report the ideal goodput
         found = dataclasses.replace(found, ceiling_bit_s=summary.figures.get("ideal_bit_s", found.ceiling_bit_s))
-    return dataclasses.replace(summary, pace=found)
+    counted = PROTOCOLS[workload.protocol].kind.counts_failures
+    return dataclasses.replace(summary, pace=found, quantiles=quantiles_of(own) if counted else {})
 
 
 def _handicaps(measurement: Measurement, arm: Arm, reference: Arm) -> dict[Verdict, str]:

@@ -24,7 +24,7 @@ from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.nightly.gate import decide
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
-from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.arm_summary import QUANTILES, ArmSummary
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import t_interval
@@ -173,11 +173,12 @@ def told_through(arm):
 
 
 def _served(arm, values):
-    phases = {"dns": 0.0004, "connect": 0.0007, "first_byte": 0.0011, "total": statistics.fmean(values)}
+    mean = statistics.fmean(values)
+    phases = {"dns": 0.0004, "connect": 0.0007, "first_byte": 0.0011, "total": mean}
     return ArmSummary(
         arm=Arm.parse(arm), values=tuple(values), completed_values=tuple(values), attempted=9000,
         completed=9000, failed={},
-        phases=phases,
+        phases=phases, quantiles=dict(zip(QUANTILES, (0.9 * mean, 1.6 * mean, 2.4 * mean, 5 * mean), strict=True)),
     )  # fmt: skip
 
 

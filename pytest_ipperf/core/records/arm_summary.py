@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +14,12 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import ClientLoad, client_load
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.measurement.run import Run, leading
+from pytest_ipperf.core.stats.percentile import percentile
 
 # Most kinds of failure that a record names; the event log has all of them.
 _KINDS = 8
+QUANTILES: Mapping[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+"""Shares of an arm's quantiles, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,9 @@ class ArmSummary:
     connections in seconds: dns, connect, first_byte, total, each since the connection's start; empty if none completed.
     `instrument` is the load of the client, and `pace` the rate of the links, if they have one. `figures` are the means
     over the runs of all values of metrics and counts of engines, each in its base unit; `notes` are the engines'
-    sentences about what limits the figures.
+    sentences about what limits the figures. `quantiles` are the percentiles of the times of all connections in seconds,
+    by the names of `QUANTILES`, with failed connections as infinite: None means that the percentile is such a one. They
+    are empty for flows, and in records of earlier versions.
     """
 
     arm: Arm
@@ -41,6 +47,7 @@ class ArmSummary:
     pace: LinkRate | None = None
     figures: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    quantiles: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def mean(self) -> float:
@@ -89,6 +96,17 @@ def summarise(
         return summary
     part = client_load(client_facts, late, behind, mean_s=summary.completed_mean, baseline_cost_s=baseline_cost_s)
     return dataclasses.replace(summary, instrument=part)
+
+
+def quantiles_of(runs: Iterable[Run]) -> dict[str, float | None]:
+    """Return the quantiles of all connections of an arm's runs, as `ArmSummary` has them; empty without connections."""
+    counted = [run for run in runs if not run.warmup]
+    times = sorted(time for run in counted for time in run.times)
+    times += [math.inf] * sum(run.failures for run in counted)
+    if not times:
+        return {}
+    found = {name: percentile(times, share) for name, share in QUANTILES.items()}
+    return {name: float(value) if math.isfinite(value) else None for name, value in found.items()}
 
 
 def _means(runs: Sequence[Run]) -> dict[str, float]:

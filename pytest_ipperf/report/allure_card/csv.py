@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from pytest_ipperf.core.records.arm_summary import ArmSummary
@@ -24,6 +25,7 @@ def _side(side: ArmSummary, record: Record) -> Iterator[_Row]:
     metric, unit, arm = record.metric, METRICS[record.metric].metric.unit, str(side.arm)
     yield from ((metric, arm, number, value, unit) for number, value in enumerate(side.values, start=1))
     yield f"mean {metric}", arm, "", side.mean, unit
+    yield from ((name, arm, "", math.inf if value is None else value, "s") for name, value in side.quantiles.items())
     yield "attempted", arm, "", side.attempted, ""
     yield "completed", arm, "", side.completed, ""
     yield from ((f"failed: {kind}", arm, "", count, "") for kind, count in side.failed.items())

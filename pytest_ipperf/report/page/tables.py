@@ -22,6 +22,7 @@ _ANSWER = {"change", "change of the means", "95 % interval", "margin", _VERDICT}
 _ASIDE = (
     "completed",
     "failed",
+    "p50",
     "dns",
     "connect",
     "first byte",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -10,7 +11,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import CLIENT_BOUND, ClientLoad
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.portable.units import milliseconds_text
-from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.arm_summary import QUANTILES, ArmSummary
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.tables.columns import SHOWN_PHASES
 from pytest_ipperf.report.tables.layout import Row, row
@@ -21,6 +22,7 @@ from pytest_ipperf.transports import TRANSPORTS
 _HELD_UP_S = 0.02
 ArmSummaries = Mapping[int, ArmSummary]
 """Summaries of an arm, by the number of connections."""
+_QUANTILES = " / ".join(QUANTILES)
 
 
 def arm_rank(arm: Arm) -> tuple[int, int, bool]:
@@ -29,12 +31,14 @@ def arm_rank(arm: Arm) -> tuple[int, int, bool]:
 
 
 def rows_of_arm(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
-    """Return the medians of phases, completed and failed connections by kind, link rate and client load."""
+    """Return quantiles, medians of phases, completed and failed connections by kind, link rate and client load."""
     # For DNS the look-up is the transaction itself, without phases before it.
     shown = [phase for phase in SHOWN_PHASES if any(side.phases.get(phase) for side in sides.values())]
     phases = shown or SHOWN_PHASES
     name = "  " + " / ".join(phase.replace("_", " ") for phase in phases)
-    rows = [row(name, sides, columns, partial(_phases, phases))]
+    known = {count: side for count, side in sides.items() if side.quantiles}
+    rows = [row(f"  {_QUANTILES}", known, columns, _quantiles)] if known else []
+    rows.append(row(name, sides, columns, partial(_phases, phases)))
     loads = {count: side.instrument for count, side in sides.items() if side.instrument is not None}
     client = [(name, [texts.get(count, "") for count in columns]) for name, texts in _client_rows(loads, sides)]
     rates = {count: side.pace for count, side in sides.items() if side.pace is not None}
@@ -71,6 +75,13 @@ def client_notes(records: Iterable[Record]) -> list[str]:
     ]
 
 
+def quantile_notes(records: Iterable[Record]) -> list[str]:
+    """Return the note that explains the row of quantiles, if it is shown."""
+    if not any(side.quantiles for each in records for side in (each.test, each.reference)):
+        return []
+    return [f"{_QUANTILES}: percentiles of all connections of an arm, failed ones being the slowest."]
+
+
 def independent_values(values: Sequence[float], record: Record) -> list[float]:
     """Return an arm's independent values: the means of its epochs, or those of blocks if there is one epoch.
 
@@ -86,6 +97,11 @@ def independent_values(values: Sequence[float], record: Record) -> list[float]:
 
 def _phases(shown: Sequence[str], side: ArmSummary) -> str:
     return " / ".join(milliseconds_text(side.phases[name]) for name in shown) if side.phases else "-"
+
+
+def _quantiles(side: ArmSummary) -> str:
+    values = (side.quantiles.get(name) for name in QUANTILES)
+    return " / ".join(milliseconds_text(math.inf if value is None else value) for value in values)
 
 
 def _failed(kind: str, side: ArmSummary) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.arm_summary import QUANTILES, ArmSummary
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 
@@ -37,6 +38,17 @@ def _phase(name: str) -> Callable[[ArmSummary], Any]:
     return lambda side: side.phases.get(name)
 
 
+def _quantile(name: str) -> Callable[[ArmSummary], Any]:
+    """Return the column of a quantile: `inf` if it is a failed connection, None if it is not known."""
+
+    def value(side: ArmSummary) -> float | None:
+        found = side.quantiles.get(name)
+        return math.inf if found is None and name in side.quantiles else found
+
+    return value
+
+
+_QUANTILE_COLUMNS = {f"{name.replace('.', '')}_s": _quantile(name) for name in QUANTILES}
 _OF_SIDE: Mapping[str, Callable[[ArmSummary], Any]] = {
     "arm": lambda side: str(side.arm),
     "runs": lambda side: len(side.values),
@@ -50,14 +62,16 @@ _OF_SIDE: Mapping[str, Callable[[ArmSummary], Any]] = {
     "goodput_bit_s": lambda side: side.pace.goodput_bit_s if side.pace else None,
     "ceiling_bit_s": lambda side: side.pace.ceiling_bit_s if side.pace else None,
     "path_bit_s": lambda side: side.pace.path_bit_s if side.pace else None,
+    **_QUANTILE_COLUMNS,
     "notes": lambda side: " | ".join(side.notes),
 }
 """Columns of an arm that are not fields of its summary."""
 ARM_COLUMNS = (
     *(f"{phase}_s" for phase in SHOWN_PHASES),
     *("client_share", "goodput_bit_s", "ceiling_bit_s", "path_bit_s"),
+    *_QUANTILE_COLUMNS,
 )
-"""Medians of an arm's phases, client share and rates of its links; None if not known."""
+"""Medians of an arm's phases, client share, rates of its links and quantiles of its times; None if not known."""
 
 
 def of_record(record: Record, names: Iterable[str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import application
 from pytest_ipperf.report.studies.response_time import study_notes, study_tables
 from pytest_ipperf.report.tables import layout
-from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, reused_lines, rows_of_arm
+from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, quantile_notes, reused_lines, rows_of_arm
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import client_lines, link_rate_notes, run_notes, testbed_text
 from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, is_uneven, verdict_notes
@@ -99,6 +99,7 @@ def notes(records: Sequence[Record]) -> list[str]:
     timed = [
         f"Timed from the first socket{look_up}; a failed connection counts as {seconds_text(record.deadline_s)}.",
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",
+        *quantile_notes(records),
         *client_notes(records),
         *link_rate_notes(records),
         *run_notes(records),

@@ -36,6 +36,7 @@ _OF_TYPE: Mapping[str, Validator] = {
     "tuple[float, ...]": valid.listed(valid.real),
     "dict[str, int]": valid.named(valid.count),
     "dict[str, float]": valid.named(valid.real),
+    "dict[str, float | None]": valid.named(valid.maybe(valid.real)),
     "dict[str, int | float | str]": valid.named(valid.one_of(valid.text, valid.finite)),
 }
 _PHASES = {"dns", "connect", "first_byte", "total"}
@@ -44,6 +45,7 @@ _KEYS = ("cell", "metric", "workload_version", "margin", "fingerprint", "taken_f
 _OWN: Mapping[str, Validator] = {
     **dict.fromkeys(_KEYS, valid.key),
     "estimate": valid.maybe(valid.real), "low": valid.maybe(valid.real), "high": valid.maybe(valid.real),
+    "lower_bound": valid.maybe(valid.real), "upper_bound": valid.maybe(valid.real),
     "sd_epoch": _SPREAD, "sd_block": _SPREAD, "seed": valid.seed, "deadline_s": valid.not_negative,
     "margin_fraction": valid.maybe(valid.not_negative),
     "epochs": lambda value: valid.count(value) and value > 0, "blocks": lambda value: valid.count(value) and value > 0,

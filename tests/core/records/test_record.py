@@ -14,7 +14,7 @@ from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.measurement.client_load import ClientFacts, client_load
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.records.arm_summary import ArmSummary, summarise
+from pytest_ipperf.core.records.arm_summary import ArmSummary, quantiles_of, summarise
 from pytest_ipperf.core.records.record import Record, strictest
 from pytest_ipperf.metrics import METRICS
 
@@ -72,6 +72,23 @@ def test_a_summary_puts_the_clients_part_together():
     assert found is not None
     assert (found.share, found.late_s, found.peak, found.behind_s) == (0.4, 0.0002, 3, 0.003)
     assert summarise(SIX, "response_time", [run(SIX, 0, 0.01)], [], PHASES).instrument is None
+
+
+def test_quantiles_are_of_all_connections_with_failed_ones_as_infinite():
+    times = [0.001 * number for number in range(1, 99)]
+    runs = [dataclasses.replace(run(SIX, 0, 0.01, failed=2), times=times), run(SIX, 1, 9.0, warmup=True)]
+    assert quantiles_of(runs) == {"p50": 0.05, "p95": 0.095, "p99": None, "p99.9": None}
+    assert quantiles_of([run(SIX, 0, 10.0, failed=3)]) == dict.fromkeys(("p50", "p95", "p99", "p99.9"))
+    assert quantiles_of([run(SIX, 0, 0.01)]) == {}
+
+
+def test_quantiles_survive_json_and_may_be_missing():
+    side = dataclasses.replace(record().test, quantiles={"p50": 0.01, "p95": 0.02, "p99": 0.03, "p99.9": None})
+    original = record(test=side)
+    assert Record.from_json(original.to_json()) == original
+    plain = original.to_plain()
+    del plain["test"]["quantiles"]
+    assert Record.from_plain(plain).test.quantiles == {}
 
 
 def test_failures_do_not_hide_the_client():

@@ -58,6 +58,19 @@ def test_a_table_has_a_column_for_each_number_of_connections_and_rows_for_each_a
     )
 
 
+def test_every_arm_has_its_quantiles_of_which_failed_connections_are_the_slowest():
+    quantiles = {"p50": 0.0121, "p95": 0.02, "p99": 0.0305, "p99.9": None}
+    shown = [
+        " ".join(line.split())
+        for line in tables([record(10, test=dataclasses.replace(side("ipv6", 0.0121), quantiles=quantiles))])
+    ]
+    assert [line for line in shown if line.startswith("p50")] == [
+        "p50 / p95 / p99 / p99.9 12.1 / 20.0 / 30.5 / > deadline",
+        "p50 / p95 / p99 / p99.9: percentiles of all connections of an arm, failed ones being the slowest.",
+    ]
+    assert not [line for line in tables([record(10)]) if "p50" in line]
+
+
 def test_a_design_that_never_judges_shows_neither_intervals_nor_margins():
     shown = [" ".join(line.split()) for line in tables([record(10, design="smoke", judges=False, epochs=2)])]
     assert not [line for line in shown if line.startswith(("95 % interval", "margin"))]

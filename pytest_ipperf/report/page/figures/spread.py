@@ -21,7 +21,7 @@ _POINTS = 160
 """Number of samples above which this many quantiles are drawn: closer ones would share a pixel."""
 _WIDE = 12
 """Ratio of the axis' end to its beginning from which it is logarithmic."""
-_SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+_SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 _DRAWN = (0.005, 0.995)
 """Shares at which the axis begins and ends, so that single outliers do not compress the others."""
 

@@ -16,7 +16,7 @@ from pytest_ipperf.report.studies.response_time.averages import averages
 from pytest_ipperf.report.studies.response_time.differences import differences
 from pytest_ipperf.report.studies.response_time.increases import increases
 from pytest_ipperf.report.studies.response_time.table import StudyTable, nothing_failed, rank
-from pytest_ipperf.report.tables.arm_rows import client_notes
+from pytest_ipperf.report.tables.arm_rows import client_notes, quantile_notes
 from pytest_ipperf.report.tables.network_notes import link_rate_notes
 
 __all__ = ["StudyTable", "study_notes", "study_tables"]
@@ -46,6 +46,7 @@ def study_notes(records: Sequence[Record]) -> list[str]:
         "study's figure: printed in paper 000, of its own hosts at 100 Mbit/s; compare how arms and levels",
         "relate, not milliseconds. An asterisk marks what contradicts other figures of the study.",
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",
+        *quantile_notes(records),
         *client_notes(records),
         *link_rate_notes(records),
     ]
