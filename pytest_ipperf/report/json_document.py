@@ -152,6 +152,8 @@ def _figures(record: Record | None) -> dict[str, Any] | None:
         "high": record.high,
         "change_unit": record.change_unit,
         "confidence": record.confidence,
+        "lower_bound": record.lower_bound,
+        "upper_bound": record.upper_bound,
         "margin": record.margin,
         "margin_fraction": record.margin_fraction,
         "p_exceeds": record.p_exceeds,

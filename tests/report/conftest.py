@@ -18,6 +18,7 @@ from pytest_ipperf.core.design.cell import Arm, levels_text
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.design.question import FAILED_SHARE
 from pytest_ipperf.core.inference.claim import Claim
 from pytest_ipperf.core.inference.effect import Effect, percent_of_log
 from pytest_ipperf.core.inference.verdict import judge
@@ -195,6 +196,17 @@ def _judged(record, values, reference):
     return own.judged(Claim(judge(effect, Margin.parse("10%,0.5ms"))))
 
 
+def failing(record, share, *, metric=FAILED_SHARE, spread=0.001):
+    """Return the record with a component: `share` more of its connections fail than by the reference."""
+    changes = [share + spread * (-1) ** at for at in range(record.epochs)]
+    effect = Effect(
+        metric=METRICS[metric].metric, change=t_interval(changes, 0.95), n_epochs=record.epochs,
+        n_blocks=record.epochs * record.blocks, sd_epoch=statistics.stdev(changes), sd_block=None, test=record.test.arm,
+        reference=record.reference.arm, test_value=share, reference_value=0.0, attempted=(9000, 9000),
+    )  # fmt: skip
+    return record.also(judge(effect, Margin.parse("1pp")))
+
+
 def past_of(record, nights, *, level=None, spread=0.012, changed=None, seed=1):
     """Return earlier nights of a cell; from night `changed` on they are 8 % slower, and before 10 on other hosts."""
     draw = random.Random(f"{record.cell} {seed}")
@@ -281,5 +293,7 @@ def night_summary(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
 
 @pytest.fixture(scope="session")
 def factory():
-    """Functions that make records and summaries: `application`, `past_of`, `samples_of`, `night_summary`."""
-    return SimpleNamespace(application=application, past_of=past_of, samples_of=samples_of, night_summary=night_summary)
+    """Functions that make records and summaries: `application`, `failing`, `past_of`, `samples_of`, `night_summary`."""
+    return SimpleNamespace(
+        application=application, failing=failing, past_of=past_of, samples_of=samples_of, night_summary=night_summary
+    )

@@ -110,19 +110,29 @@ class Effect:
         below, above = (exceeds, within) if self.metric.direction == "lower_is_better" else (within, exceeds)
         return self.change.estimate - below, self.change.estimate + above
 
-    def finding(self) -> str:
-        """Describe the effect without a margin; an arm is called worse or better only if the interval excludes 0."""
-        shown, level = self.shown, f"{100 * self.change.confidence:.4g} % interval"
+    def finding(self, alpha: float | None = None) -> str:
+        """Describe the effect without a margin; an arm is called worse or better only if the interval excludes 0.
+
+        The interval is the one between the one-sided bounds at level `alpha`, or else that of `change`. If the first
+        excludes 0 and the second does not, the sentence calls the arm neither.
+        """
+        confidence, (low, high) = self.change.confidence, (self.change.low, self.change.high)
+        if alpha is not None:
+            confidence, (low, high) = 1 - alpha * (1 + self.metric.exceeds_level), self.one_sided(alpha)
+        level, ends = f"{100 * confidence:.4g} % interval", (self.show(low), self.show(high))
         quantity = "" if self.metric.words == SPEED else self.metric.title
+        arms, of = f"{self.test.title} against {self.reference.title}", f" of {quantity}" if quantity else ""
+        if low <= 0 <= high:
+            could = "..".join(map(percent_text, ends))
+            return f"{arms}: no difference{of} shown (could be {could} {self.unit}, {level})"
         if not self.change.excludes_zero:
-            low, high = percent_text(shown.low), percent_text(shown.high)
-            arms, of = f"{self.test.title} against {self.reference.title}", f" of {quantity}" if quantity else ""
-            return f"{arms}: no difference{of} shown (could be {low}..{high} {self.unit}, {level})"
-        worse = (self.change.low > 0) == (self.metric.direction == "lower_is_better")
+            estimate = f"{percent_text(self.shown.estimate)} {self.unit}"
+            return f"{arms}: change{of} of {estimate} [{', '.join(map(percent_text, ends))}] ({level})"
+        worse = (low > 0) == (self.metric.direction == "lower_is_better")
         word = self.metric.words[0 if worse else 1]
         differs = f"has {word} {quantity}" if quantity else f"is {word}"
-        near, far = (percent_text(size, sign=False) for size in sorted((abs(shown.low), abs(shown.high))))
-        size = f"{percent_text(abs(shown.estimate), sign=False)} {self.unit} [{near}, {far}] ({level})"
+        near, far = (percent_text(size, sign=False) for size in sorted(map(abs, ends)))
+        size = f"{percent_text(abs(self.shown.estimate), sign=False)} {self.unit} [{near}, {far}] ({level})"
         return f"{self.test.title} {differs} than {self.reference.title} by {size}"
 
 

@@ -95,13 +95,12 @@ class Judgement:
         if self.verdict is Verdict.INVALID:
             return _zero_spread_text(self.effect)
         if self.doubt:
-            return f"{self.effect.finding()}; {self.verdict.value}: {self.doubt}"
+            return f"{self.effect.finding(self.alpha)}; {self.verdict.value}: {self.doubt}"
         if self.verdict is Verdict.INCONCLUSIVE:
-            return (
-                f"{self.effect.finding()}; {self.verdict.value}: {self._why_undecided(self.effect, self.mde_fraction)}"
-            )
+            why = self._why_undecided(self.effect, self.mde_fraction)
+            return f"{self.effect.finding(self.alpha)}; {self.verdict.value}: {why}"
         at = f", at {self._look_text(self.effect)}" if self.looks > 1 else ""
-        return f"{self.effect.finding()}; {self._why(self.effect)}{at}"
+        return f"{self.effect.finding(self.alpha)}; {self._why(self.effect)}{at}"
 
     def _unjudged(self) -> str:
         """Return the sentence without an interval, which would mean nothing for so few epochs."""

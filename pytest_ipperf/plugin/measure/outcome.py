@@ -196,10 +196,18 @@ def _properties(record: Record) -> list[tuple[str, object]]:
     properties = {"cell": record.cell, "metric": record.metric, "verdict": record.verdict}
     if record.estimate is not None:
         properties["change"] = f"{record.estimate:.4g}"
-        if record.low is not None and record.high is not None:
-            properties["interval"] = f"[{record.low:.4g}, {record.high:.4g}]"
+        bounds = (record.lower_bound, record.upper_bound)
+        low, high = (record.low, record.high) if None in bounds else bounds
+        if low is not None and high is not None:
+            properties["interval"] = f"[{low:.4g}, {high:.4g}]"
         properties["unit"] = record.change_unit
     properties["margin"] = record.margin
+    for each in record.components:
+        if each.estimate is not None:
+            properties[each.metric] = f"{each.estimate:.4g}"
+        if each.lower_bound is not None and each.upper_bound is not None:
+            properties[f"{each.metric}_interval"] = f"[{each.lower_bound:.4g}, {each.upper_bound:.4g}]"
+        properties |= {f"{each.metric}_margin": each.margin, f"{each.metric}_verdict": each.verdict}
     return [(f"{_PROPERTY}_{name}", value) for name, value in {**properties, "epochs": record.epochs}.items()]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pytest_ipperf.core.records.arm_summary import ArmSummary
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.tables.component_rows import components_of
 from pytest_ipperf.report.tables.csv_text import csv_text
 
 _HEAD = ("what", "arm", "run", "value", "unit")
@@ -36,8 +37,14 @@ def _answer(record: Record) -> Iterator[_Row]:
         "change": record.estimate,
         "change, lower bound": record.low,
         "change, upper bound": record.high,
+        "change, deciding lower bound": record.lower_bound,
+        "change, deciding upper bound": record.upper_bound,
         "margin": None if record.margin_fraction is None else 100 * record.margin_fraction,
     }
     arm = str(record.test.arm)
     yield from ((what, arm, "", value, record.change_unit) for what, value in answer.items() if value is not None)
+    for name, part in components_of(record).items():
+        beside = {"change": part.estimate, "lower bound": part.lower_bound, "upper bound": part.upper_bound}
+        yield from ((f"{name}, {what}", arm, "", value, "pp") for what, value in beside.items() if value is not None)
+        yield f"{name}, verdict", arm, "", part.verdict, ""
     yield "verdict", arm, "", record.verdict, ""

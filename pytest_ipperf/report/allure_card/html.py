@@ -11,6 +11,8 @@ from html import escape
 
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.tables.cell_results import UNJUDGED, verdict_of
+from pytest_ipperf.report.tables.component_rows import TITLES
+from pytest_ipperf.report.tables.intervals import is_interval_title
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.paragraphs import capital, paragraphs
 from pytest_ipperf.report.workload_kinds import reports_of
@@ -18,7 +20,7 @@ from pytest_ipperf.report.workload_kinds import reports_of
 _LINE = "border-bottom:1px solid rgba(128,128,128,.35);"
 _NAME = f"{_LINE}padding:.3em .8em .3em 0;text-align:left;font-weight:normal"
 _FIGURE = f"{_LINE}padding:.3em 0 .3em .8em;text-align:right"
-_OF_ANSWER = ("change", "95 % interval", "margin", "verdict", "change of the means")
+_OF_ANSWER = ("change", "margin", "verdict", "change of the means", *TITLES.values())
 """Rows that compare an arm with the reference."""
 
 
@@ -68,7 +70,7 @@ def _html_table(record: Record, table: Table) -> Iterator[str]:
     yield '<table style="border-collapse:collapse;font-size:.875em">'
     yield f'<tr><th scope="col" style="{_NAME}">{escape(table.title.partition(", by ")[0])}</th>{heads}</tr>'
     names = dict.fromkeys((*second, *first))
-    for name in sorted(names, key=lambda name: (name != "", name not in _OF_ANSWER)):
+    for name in sorted(names, key=lambda name: (name != "", not _compares(name))):
         texts = (first.get(name, ""), second.get(name, ""))
         figures = "".join(f'<td style="{_FIGURE}">{_strong(text, name)}</td>' for text in texts)
         yield f'<tr><th scope="row" style="{_NAME}">{escape(name or "mean of the runs")}</th>{figures}</tr>'
@@ -85,6 +87,11 @@ def _arm_cells(rows: Sequence[Row], arm: str) -> dict[str, str]:
         if inside and cells:
             found["" if name == arm else name.strip()] = cells[0]
     return found
+
+
+def _compares(name: str) -> bool:
+    """Return whether a row compares the arm with the reference."""
+    return name in _OF_ANSWER or is_interval_title(name)
 
 
 def _strong(text: str, name: str) -> str:

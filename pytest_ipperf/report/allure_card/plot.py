@@ -16,7 +16,9 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, settings, style_of
-from pytest_ipperf.report.tables.cell_results import margin_change
+from pytest_ipperf.report.tables.cell_results import change_text, margin_change
+from pytest_ipperf.report.tables.component_rows import TITLES, component_text, deciding_part
+from pytest_ipperf.report.tables.intervals import ChangeInterval, deciding_interval, wider_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,13 +46,13 @@ def draw(record: Record) -> Figure:
     from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
-    change = (record.estimate, record.low, record.high)
-    answered = record.judges and all(value is not None and math.isfinite(value) for value in change)
+    found = deciding_interval(record)
+    answered = found is not None and all(map(math.isfinite, (_estimate(record), found.low, found.high)))
     figure = mpl_figure.Figure(figsize=_SIZE_IN, layout="constrained", facecolor=PAPER)
     FigureCanvasAgg(figure)
-    if answered:
+    if found is not None and answered:
         runs, beside = figure.subplots(1, 2, width_ratios=(3, 2))
-        _draw_change(beside, record)
+        _draw_change(beside, record, found)
     else:
         runs = figure.subplots()
     _draw_runs(runs, record)
@@ -101,14 +103,22 @@ def _draw_side(axes: Axes, side: ArmSummary, blocks: int, unit: Unit, *, aside: 
     axes.plot([], [], linestyle=line if known else "none", linewidth=1.2, label=title, **dots)
 
 
-def _draw_change(axes: Axes, record: Record) -> None:
-    estimate, low, high = record.estimate or 0.0, record.low or 0.0, record.high or 0.0
+def _estimate(record: Record) -> float:
+    return math.nan if record.estimate is None else record.estimate
+
+
+def _draw_change(axes: Axes, record: Record, found: ChangeInterval) -> None:
+    """Draw the interval that decides as a thick bar, with whiskers where the two-sided one is wider."""
+    estimate, wider = _estimate(record), wider_interval(record)
+    low, high = min(found.low, wider.low if wider else math.inf), max(found.high, wider.high if wider else -math.inf)
     colour, marker, _ = style_of(record.test.arm)
     axes.axvline(0, color=INK, linewidth=1, alpha=0.5)
-    axes.errorbar(
-        [estimate], [0], xerr=[[estimate - low], [high - estimate]],
-        color=colour, marker=marker, markersize=6, linewidth=1.8, capsize=5,
-    )  # fmt: skip
+    if wider and math.isfinite(low) and math.isfinite(high):
+        axes.plot([low, high], [0, 0], color=colour, linewidth=1, marker="|", markersize=9)
+    else:
+        low, high = found.low, found.high
+    axes.plot([found.low, found.high], [0, 0], color=colour, linewidth=5, alpha=0.6, solid_capstyle="butt")
+    axes.plot([estimate], [0], color=colour, marker=marker, markersize=7)
     limit = margin_change(record)
     if limit is not None:
         worse = (limit, limit + 1e9) if limit > 0 else (limit - 1e9, limit)
@@ -122,5 +132,6 @@ def _draw_change(axes: Axes, record: Record) -> None:
     reference = record.reference.arm.title
     beyond = "" if limit is None else f"\nhatched: beyond the margin of {percent_text(limit)} {record.change_unit}"
     axes.set_xlabel(f"change against {reference}, {record.change_unit}{beyond}")
-    change = f"{percent_text(estimate)} {record.change_unit} [{percent_text(low)}, {percent_text(high)}]"
-    axes.set_title(f"change {change} ({100 * record.confidence:.0f} % interval)", fontsize=9)
+    part = deciding_part(record)
+    beside = "" if part.metric == record.metric else f"\n{TITLES[part.metric]} decide: {component_text(part)}"
+    axes.set_title(f"change {change_text(record)} ({found.title}){beside}", fontsize=9)

@@ -16,6 +16,7 @@ from pytest_ipperf.core.stats.interval import Interval, t_interval
 from pytest_ipperf.report.flow.sweeps import Sweep
 from pytest_ipperf.report.flow.tables import references
 from pytest_ipperf.report.tables.arm_rows import arm_rank, independent_values
+from pytest_ipperf.report.tables.intervals import deciding_interval
 
 CONFIDENCE = 0.95
 _FAR = 30
@@ -123,9 +124,9 @@ def bars(curve: Curve, unit: Unit) -> list[tuple[float, ...]]:
 
 
 def change_of(record: Record) -> tuple[float, float, float]:
-    """Return the change and the ends of its interval; NaN for missing ones."""
-    middle, low, high = (math.nan if each is None else each for each in (record.estimate, record.low, record.high))
-    return middle, low, high
+    """Return the change and the ends of the interval that decides; NaN for missing ones."""
+    middle, found = math.nan if record.estimate is None else record.estimate, deciding_interval(record)
+    return (middle, found.low, found.high) if found else (middle, math.nan, math.nan)
 
 
 def values_of(curves: Sequence[Curve]) -> list[float]:

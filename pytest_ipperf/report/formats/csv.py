@@ -56,7 +56,8 @@ def _rows(summary: SessionSummary) -> Iterator[dict[str, Any]]:
         for role in ("test", "reference"):
             own = _columns(result.record, getattr(result.record, role), levels, means)
             # The answer belongs to the arm; the reference has a row for every arm, whose epochs it shares.
-            own |= dict.fromkeys(columns.answer(result.record)) if role == "reference" else {}
+            answer = (*columns.answer(result.record), *columns.beside(result.record))
+            own |= dict.fromkeys(answer) if role == "reference" else {}
             yield {**first, "role": role, **own, **(last if role == "test" else dict.fromkeys(last))}
 
 
@@ -104,6 +105,7 @@ def _columns(record: Record, side: ArmSummary, levels: Iterable[str], means: Ite
         **columns.figures(side, means),
         **columns.of_side(side, ["notes"]),
         **columns.answer(record),
+        **columns.beside(record),
     }
 
 

@@ -21,6 +21,8 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, asked, cell_results, change_text, headline
+from pytest_ipperf.report.tables.component_rows import TITLES, component_text, components_of
+from pytest_ipperf.report.tables.intervals import deciding_interval
 
 _TAGS = {
     ResultKind.RED: "failure",
@@ -143,15 +145,26 @@ def _figures(result: CellResult) -> dict[str, str]:
     cell, record = result.cell, result.record
     properties: dict[str, str] = {"verdict": result.code, "version": result.key.version if result.key else ""}
     if record:
-        change, _, interval = change_text(record).partition(" [")
+        change, _, _ = change_text(record).partition(" [")
+        interval = deciding_interval(record)
         properties |= {
             "metric": record.metric,
             "change": change,
-            "interval": f"[{interval}" if interval else "",
+            "interval": interval.text if interval else "",
+            "interval_level": interval.level if interval else "",
             "margin": record.margin if record.judges else "",
             "epochs": f"{record.epochs}",
             "fingerprint": record.fingerprint,
         }
+        for name, part in components_of(record).items():
+            found = deciding_interval(part)
+            properties |= {
+                name: change_text(part).partition(" [")[0],
+                f"{name}_interval": found.text if found else "",
+                f"{name}_interval_level": found.level if found else "",
+                f"{name}_margin": part.margin if part.judges else "",
+                f"{name}_verdict": part.verdict,
+            }
     if cell:
         properties |= {"p_adjusted": _digits(cell.p_adjusted), "p_history_adjusted": _digits(cell.p_history_adjusted)}
     return properties
@@ -164,7 +177,9 @@ def _lines(result: CellResult) -> Iterator[str]:
         return
     yield ""
     if change := change_text(record):
-        yield f"change      {change}{f', {100 * record.confidence:.0f} % interval' if '[' in change else ''}"
+        interval = deciding_interval(record)
+        yield f"change      {change}{f', {interval.title}' if interval else ''}"
+    yield from (f"{TITLES[name]:<11} {component_text(part)}" for name, part in components_of(record).items())
     if record.judges:
         yield f"margin      {record.margin}"
     yield f"mean        {_means(record)}"

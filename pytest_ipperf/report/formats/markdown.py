@@ -25,6 +25,7 @@ from pytest_ipperf.report.tables.cell_results import (
     counts_text,
     headline,
 )
+from pytest_ipperf.report.tables.component_rows import component_lines, components_of
 
 _MOST_BYTES = 60_000
 # Number of listed cells of each kind except red ones; the others are counted.
@@ -109,8 +110,9 @@ def _table(results: Sequence[CellResult], room: int) -> list[str]:
 
 def _row(result: CellResult) -> str:
     record = result.record
-    change = change_text(record) if record else ""
-    margin = record.margin if record and record.judges else ""
+    beside = components_of(record) if record else {}
+    change = "; ".join([change_text(record), *component_lines(record)]) if record else ""
+    margin = "; ".join([record.margin, *(part.margin for part in beside.values())]) if record and record.judges else ""
     cells = (_code(result.name), result.word, _text(change), _text(margin), _text(_cut(result.sentence)))
     return f"| {' | '.join(cells)} |"
 

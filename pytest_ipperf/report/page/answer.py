@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.design.question import BESIDE
 from pytest_ipperf.core.nightly.session_summary import Trouble
 from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.core.records.record import Record
@@ -26,6 +27,7 @@ from pytest_ipperf.report.page.words import (
 )
 from pytest_ipperf.report.tables.arm_rows import arm_rank
 from pytest_ipperf.report.tables.cell_results import MEASURED, UNJUDGED, VERDICTS, change_text
+from pytest_ipperf.report.tables.component_rows import deciding_part
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _NAMED = 5
@@ -37,6 +39,7 @@ _LISTED = 3
 _WHY = {
     "too_wide": "too wide for a margin of {}",
     "straddles": "on both sides of the margin of {}",
+    "too_few_connections": "from too few connections for a margin of {}",
 }
 _KINDS = {
     "inconclusive": ("not measured: the budget was spent", "undecided"),
@@ -125,25 +128,30 @@ def _of_arm(arm: Arm, records: Sequence[Record]) -> Markup:
     for record in records:
         groups[record.protocol, record.metric, *_where(record)].append(record)
     place_of = _distinct(records)
-    findings = [
-        (verdict, group)
-        for group in groups.values()
-        for verdict in VERDICTS
-        if any(record.verdict == verdict for record in group)
-    ]
-    findings.sort(key=lambda each: VERDICTS.index(each[0]))
+    findings: list[tuple[list[Record], list[Record]]] = []
+    for group in groups.values():
+        chosen: dict[tuple[str, str], list[Record]] = defaultdict(list)
+        for part in map(deciding_part, group):
+            chosen[part.verdict, part.metric].append(part)
+        findings += [(parts, group) for parts in chosen.values()]
+    findings.sort(key=lambda each: VERDICTS.index(each[0][0].verdict))
     items = [
         joined(
             (
-                badge(verdict, verdict_class(verdict)),
+                badge(parts[0].verdict, verdict_class(parts[0].verdict)),
                 " ",
-                element("b", subject(group[0]) + place_of(group[0])),
-                unbroken(_finding(verdict, group)),
+                element("b", _subject(parts[0]) + place_of(parts[0])),
+                unbroken(_finding(parts, group)),
             )
         )
-        for verdict, group in findings
+        for parts, group in findings
     ]
     return element("section", element("h3", spoken(arm)), bullets(items, class_="said"), class_="arm")
+
+
+def _subject(part: Record) -> str:
+    """Return the subject of a sentence, with the component that it is about."""
+    return f"{subject(part)} {METRICS[part.metric].metric.label}" if part.metric in BESIDE else subject(part)
 
 
 def _where(record: Record) -> tuple[str, ...]:
@@ -163,9 +171,9 @@ def _distinct(records: Sequence[Record]) -> Callable[[Record], str]:
     return place_text
 
 
-def _finding(verdict: str, among: Sequence[Record]) -> str:
-    """Return the sentence about the records of one verdict, without its subject."""
-    chosen = [record for record in among if record.verdict == verdict]
+def _finding(chosen: Sequence[Record], among: Sequence[Record]) -> str:
+    """Return the sentence about records of one verdict by one metric, without its subject."""
+    verdict = chosen[0].verdict
     if verdict == "within":
         return f" within {margin_text(chosen)}{at_levels(chosen, among)}{_largest(chosen, among)}."
     if verdict == "exceeds":

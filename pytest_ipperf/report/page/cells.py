@@ -14,6 +14,8 @@ from pytest_ipperf.report.page.badges import badge, decision_class, verdict_clas
 from pytest_ipperf.report.page.markup import NOTHING, Markup, anchor, boxed, caption, element
 from pytest_ipperf.report.page.words import subject
 from pytest_ipperf.report.tables.cell_results import change_text, margin_change
+from pytest_ipperf.report.tables.component_rows import component_lines, deciding_part, verdict_text
+from pytest_ipperf.report.tables.intervals import deciding_interval, levels_text, wider_interval
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _BETTER, _WORSE = -1.5, 2.5
@@ -42,7 +44,7 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
     ]
     ruled = {each.key for each in entries}
     entries += [
-        _CellEntry(record.key, record, badge(record.verdict, verdict_class(record.verdict)), record.sentence)
+        _CellEntry(record.key, record, badge(verdict_text(record), verdict_class(record.verdict)), record.sentence)
         for record in records
         if record.key not in ruled
     ]
@@ -53,7 +55,9 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
         bodies.append(element("tbody", *_rows(each, judged=judged), role="rowgroup", **name))
         seen.add(each.key)
     heads = ("cell", "verdict", "change", "against the margin")[: None if judged else -1]
-    title = "Every cell, with its change against the reference" + (" and its 95 % interval" if judged else "")
+    levels = levels_text([each.record for each in entries if each.record])
+    decides = f" and the interval that decides ({levels}); thin: 95 %" if levels else ""
+    title = f"Every cell, with its change against the reference{decides}"
     named = (element("th", each, scope="col", role="columnheader") for each in heads)
     head = element("thead", element("tr", *named, role="row"), role="rowgroup")
     return boxed("All cells", element("table", caption(title), head, *bodies, class_="cells", role="table"))
@@ -65,12 +69,15 @@ def _rows(entry: _CellEntry, *, judged: bool) -> Iterator[Markup]:
     The roles are explicit because the style sheet displays rows as grids on a narrow screen, which removes them.
     """
     about, change, margin, picture = entry.key.metric.replace("_", " "), "", "", ""
+    beside: list[str] = []
     if entry.record:
         about = f"{subject(entry.record)}, {entry.record.test.arm.title}{entry.data}"
         change = change_text(entry.record) or change_of_means(entry.record)
-        margin, picture = _margin(entry.record), _picture(entry.record)
+        margin, picture = _margin(entry.record), _picture(deciding_part(entry.record))
+        beside = component_lines(entry.record)
     name = element("th", element("code", entry.key.cell), element("small", about), scope="row", role="rowheader")
-    figures = (name, _cell(entry.found), _cell(change, element("small", margin)))
+    lines = (element("small", line) for line in (margin, *beside))
+    figures = (name, _cell(entry.found), _cell(change, *lines))
     if not judged:
         yield element("tr", *figures, role="row")
         return
@@ -96,17 +103,19 @@ def _margin(record: Record) -> str:
 
 def _picture(record: Record) -> str:
     """Return a picture of the interval in units of the margin, with lines at 0 and 1; worse is to the right."""
-    unit = margin_change(record)
-    if not unit or record.estimate is None or record.low is None or record.high is None:
+    unit, found, wider = margin_change(record), deciding_interval(record), wider_interval(record)
+    if not unit or record.estimate is None or found is None:
         return ""
-    low, middle, high = sorted(each / unit for each in (record.low, record.estimate, record.high))
+    low, middle, high = sorted(each / unit for each in (found.low, record.estimate, found.high))
     ends = f"M{_x(low)} 8H{_x(high)}"
-    ends += f"M{_x(low) + 4} 4L{_x(low)} 8L{_x(low) + 4} 12" if low < _BETTER else f"M{_x(low)} 5V11"
-    ends += f"M{_x(high) - 4} 4L{_x(high)} 8L{_x(high) - 4} 12" if high > _WORSE else f"M{_x(high)} 5V11"
+    thin = "".join(f"M{_x(each.low / unit)} 8H{_x(each.high / unit)}" for each in (wider,) if each)
+    thin += f"M{_x(low) + 4} 3L{_x(low)} 8L{_x(low) + 4} 13" if low < _BETTER else ""
+    thin += f"M{_x(high) - 4} 3L{_x(high)} 8L{_x(high) - 4} 13" if high > _WORSE else ""
     return Markup(
         f'<svg class="strip" viewBox="0 0 {_WIDE:g} {_HIGH:g}" aria-hidden="true">'
         f'<path class="zero" d="M{_x(0)} 1V15"/><path class="limit" d="M{_x(1)} 1V15"/>'
-        f'<path class="span" d="{ends}"/><circle cx="{_x(middle)}" cy="8" r="2.6"/></svg>'
+        f'<path class="thin" d="{thin}"/><path class="span" d="{ends}"/>'
+        f'<circle cx="{_x(middle)}" cy="8" r="2.6"/></svg>'
     )
 
 

@@ -17,6 +17,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.tables import answered
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined
 from pytest_ipperf.report.page.words import day_text, listed, margin_text
+from pytest_ipperf.report.tables.intervals import levels_text
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
 from pytest_ipperf.report.tables.verdict_rows import verdict_notes
@@ -81,7 +82,7 @@ def _change(record: Record) -> str:
     found = f"each epoch's {metric.location} of its blocks' {how} to the reference, the mean over the epochs"
     if not record.judges:
         return f"{found}; without an interval, as the design never judges"
-    return f"{found}, with a two-sided {100 * record.confidence:.0f} % t interval over the epochs"
+    return f"{found}, with a two-sided {levels_text([record])} t interval over the epochs, by which it is judged"
 
 
 def _numbers(record: Record) -> str:

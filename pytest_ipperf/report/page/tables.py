@@ -9,6 +9,8 @@ from pytest_ipperf.report.page.badges import badge, is_verdict, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, anchor, boxed, caption, element, joined
 from pytest_ipperf.report.page.table_v import table_v
 from pytest_ipperf.report.studies.router.summary import summaries
+from pytest_ipperf.report.tables.component_rows import TITLES
+from pytest_ipperf.report.tables.intervals import is_interval_title
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.paragraphs import paragraphs
 from pytest_ipperf.report.workload_kinds import by_kind
@@ -17,7 +19,7 @@ _INDENT = "  "
 _MOST = 60
 """Number of tables on a page; the session's files have all."""
 _VERDICT = "verdict"
-_ANSWER = {"change", "change of the means", "95 % interval", "margin", _VERDICT}
+_ANSWER = {"change", "change of the means", "margin", _VERDICT, *TITLES.values()}
 """Titles of the most important rows."""
 _ASIDE = (
     "completed",
@@ -98,15 +100,17 @@ def _body(rows: Sequence[Row], columns: int, answers: Mapping[str, Mapping[int, 
             continue
         shown = [_cell(title, text, own.get(at)) for at, text in enumerate(_filled(cells, columns))]
         kind = "minor" if name.startswith(_INDENT) else "arm"
-        weight = " answer" if title in _ANSWER or (headed and not title.startswith(_ASIDE)) else ""
+        main = title in _ANSWER or is_interval_title(title)
+        weight = " answer" if main or (headed and not title.startswith(_ASIDE)) else ""
         made.append(element("tr", element("th", title, scope="row"), *shown, class_=f"{kind}{weight}"))
     return element("tbody", *made)
 
 
 def _cell(name: str, text: str, record: Record | None) -> Markup:
-    if name != _VERDICT or not is_verdict(text):
+    verdict = text.partition(": ")[0]
+    if name != _VERDICT or not is_verdict(verdict):
         return element("td", text)
-    shown = badge(text, verdict_class(text))
+    shown = badge(text, verdict_class(verdict))
     return element("td", element("a", shown, href=f"#{anchor(record.key)}") if record else shown)
 
 

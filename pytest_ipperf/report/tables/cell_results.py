@@ -18,6 +18,7 @@ from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.tables.intervals import deciding_interval
 
 
 class ResultKind(enum.Enum):
@@ -235,10 +236,8 @@ def margin_change(record: Record) -> float | None:
 
 
 def change_text(record: Record) -> str:
-    """Return the change with its interval: `+14 % [+11, +17]`; empty if there is none."""
+    """Return the change with the interval that decides: `+14 % [+11, +17]`; empty if there is none."""
     if record.estimate is None:
         return ""
-    change = f"{percent_text(record.estimate)} {record.change_unit}"
-    if not record.judges or record.low is None or record.high is None:
-        return change
-    return f"{change} [{percent_text(record.low)}, {percent_text(record.high)}]"
+    found = deciding_interval(record)
+    return f"{percent_text(record.estimate)} {record.change_unit}{f' {found.text}' if found else ''}"

@@ -7,9 +7,11 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from pytest_ipperf.core.design.question import FAILED_SHARE, SLOW_SHARE
 from pytest_ipperf.core.records.arm_summary import QUANTILES, ArmSummary
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.tables.component_rows import components_of
 
 SHOWN_PHASES = ("dns", "connect", "first_byte")
 """Phases of a connection that tables and CSV files show beside the total."""
@@ -107,8 +109,31 @@ def answer(record: Record) -> dict[str, Any]:
         "change": record.estimate,
         "low": record.low,
         "high": record.high,
+        "lower_bound": record.lower_bound,
+        "upper_bound": record.upper_bound,
         "unit_of_change": record.change_unit,
         "confidence": record.confidence if record.judges else None,
         "margin_fraction": record.margin_fraction,
         "verdict": record.verdict,
     }
+
+
+_BESIDE = {FAILED_SHARE: "failed", SLOW_SHARE: "slow"}
+"""Prefixes of the columns of components, by metric."""
+
+
+def beside(record: Record) -> dict[str, Any]:
+    """Return the verdict of the metric alone, and the columns of the components, whose changes are in `pp`."""
+    found = components_of(record)
+    return {
+        "metric_verdict": record.metric_verdict or record.verdict,
+        **{name: value for metric in _BESIDE for name, value in _component(metric, found.get(metric)).items()},
+    }
+
+
+def _component(metric: str, part: Record | None) -> dict[str, Any]:
+    columns = {
+        "change": "estimate",
+        **{name: name for name in ("low", "high", "lower_bound", "upper_bound", "margin_fraction", "verdict")},
+    }
+    return {f"{_BESIDE[metric]}_{name}": getattr(part, field) if part else None for name, field in columns.items()}

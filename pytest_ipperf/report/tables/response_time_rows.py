@@ -14,7 +14,10 @@ _CELL = (
     "one_machine",
 )
 _SIDE = ("arm", "runs", "mean_s", "sd_of_runs_s", "mean_of_completed_s", "attempted", "completed", "failed")
-_ANSWER = {"change": "change_percent", "low": "low_percent", "high": "high_percent", "unit_of_change": ""}
+_ANSWER = {
+    **{name: f"{name}_percent" for name in ("change", "low", "high", "lower_bound", "upper_bound")},
+    "unit_of_change": "",
+}
 """Names of the answer's columns in this file, in which all changes are in percent."""
 
 
@@ -24,5 +27,6 @@ def response_time_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
         cell = columns.of_record(record, _CELL)
         answer = {_ANSWER.get(name, name): value for name, value in columns.answer(record).items()}
         del answer[""]
+        answer |= columns.beside(record)
         for side, own in ((record.test, answer), (record.reference, dict.fromkeys(answer))):
             yield {**cell, **columns.of_side(side, (*_SIDE, *columns.ARM_COLUMNS)), **own}

@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.tables import layout
+from pytest_ipperf.report.tables.component_rows import component_rows, verdict_text
+from pytest_ipperf.report.tables.intervals import deciding_interval
 from pytest_ipperf.report.tables.layout import Row
 
 _NONE = "-"
 
 
 def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, *, uneven: bool) -> list[Row]:
-    """Return the rows of change (in `unit`), interval, margin and verdict; with `uneven`, also of the epochs.
+    """Return the rows of change (in `unit`), interval, margin, verdict and components; with `uneven`, also of epochs.
 
-    A design that never judges has neither interval nor margin, as its few epochs do not support them.
+    A design that never judges has neither interval nor margin, as its few epochs do not support them. The interval is
+    the one that decides; one of another level than the row's title names its own.
     """
 
     def row(name: str, text: Callable[[Record], str]) -> Row:
@@ -32,11 +35,22 @@ def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, 
         margin = 100 * record.margin_fraction
         return f"{margin:{'.0f' if margin >= 1000 else '.3g'}} {unit}"
 
+    intervals = [each for record in found.values() if (each := deciding_interval(record))]
+    level = intervals[0].level if intervals else ""
+
+    def interval(record: Record) -> str:
+        own = deciding_interval(record)
+        if own is None:
+            return "" if record.judges else _NONE
+        return own.text if own.level == level else f"{own.text} ({own.level})"
+
+    title = intervals[0].title if intervals else "interval"
     judged = any(record.judges for record in found.values())
     return [
         row("  change", change),
-        *([row("  95 % interval", _interval), row("  margin", margin)] if judged else []),
-        row("  verdict", lambda record: record.verdict),
+        *([row(f"  {title}", interval), row("  margin", margin)] if judged else []),
+        row("  verdict", verdict_text),
+        *component_rows(found, columns),
         *([row("  epochs", lambda record: str(record.epochs))] if uneven else []),
     ]
 
@@ -65,11 +79,3 @@ def verdict_notes(record: Record) -> list[str]:
         f"{rule},",
         f"taken after every {each} epochs, {record.looks} times at most; what is decided is measured no further.",
     ]
-
-
-def _interval(record: Record) -> str:
-    if not record.judges:
-        return _NONE
-    if record.low is None or record.high is None:
-        return ""
-    return f"[{percent_text(record.low)}, {percent_text(record.high)}]"

@@ -18,6 +18,8 @@ from pytest_ipperf.protocols import application
 from pytest_ipperf.report.studies.response_time import study_notes, study_tables
 from pytest_ipperf.report.tables import layout
 from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, quantile_notes, reused_lines, rows_of_arm
+from pytest_ipperf.report.tables.component_rows import component_notes
+from pytest_ipperf.report.tables.intervals import levels_text
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import client_lines, link_rate_notes, run_notes, testbed_text
 from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, is_uneven, verdict_notes
@@ -107,15 +109,16 @@ def notes(records: Sequence[Record]) -> list[str]:
     epochs = "as in the row" if uneven else f"{record.epochs}"
     return [
         f"First rows: mean of {counted_text(record, uneven=uneven)}.",
-        *_change_lines(record, epochs),
+        *_change_lines(records, epochs),
         *verdict_notes(record),
+        *component_notes(records),
         *timed,
     ]
 
 
-def _change_lines(record: Record, epochs: str) -> list[str]:
+def _change_lines(records: Sequence[Record], epochs: str) -> list[str]:
+    record = records[0]
     blocks = f"Change: median log ratio of an epoch's blocks ({record.blocks}), mean over the epochs ({epochs})"
     if not record.judges:
         return [f"{blocks}."]
-    confidence = f"{100 * record.confidence:.0f} %"
-    return [f"{blocks},", f"with a two-sided {confidence} t interval; it can differ from the ratio of the means."]
+    return [f"{blocks},", f"with a two-sided {levels_text(records)} t interval, by which it is judged."]

@@ -10,14 +10,18 @@ _WIDTH = 56
 
 
 def interval_picture(judgement: Judgement) -> list[str]:
-    """Return lines that draw the two-sided interval on the metric's scale; `o` is the estimate, `|` the margin."""
+    """Return lines that draw the interval that decides on the metric's scale; `o` is the estimate, `|` the margin.
+
+    Where the two-sided interval of the effect is wider, dashes reach to its ends.
+    """
     effect = judgement.effect
     if effect is None:
         return []
     change, metric, allowed = effect.change, effect.metric, judgement.margin_fraction
+    bounds = effect.one_sided(judgement.alpha) if judgement.bounds else (change.low, change.high)
     size = slowdown_size(allowed, metric.direction, metric.scale)
     limit = size if metric.direction == "lower_is_better" else -size
-    low, high = min(change.low, 0.0, limit), max(change.high, 0.0, limit)
+    low, high = min(change.low, bounds[0], 0.0, limit), max(change.high, bounds[1], 0.0, limit)
     span = (high - low) or 1.0
 
     def column(value: float) -> int:
@@ -26,12 +30,13 @@ def interval_picture(judgement: Judgement) -> list[str]:
     bar = [" "] * _WIDTH
     for at in range(column(change.low), column(change.high) + 1):
         bar[at] = "-"
-    bar[column(change.low)], bar[column(change.high)], bar[column(change.estimate)] = "[", "]", "o"
+    for at in range(column(bounds[0]), column(bounds[1]) + 1):
+        bar[at] = "="
+    bar[column(bounds[0])], bar[column(bounds[1])], bar[column(change.estimate)] = "[", "]", "o"
     scale = [" "] * _WIDTH
     scale[column(0.0)], scale[column(limit)] = "0", "|"
-    shown = effect.shown
-    ends = f"[{percent_text(shown.low)}, {percent_text(shown.high)}]"
+    ends = ", ".join(percent_text(effect.show(bound)) for bound in bounds)
     return [
-        "".join(bar).rstrip() + f"   {percent_text(shown.estimate)} {effect.unit} {ends}",
+        "".join(bar).rstrip() + f"   {percent_text(effect.shown.estimate)} {effect.unit} [{ends}]",
         "".join(scale).rstrip() + f"   0 = no change, | = margin {100 * allowed:.3g} {effect.unit}",
     ]

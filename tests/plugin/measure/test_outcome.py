@@ -24,8 +24,8 @@ def test_beyond_the_margin_fails_and_shows_the_interval_against_it(project):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "E * IPv6 is slower than IPv4 by * % [[]*] (95 % interval); the one-sided 95 % lower bound +*",
-            "E *[[]*o*]   +* % [[]+*, +*]",
+            "E * IPv6 is slower than IPv4 by * % [[]*] (90 % interval); the one-sided 95 % lower bound +*",
+            "E *[[]*o*]-   +* % [[]+*, +*]",
             "E *0*|*   0 = no change, | = margin 10 %",
         ]
     )

@@ -312,8 +312,8 @@ def test_in_junit_tests_have_pytests_names_and_files_and_few_figures(night):
     result = {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
     assert result == {
         "verdict": "exceeds", "version": "1-ipv4-1s-0a1b2c", "metric": "throughput", "change": "-0.75 %",
-        "interval": "[-0.95, -0.56]", "margin": "10 %", "epochs": "6", "fingerprint": "f0", "p_adjusted": "0.0006",
-        "p_history_adjusted": "0.4",
+        "interval": "[-0.95, -0.56]", "interval_level": "95 %", "margin": "10 %", "epochs": "6", "fingerprint": "f0",
+        "p_adjusted": "0.0006", "p_history_adjusted": "0.4",
     }  # fmt: skip
     (failure,) = case.iter("failure")
     assert failure.attrib == {"message": "exceeds margin, confirmed indeed", "type": "exceeds"}

@@ -49,13 +49,14 @@ class Reports:
         exceeds = application("http", 100, "ipv6", 1.21)
         failed = dataclasses.replace(exceeds.test, completed=8988, failed={"connect: refused": 12})
         self._applications: list[Record] = [
-            application("http", 10, "ipv6", 1.01),
+            factory.failing(application("http", 10, "ipv6", 1.01), 0.002),
             dataclasses.replace(exceeds, test=failed),
             application("smtp", 10, "ipv6", 1.02, spread=0.2),
             application("smtp", 10, "ipv6-tunnel", 1.0, verdict="invalid", sentence="all 10 epochs gave the same"),
             application("smtp", 10, "ipv4-twin", 1.0),
             application("smtp", 100, "ipv6", 1.04, design="smoke", judges=False, verdict="unjudged",
                         reasons=("never_judges",), sentence="Design smoke never judges.", epochs=2, blocks=1),
+            factory.failing(application("http", 10, "ipv6-tunnel", 1.02), 0.03),
         ]  # fmt: skip
         study = made.study(epochs=5, blocks=1, arms=("ipv6", "ipv6-tunnel"))
         self._flows = [
@@ -112,7 +113,9 @@ class Reports:
 
     def allure_card(self) -> str:
         record = self._applications[1]
-        return "\n".join([title(_cell_of(record), record.metric), description(record), values_csv(_shortened(record))])
+        failing = self._applications[-1]
+        texts = [description(record), values_csv(_shortened(record)), description(failing)]
+        return "\n".join([title(_cell_of(record), record.metric), *texts, values_csv(_shortened(failing))])
 
     def study_of_response_times(self) -> str:
         records = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -14,6 +15,7 @@ from pytest_ipperf.report.flow.sweeps import Sweep
 from pytest_ipperf.report.page.words import short_title
 from pytest_ipperf.report.plot_style import INK, PAPER, axis, places, settings, shifts, style_of, svg_of, ticks
 from pytest_ipperf.report.tables.cell_results import margin_change
+from pytest_ipperf.report.tables.intervals import wider_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,7 +105,10 @@ def _changes(axes: Axes, curves: Sequence[Curve], at: Sequence[float], aside: Ma
         changes = [(at[level], *ends) for level, ends in ((level, change_of(record)) for level, record in curve.judged)]
         x = [place + aside[curve.arm] for place, *_ in changes]
         reaches = [[max(0.0, middle - low), max(0.0, high - middle)] for _, middle, low, high in changes]
-        _draw(axes, curve, x, [middle for _, middle, *_ in changes], list(zip(*reaches, strict=True)))
+        _draw(axes, curve, x, [middle for _, middle, *_ in changes], list(zip(*reaches, strict=True)), thick=True)
+        for place, (_, record) in zip(x, curve.judged, strict=True):
+            if (wider := wider_interval(record)) and math.isfinite(wider.low) and math.isfinite(wider.high):
+                axes.plot([place, place], [wider.low, wider.high], color=style_of(curve.arm)[0], linewidth=0.8)
     ends = axes.get_xlim()
     for curve in curves if margins_differ(curves) else curves[:1]:
         _margin(axes, curve, at, ends, own=margins_differ(curves))
@@ -128,9 +133,17 @@ def _limits(curve: Curve) -> list[tuple[int, float]]:
     return [(level, margin_change(record) or 0.0) for level, record in curve.judged]
 
 
-def _draw(axes: Axes, curve: Curve, x: Sequence[float], y: Sequence[float], reaches: list[tuple[float, ...]]) -> None:
+def _draw(
+    axes: Axes,
+    curve: Curve,
+    x: Sequence[float],
+    y: Sequence[float],
+    reaches: list[tuple[float, ...]],
+    *,
+    thick: bool = False,
+) -> None:
     colour, marker, dashes = style_of(curve.arm)
     axes.errorbar(
-        x, y, yerr=reaches, color=colour, marker=marker, linestyle=dashes, markersize=4.5, linewidth=1.2, capsize=2.5,
-        elinewidth=1.1,
+        x, y, yerr=reaches, color=colour, marker=marker, linestyle=dashes, markersize=4.5, linewidth=1.2,
+        capsize=0 if thick else 2.5, elinewidth=3.4 if thick else 1.1,
     )  # fmt: skip

@@ -16,6 +16,7 @@ from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.sweep_plot import by_size, level_svg, margins_differ
 from pytest_ipperf.report.page.words import short_title
 from pytest_ipperf.report.plot_style import is_spread, style_of
+from pytest_ipperf.report.tables.intervals import deciding_interval, levels_text, wider_interval
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
 from pytest_ipperf.report.workload_kinds import by_kind
@@ -60,7 +61,10 @@ def _caption(sweep: Sweep, curves: Sequence[Curve]) -> str:
     judged = any(curve.judged for curve in curves)
     own = margins_differ([curve for curve in curves if curve.judged])
     limits = "dotted, with hollow markers: the margin of each arm" if own else "dotted: the margin"
-    below = f" Below: change against {reference} with its 95 % interval; {limits}." if judged else ""
+    records = [record for curve in curves for _, record in curve.judged]
+    thin = ", thin where the 95 % interval is wider" if any(map(wider_interval, records)) else ""
+    bar = f"the {levels_text(records)} interval that decides{thin}"
+    below = f" Below: change against {reference} with {bar}; {limits}." if judged else ""
     above = "Above: mean" if judged else "Mean"
     held = f"; {sweep.held}" if sweep.held else ""
     axes = _SCALES.get(scale_of(curves), "")
@@ -85,7 +89,5 @@ def _point_text(point: CurvePoint, unit: Unit) -> str:
     text = unit.text(point.side.mean) + (f" [{unit.text(found.low)}, {unit.text(found.high)}]" if found else "")
     if record is None or record.estimate is None:
         return text
-    with_change = f"{text}; {percent_text(record.estimate)}"
-    if not record.judges or record.low is None or record.high is None:
-        return with_change
-    return f"{with_change} [{percent_text(record.low)}, {percent_text(record.high)}]"
+    decides = deciding_interval(record)
+    return f"{text}; {percent_text(record.estimate)}{f' {decides.text}' if decides else ''}"
