@@ -1,16 +1,20 @@
-"""Effects of an arm at each look, by the values by which a question judges the runs."""
+"""Effects and limits of an arm at each look, by the values by which a question judges the runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.design.design import Design
+from pytest_ipperf.core.design.limit import Limit
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.interim_analysis import effects_at
+from pytest_ipperf.core.inference.limit import LimitJudgement, judge_limit_looks
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.metrics.base import LookFacts
+from pytest_ipperf.protocols import PROTOCOLS
 
 CONFIDENCE = 0.95
 
@@ -42,3 +46,14 @@ def effects_of(
         header_cost=header_cost,
         at_look=None if at_look is None else lambda counted: at_look(counted, facts),
     )
+
+
+def judged_limit(
+    runs: Sequence[Run], arm: Arm, limit: Limit, ends: Sequence[int], workload: Workload, design: Design
+) -> LimitJudgement:
+    """Return the judgement of an arm's limit by the first look that decides; `ends` holds the epochs of each look.
+
+    A mean is that of the protocol's first metric. Raises InvalidError as `judge_limit` does.
+    """
+    quantity = PROTOCOLS[workload.protocol].metrics[0]
+    return judge_limit_looks(runs, arm, limit, ends, quantity=quantity, alpha=design.alpha, looks=design.looks)

@@ -23,7 +23,7 @@ from pytest_ipperf.core.measurement.run_data import RunData, completed_s, comple
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.core.portable.workload_kind import WorkloadKind
-from pytest_ipperf.experiment.looks import effects_of
+from pytest_ipperf.experiment.looks import effects_of, judged_limit
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Measurement, Network, RunObserver
 from pytest_ipperf.experiment.reference_check import check_reference
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
@@ -109,9 +109,33 @@ class _State:
 
     @property
     def undecided(self) -> list[Arm]:
-        """Return the arms that are undecided and still measured."""
-        decided = {self.conditions.reference, *self.answered, *self.trouble}
+        """Return the arms that are undecided and still measured; the reference if it has limits of its own."""
+        decided = {*self.answered, *self.trouble}
+        if not self.asked.get(self.conditions.reference):
+            decided.add(self.conditions.reference)
         return [arm for arm in self.plan.arms if arm not in decided]
+
+    @property
+    def reference(self) -> Arm | None:
+        """Return the reference if an arm is compared with it; None if all questions are about limits."""
+        reference = self.conditions.reference
+        return reference if reference in self.plan.arms and any(map(self._compares, self.plan.arms)) else None
+
+    @property
+    def first_arm(self) -> Arm:
+        """Return the arm by which the server is verified: the reference, or the first one that is measured.
+
+        Raises the trouble of an arm if none is measured any more.
+        """
+        measured = [arm for arm in self.plan.arms if self._is_measured(arm)]
+        if not measured:
+            raise next(iter(self.trouble.values()))
+        return self.reference or measured[0]
+
+    def _compares(self, arm: Arm) -> bool:
+        """Return whether an arm is compared with the reference, which one is if nobody asks anything of it."""
+        asked = self.asked.get(arm, ())
+        return arm != self.conditions.reference and (not asked or any(question.compares for question in asked))
 
     def measurement(self) -> Measurement:
         """Return the measurement so far."""
@@ -143,9 +167,15 @@ class _State:
         going_on: list[Arm] = []
         if number + 1 < self.plan.looks and self.undecided:
             self.stopped = refuses(self._expected_s(self.plan.look(number + 1)))
-            going_on = [] if self.stopped else [self.conditions.reference, *self.undecided]
+            going_on = [] if self.stopped else self._going_on
         self.observer.look(number, answers, going_on, self.stopped)
         return bool(going_on)
+
+    @property
+    def _going_on(self) -> list[Arm]:
+        """Return the arms that the next look needs: the reference of undecided ones, and these."""
+        needed = [self.reference] if self.reference is not None and any(map(self._compares, self.undecided)) else []
+        return list(dict.fromkeys((*needed, *self.undecided)))
 
     def _answers(self, arm: Arm) -> Mapping[Question, Judgement]:
         design, reference = self.conditions.design, self.conditions.reference
@@ -160,7 +190,11 @@ class _State:
         failed: dict[Question, InvalidError] = {}
         for question in self.asked.get(arm, ()):
             try:
-                found |= judgements(effects, [question], alpha=design.alpha, looks=design.looks)
+                if question.limit is not None:
+                    workload = self.plan.workload
+                    found[question] = judged_limit(self.runs, arm, question.limit, ends, workload, design)
+                else:
+                    found |= judgements(effects, [question], alpha=design.alpha, looks=design.looks)
             except InvalidError as error:  # more epochs do not repair this metric; others may still have an answer
                 failed[question] = error
         if failed and not found:
@@ -171,10 +205,7 @@ class _State:
         """Return the expected seconds of these epochs, from the past epochs and the remaining arms' runs."""
         overhead_s = sum(self.seconds) - sum(self.run_s.values()) - self.baseline_cost_time_s
         count = Counter(run.arm for run in self.runs)
-        runs_s = (
-            self.run_s[arm] / count[arm] * self.plan.runs_of(epochs, [arm])
-            for arm in (self.conditions.reference, *self.undecided)
-        )
+        runs_s = (self.run_s[arm] / count[arm] * self.plan.runs_of(epochs, [arm]) for arm in self._going_on)
         return overhead_s / len(self.services) * len(epochs) + sum(runs_s)
 
     def reboot_hosts(self, epoch: Epoch) -> None:
@@ -216,11 +247,11 @@ class _State:
         workload = self.plan.workload
         service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
-        if verified := live.verify(self.conditions.reference, service, workload, self.conditions.deadline_s):
+        if verified := live.verify(self.first_arm, service, workload, self.conditions.deadline_s):
             self.observer.note(verified)
         arms = [arm for arm in self.plan.arms if self._is_measured(arm)]
         paths = {arm: live.prove(arm, service, workload) for arm in arms}
-        fingerprints = live.fingerprint(self.conditions.reference)
+        fingerprints = live.fingerprint(self.first_arm)
         hosts = {role: asdict(each) for role, each in fingerprints.items()}
         for role, description in self.meters.descriptions().items():
             hosts[role]["snmp"] = description
@@ -246,6 +277,8 @@ class _State:
             self.observer.counters(epoch.number, when, counters)
 
     def _is_measured(self, arm: Arm) -> bool:
+        if arm == self.reference and any(map(self._compares, self.undecided)):
+            return True  # although its own limits may be answered
         return arm not in self.answered and arm not in self.trouble
 
     def _run(self, live: LiveTestbed, service: ServerEndpoint, arm: Arm, place: _Place) -> None:
@@ -323,7 +356,7 @@ class _State:
         # Violations come first: packets on a wrong path may cause failures for which the server is not to blame.
         self._note_violations(run.arm, result.violations, where)
         runs, lost = self._trailing_failures(run.arm)
-        if run.arm != self.conditions.reference:
+        if run.arm != self.reference:
             return
         check_reference(self._kind, run.arm, runs, lost, service)
 
@@ -353,7 +386,7 @@ class _State:
 
     def _exclude(self, arm: Arm, error: LabError) -> None:
         """Exclude an arm from the measurement; raise its error if it is the reference."""
-        if arm == self.conditions.reference:
+        if arm == self.reference:
             raise error
         self.trouble[arm] = error
         self.observer.note(f"arm {arm}: {error}; it is not measured")
@@ -371,7 +404,7 @@ class _State:
         if not contradictions:
             return
         sentence = f"arm {arm} is not what it is called ({where}): {'; '.join(contradictions)}"
-        if arm == self.conditions.reference:
+        if arm == self.reference:
             raise InvalidError(sentence)
         self.trouble[arm] = InvalidError(sentence)
         self.observer.note(f"{sentence}; it is measured no further")

@@ -99,7 +99,7 @@ class Margin:
         other arm. Raises InvalidError if a ratio has no positive finite reference.
         """
         relative = self.relative + header_cost * (1 - self.relative) if self.headers else self.relative
-        if scale == "difference" and 0 <= reference_value < math.inf:
+        if scale != "ratio" and 0 <= reference_value < math.inf:
             return max(relative * reference_value, self.at_least)
         if not 0 < reference_value < math.inf:
             raise InvalidError(f"reference value {reference_value!r} is not a positive finite number")

@@ -7,9 +7,9 @@ from typing import Literal
 
 Direction = Literal["lower_is_better", "higher_is_better"]
 Location = Literal["mean", "median"]
-Scale = Literal["ratio", "difference"]
+Scale = Literal["ratio", "difference", "distance"]
 
-UNITS_OF_CHANGE: dict[Scale, str] = {"ratio": "%", "difference": "pp"}
+UNITS_OF_CHANGE: dict[Scale, str] = {"ratio": "%", "difference": "pp", "distance": "% from limit"}
 """Units in which changes are shown, by scale; `pp` are percentage points."""
 
 SPEED = ("slower", "faster")
@@ -21,6 +21,7 @@ class Metric:
     """A quantity that a run yields.
 
     `scale` says how arms are compared: by their ratio, or by their difference if a ratio would be undefined at zero.
+    The scale `distance` is that of limits: a mean's distance from its limit, as a share of the limit.
     `location` says how the blocks of an epoch are summarised (the median for times, the mean for throughput).
     `formula` defines the value of a run in words and symbols. `resolution` is in `unit`; a spread of exactly zero
     indicates a broken clock unless the resolution is 0. `label` is the short name of a row below another metric's;

@@ -78,8 +78,12 @@ def judgements(
 def is_undecided(answers: Mapping[Question, Judgement]) -> bool:
     """Return whether more epochs could still change what a test shows.
 
-    A test that exceeds one of its margins is red, whatever its other questions show.
+    A test that exceeds one of its margins is red, whatever its other questions show. A limit may be asked by a test of
+    its own, so it is open until it is answered, and closes nothing else.
     """
+    if any(answer.verdict is Verdict.INCONCLUSIVE for question, answer in answers.items() if not question.compares):
+        return True
+    answers = {question: answer for question, answer in answers.items() if question.compares}
     beside = [answer.verdict for question, answer in answers.items() if question.beside]
     others = [answer.verdict for question, answer in answers.items() if not question.beside]
     if Verdict.EXCEEDS in beside:

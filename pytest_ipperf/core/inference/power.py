@@ -37,7 +37,7 @@ def slowdown_size(fraction: float, direction: Direction, scale: Scale = "ratio")
     For ratios this is the size of the log ratio: ln(1 + m) for times and -ln(1 - m) for rates; a difference is
     unchanged. Raises UsageError for a fraction of 1 or more of a rate.
     """
-    if scale == "difference":
+    if scale != "ratio":
         return fraction
     if direction == "lower_is_better":
         return math.log1p(fraction)
@@ -47,7 +47,7 @@ def slowdown_size(fraction: float, direction: Direction, scale: Scale = "ratio")
 
 def slowdown_fraction(size: float, direction: Direction, scale: Scale = "ratio") -> float:
     """Return the inverse of `slowdown_size`; infinite beyond the range of a float."""
-    if scale == "difference":
+    if scale != "ratio":
         return size
     if direction == "higher_is_better":
         return -math.expm1(-size)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_ipperf.core.design.limit import Limit
+
 if TYPE_CHECKING:  # scipy comes with it, as in `record`
     from pytest_ipperf.core.inference.verdict import Judgement
 
@@ -15,7 +17,9 @@ class Component:
     """Answer to one question about a cell by `metric`, with fields as in a record.
 
     `test_value` and `reference_value` are the arms' means in the metric's unit. The bounds are one-sided, in
-    `change_unit`; those of the level that decides.
+    `change_unit`; those of the level that decides. `title` is the metric's, and `arm` the arm that was judged. For a
+    `limit`, such as `p95<=20ms`, the estimate is the share of connections beyond it, or the mean's distance from it,
+    and `reference_value` the share that it allows, or its value.
     """
 
     metric: str
@@ -37,6 +41,9 @@ class Component:
     p_exceeds: float | None
     look: int
     epochs: int
+    title: str = ""
+    arm: str = ""
+    limit: str = ""
 
     @classmethod
     def of(cls, judgement: Judgement) -> Component:
@@ -66,6 +73,9 @@ class Component:
             p_exceeds=judgement.p_exceeds,
             look=judgement.look,
             epochs=effect.n_epochs,
+            title=effect.metric.title,
+            arm=str(effect.test),
+            limit=effect.metric.name if Limit.named(effect.metric.name) else "",
         )
 
     @classmethod

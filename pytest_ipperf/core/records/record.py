@@ -131,7 +131,7 @@ class Record:
         """Change on the metric's scale: the log of a ratio, or a difference of shares."""
         if self.estimate is None:
             return None
-        return self.estimate / 100 if self.change_unit == UNITS_OF_CHANGE["difference"] else _log(self.estimate)
+        return _log(self.estimate) if self.change_unit == UNITS_OF_CHANGE["ratio"] else self.estimate / 100
 
     @property
     def usable(self) -> bool:
