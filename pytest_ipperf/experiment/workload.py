@@ -13,8 +13,7 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import Epoch, Plan
 from pytest_ipperf.core.design.question import Question
-from pytest_ipperf.core.inference.effect import Effect
-from pytest_ipperf.core.inference.interim_analysis import is_undecided, judgements
+from pytest_ipperf.core.inference.interim_analysis import is_undecided
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.path_proof import rate_shortfalls
@@ -23,7 +22,8 @@ from pytest_ipperf.core.measurement.run_data import RunData, completed_s, comple
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.core.portable.workload_kind import WorkloadKind
-from pytest_ipperf.experiment.looks import effects_of, judged_limit
+from pytest_ipperf.experiment.compared_arms import compares, reference_of
+from pytest_ipperf.experiment.looks import answers_at
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Measurement, Network, RunObserver
 from pytest_ipperf.experiment.reference_check import check_reference
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
@@ -110,32 +110,21 @@ class _State:
     @property
     def undecided(self) -> list[Arm]:
         """Return the arms that are undecided and still measured; the reference if it has limits of its own."""
-        decided = {*self.answered, *self.trouble}
-        if not self.asked.get(self.conditions.reference):
-            decided.add(self.conditions.reference)
-        return [arm for arm in self.plan.arms if arm not in decided]
+        silent = () if self.asked.get(self.conditions.reference) else (self.conditions.reference,)
+        return [arm for arm in self.plan.arms if arm not in {*self.answered, *self.trouble, *silent}]
 
     @property
     def reference(self) -> Arm | None:
         """Return the reference if an arm is compared with it; None if all questions are about limits."""
-        reference = self.conditions.reference
-        return reference if reference in self.plan.arms and any(map(self._compares, self.plan.arms)) else None
+        return reference_of(self.plan, self.conditions.reference, self.asked)
 
     @property
     def first_arm(self) -> Arm:
-        """Return the arm by which the server is verified: the reference, or the first one that is measured.
-
-        Raises the trouble of an arm if none is measured any more.
-        """
+        """Return the arm that verifies the server: the reference, or the first; raise the trouble if all have some."""
         measured = [arm for arm in self.plan.arms if self._is_measured(arm)]
         if not measured:
             raise next(iter(self.trouble.values()))
-        return self.reference or measured[0]
-
-    def _compares(self, arm: Arm) -> bool:
-        """Return whether an arm is compared with the reference, which one is if nobody asks anything of it."""
-        asked = self.asked.get(arm, ())
-        return arm != self.conditions.reference and (not asked or any(question.compares for question in asked))
+        return self.reference if self.reference in measured else measured[0]
 
     def measurement(self) -> Measurement:
         """Return the measurement so far."""
@@ -172,33 +161,24 @@ class _State:
         return bool(going_on)
 
     @property
+    def _comparing(self) -> bool:
+        return any(compares(arm, self.conditions.reference, self.asked) for arm in self.undecided)
+
+    @property
     def _going_on(self) -> list[Arm]:
-        """Return the arms that the next look needs: the reference of undecided ones, and these."""
-        needed = [self.reference] if self.reference is not None and any(map(self._compares, self.undecided)) else []
+        """Return the arms that the next look needs: undecided ones, and the reference if they are compared with it."""
+        needed = [self.conditions.reference] if self._comparing else []
         return list(dict.fromkeys((*needed, *self.undecided)))
 
     def _answers(self, arm: Arm) -> Mapping[Question, Judgement]:
-        design, reference = self.conditions.design, self.conditions.reference
         ends = [self.plan.epochs_by(look + 1) for look in range(len(self.seconds))]
-
-        def effects(question: Question) -> Sequence[Effect]:
-            cost = arms_header_cost(self.testbed.links, arm, reference, self.plan.workload)
-            deadline_s = self.conditions.deadline_s
-            return effects_of(self.runs, arm, reference, question, ends, deadline_s=deadline_s, header_cost=cost)
-
-        found: dict[Question, Judgement] = {}
-        failed: dict[Question, InvalidError] = {}
-        for question in self.asked.get(arm, ()):
-            try:
-                if question.limit is not None:
-                    workload = self.plan.workload
-                    found[question] = judged_limit(self.runs, arm, question.limit, ends, workload, design)
-                else:
-                    found |= judgements(effects, [question], alpha=design.alpha, looks=design.looks)
-            except InvalidError as error:  # more epochs do not repair this metric; others may still have an answer
-                failed[question] = error
+        cost = arms_header_cost(self.testbed.links, arm, self.conditions.reference, self.plan.workload)
+        found, failed = answers_at(
+            self.runs, arm, self.asked.get(arm, ()), ends,
+            workload=self.plan.workload, conditions=self.conditions, header_cost=cost,
+        )  # fmt: skip
         if failed and not found:
-            self.trouble[arm] = next(iter(failed.values()))
+            self.trouble[arm] = failed[0]
         return found
 
     def _expected_s(self, epochs: Sequence[Epoch]) -> float:
@@ -277,9 +257,9 @@ class _State:
             self.observer.counters(epoch.number, when, counters)
 
     def _is_measured(self, arm: Arm) -> bool:
-        if arm == self.reference and any(map(self._compares, self.undecided)):
+        if arm == self.reference and (self._comparing or not self.undecided):
             return True  # although its own limits may be answered
-        return arm not in self.answered and arm not in self.trouble
+        return arm in self.undecided
 
     def _run(self, live: LiveTestbed, service: ServerEndpoint, arm: Arm, place: _Place) -> None:
         started = time.monotonic()

@@ -7,8 +7,9 @@ import pytest
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.limit import Limit
 from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.inference import limit as rules
 from pytest_ipperf.core.inference.interim_analysis import is_undecided
-from pytest_ipperf.core.inference.limit import judge_limit, judge_limit_looks, needed_connections
+from pytest_ipperf.core.inference.limit import judge_limit_looks, needed_connections
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError
@@ -18,6 +19,10 @@ from pytest_ipperf.core.stats.interval import t_quantile
 FOUR, SIX = Arm(4, "native"), Arm(6, "native")
 P95, P999 = Limit.parse("p95", "20ms"), Limit.parse("p999", "20ms")
 MEAN, FAILED, RATE = Limit.parse("mean", "5ms"), Limit.parse("failed_share", "1pp"), Limit.parse("throughput", "90mbit")
+
+
+def judge_limit(*runs_arm_limit, **options):
+    return rules.judge_limit(*runs_arm_limit, **options)
 
 
 def run(epoch, block=0, *, slow=0, failed=0, attempted=300, value=0.004, name="response_time", arm=FOUR, warmup=False):
