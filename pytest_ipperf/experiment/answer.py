@@ -13,10 +13,12 @@ from typing import Any
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm, Cell
 from pytest_ipperf.core.design.design import Design, never_judges
+from pytest_ipperf.core.design.limit import Limit
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.claim import Slowdown
 from pytest_ipperf.core.inference.effect import Effect, difference
+from pytest_ipperf.core.inference.limit import LimitJudgement
 from pytest_ipperf.core.inference.verdict import Judgement, Verdict, judge
 from pytest_ipperf.core.measurement.link_rate import link_rate
 from pytest_ipperf.core.measurement.run import Run
@@ -25,7 +27,7 @@ from pytest_ipperf.core.records.arm_summary import ArmSummary, quantiles_of, sum
 from pytest_ipperf.core.records.record import Record, cell_facts
 from pytest_ipperf.core.records.workload_version import fingerprint_digest, workload_version
 from pytest_ipperf.core.stats.interval import Interval
-from pytest_ipperf.experiment.looks import CONFIDENCE, effects_of
+from pytest_ipperf.experiment.looks import CONFIDENCE, effects_of, judged_limit
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost, layers
 from pytest_ipperf.lab.runs.multi_client import SKEW
@@ -79,7 +81,7 @@ def answer(
     effects: tuple[Effect, ...] = ()
     failures = None
     judged: tuple[Judgement, ...] = ()
-    stopped = "" if looks == plan.looks else _ALL_ANSWERED if cell.arm in measurement.answered else measurement.stopped
+    stopped = _stopped(measurement, cell)
     if conditions.design.epochs > 1:
         ends = [plan.epochs_by(look) for look in range(1, looks + 1)]
         pair = (cell.arm, conditions.reference)
@@ -114,6 +116,66 @@ def answer(
         stopped=stopped,
         beside=judged,
     )
+
+
+def answer_alone(measurement: Measurement, cell: Cell, conditions: Conditions, metric: str) -> Answer:
+    """Return the answer for a cell of which only limits are asked: records without a comparison, each with one arm.
+
+    Raises the error that ended the cell's measurement, or InvalidError if none of its runs has a value.
+    """
+    if cell.arm in measurement.trouble:
+        raise measurement.trouble[cell.arm]
+    plan, looks = measurement.plan, measurement.looks[cell.arm]
+    runs = tuple(run for run in measurement.runs if run.epoch < plan.epochs_by(looks))
+    if all(run.values[metric] is None for run in runs if run.arm == cell.arm and not run.warmup):
+        _check_values(runs, cell, cell.arm, metric)
+    alone = dataclasses.replace(conditions, reference=cell.arm)
+    return Answer(
+        effects=(),
+        failures=None,
+        records=tuple(_record(measurement, cell, alone, look, None, metric=metric) for look in range(1, looks + 1)),
+        runs=runs,
+        stopped=_stopped(measurement, cell),
+        doubts={},
+    )
+
+
+def limit_of(measurement: Measurement, cell: Cell, conditions: Conditions) -> Callable[[Limit, bool], LimitJudgement]:
+    """Return the function that judges limits of the cell's arm.
+
+    Limits that were known at the looks are judged by the first one that decided, others by all data there are.
+    """
+    plan, looks, design = measurement.plan, measurement.looks[cell.arm], conditions.design
+    every = [plan.epochs_by(look) for look in range(1, looks + 1)]
+    doubts = _handicaps(measurement, cell.arm, cell.arm)
+
+    def judged(limit: Limit, at_looks: bool) -> LimitJudgement:  # noqa: FBT001 - as the caller's
+        ends, sized = (every, design) if at_looks else (every[-1:], dataclasses.replace(design, looks=1))
+        runs = [run for run in measurement.runs if run.epoch < ends[-1]]
+        found = judged_limit(runs, cell.arm, limit, ends, workload=plan.workload, design=sized)
+        if not design.judges:
+            reasons = ("never_judges",)
+            return dataclasses.replace(
+                found, verdict=Verdict.UNJUDGED, reasons=reasons, p_exceeds=None, design=design.name
+            )
+        if found.verdict is Verdict.INVALID:
+            raise InvalidError(f"{cell}: {found.sentence()}")
+        if found.verdict is Verdict.EXCEEDS and found.verdict in doubts:
+            doubt = doubts[found.verdict]
+            return dataclasses.replace(found, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt)
+        if found.decided:
+            return found
+        stopped = _stopped(measurement, cell) if at_looks else ""
+        return dataclasses.replace(found, stopped=stopped, epoch_s=epoch_s(measurement, design))
+
+    return judged
+
+
+def _stopped(measurement: Measurement, cell: Cell) -> str:
+    """Return why not all looks of a cell were taken, or empty."""
+    if measurement.looks[cell.arm] == measurement.plan.looks:
+        return ""
+    return _ALL_ANSWERED if cell.arm in measurement.answered else measurement.stopped
 
 
 def _slowdown(measurement: Measurement, conditions: Conditions, effects: tuple[Effect, ...], stopped: str) -> Slowdown:

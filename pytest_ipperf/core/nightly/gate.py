@@ -96,7 +96,8 @@ def decide(
     sentence. Twins serve only the A/A check.
     """
     acceptances = _Accepted(accepted, today)
-    whole = _named(screen)
+    # A cell without a comparison is its limits alone.
+    whole = _named([part for record in screen for part in ((record,) if record.compared else record.parts())])
     evidence = _confirmed(_evidence(_parts(screen), _parts(fresh), acceptances, troubles, metric_of))
     evidence = _against_history(evidence, histories, acceptances, metric_of)
     rates = ErrorRates(FAMILY_ALPHA, HISTORY_ALPHA)

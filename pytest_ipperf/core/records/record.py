@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must no
     from pytest_ipperf.core.inference.claim import Claim
     from pytest_ipperf.core.inference.verdict import Judgement
 
+_OF_COMPONENTS_ALONE = frozenset({"title", "arm", "limit"})
 _WORST_FIRST = ("exceeds", "inconclusive", "within", "unjudged")
 
 _NO_EVIDENCE = frozenset(
@@ -40,6 +41,7 @@ class Record:
     `verdict` is a verdict's name in lower case, or `measured` if a design that judges was asked nothing. With
     `components`, the answers to what is asked beside the metric, it is the worst of all verdicts, and so are `reasons`
     and `sentence`; `metric_verdict`, `metric_reasons` and `metric_sentence` are then those of the metric alone.
+    If only limits are asked, there is no change, and `reference` is the arm itself.
     All figures are those after `look` of the design's `looks`, with `epochs` in all; `sd_epoch` and `sd_block` are the
     standard deviations of the log ratio or of the difference, see `Effect`; None if there are too few epochs or blocks.
     With a `rate_per_s` connections arrived at that rate, otherwise all at once; `workers` processes shared them.
@@ -125,6 +127,11 @@ class Record:
     def key(self) -> HistoryKey:
         """Key of the cell's history."""
         return HistoryKey(self.cell, self.metric, self.workload_version)
+
+    @property
+    def compared(self) -> bool:
+        """Return whether the cell was compared with the reference; if only limits are asked, both sides are its arm."""
+        return self.test.arm != self.reference.arm
 
     @property
     def change(self) -> float | None:
@@ -244,7 +251,7 @@ class Record:
         others = [
             each for each in self.components if (each.metric, each.sentence) != (component.metric, component.sentence)
         ]
-        own, found = self.parts()[0], dataclasses.replace(self, components=(*others, component))
+        own, found = self._own(), dataclasses.replace(self, components=(*others, component))
         if self.verdict in _WORST_FIRST and _WORST_FIRST.index(self.verdict) <= _WORST_FIRST.index(component.verdict):
             return found
         return dataclasses.replace(
@@ -254,21 +261,24 @@ class Record:
     def parts(self) -> tuple[Record, ...]:
         """Return a record of each question alone: that of the metric, and one for each component.
 
-        A night tests each as a hypothesis of its own, and each has a history of its own.
+        A night tests each as a hypothesis of its own, and each has a history of its own. Without a comparison, nothing
+        is asked about the metric.
         """
+        own = (self._own(),) if self.compared or not self.components else ()
+        return (*own, *map(self._part, self.components))
+
+    def _own(self) -> Record:
+        """Return the record of the metric alone."""
+        alone = dataclasses.replace(self, components=())
         if not self.metric_verdict:
-            return (dataclasses.replace(self, components=()), *map(self._part, self.components))
-        own = dataclasses.replace(
-            self,
-            verdict=self.metric_verdict,
-            reasons=self.metric_reasons,
-            sentence=self.metric_sentence,
-            components=(),
+            return alone
+        return dataclasses.replace(
+            alone, verdict=self.metric_verdict, reasons=self.metric_reasons, sentence=self.metric_sentence
         )
-        return (own, *map(self._part, self.components))
 
     def _part(self, component: Component) -> Record:
         fields = {field.name: getattr(component, field.name) for field in dataclasses.fields(component)}
+        fields = {name: value for name, value in fields.items() if name not in _OF_COMPONENTS_ALONE}
         values = {"test": fields.pop("test_value"), "reference": fields.pop("reference_value")}
         sides = {name: dataclasses.replace(getattr(self, name), values=(value,)) for name, value in values.items()}
         alone = dataclasses.replace(self, sd_block=None, header_cost=0.0, components=(), metric_verdict="")

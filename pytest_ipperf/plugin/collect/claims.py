@@ -9,32 +9,49 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from pytest_ipperf.core.closest_match import did_you_mean
+from pytest_ipperf.core.design.limit import EXAMPLES, FIGURES, THROUGHPUT, Limit
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.metrics import METRICS
 
-ATTRIBUTES = ("cell", "metric", "slowdown", "increase", "tail", "effect", "failures", "runs")
+ATTRIBUTES = (
+    *("cell", "metric", "slowdown", "increase", "tail", "effect", "failures", "runs"),
+    *FIGURES,
+    *("arm", "reference"),
+)
 """Attributes of `Measured`, repeated here because its module imports what only a measurement needs."""
-_QUESTIONS = ("slowdown", "increase", "tail")
+_QUESTIONS = ("slowdown", "increase", "tail", *FIGURES)
+_OF_ONE_ARM = frozenset({*FIGURES, "arm", "cell", "metric"})
+"""Attributes that need no reference."""
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
-def check_claims(function: Callable[..., Any], metric: str) -> None:
-    """Raise UsageError, with the line number, for an invalid use of `measured` in a test."""
+def check_claims(function: Callable[..., Any], metric: str, figures: Collection[str] = FIGURES) -> None:
+    """Raise UsageError, with the line number, for an invalid use of `measured` in a test; `figures` may have limits."""
     tree = _source(function)
     if tree is None or any(_binds_measured(node) for statement in tree.body for node in ast.walk(statement)):
         return
     quantity = METRICS[metric].metric
     expected = {node for each in ast.walk(tree) for statement in _may_raise(each) for node in ast.walk(statement)}
     for node in ast.walk(tree):
-        for mistake in () if node in expected else _mistakes(node, quantity):
+        for mistake in () if node in expected else (*_missing_figures(node, figures), *_mistakes(node, quantity)):
             raise UsageError(f"line {getattr(node, 'lineno', tree.lineno)}: {mistake}")
+
+
+def compares_nothing(function: Callable[..., Any]) -> bool:
+    """Return whether a test certainly compares nothing with the reference: it only uses figures of its own arm."""
+    tree = _source(function)
+    if tree is None or any(_binds_measured(node) for statement in tree.body for node in ast.walk(statement)):
+        return False
+    nodes = [node for statement in tree.body for node in ast.walk(statement)]
+    alone = {node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in _OF_ONE_ARM}
+    return all(node in alone for node in nodes if isinstance(node, ast.Name) and node.id == "measured")
 
 
 def _binds_measured(node: ast.AST) -> bool:
@@ -96,6 +113,12 @@ def _mistakes(node: ast.AST, metric: Metric) -> Iterator[str]:
         yield from _wrong_assertion(asserted, metric)
 
 
+def _missing_figures(node: ast.AST, figures: Collection[str]) -> Iterator[str]:
+    if _is_figure(node) and _is_measured(node.value) and node.attr not in figures:
+        there = f"it has {', '.join(figures)}" if figures else "it has no figure with limits"
+        yield f"this protocol has no {node.attr}; {there}"
+
+
 def _known(attribute: str) -> bool:
     return attribute in ATTRIBUTES or attribute.startswith("__")
 
@@ -113,7 +136,8 @@ def _wrong_assertion(node: ast.expr, metric: Metric) -> Iterator[str]:
     """Yield the reason if an assertion inverts or ignores an answer; outside assertions both may be intended."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and (asked := _question_in(node.operand)):
         yield (
-            f"`{ast.unparse(node)}` would pass if the margin is exceeded and fail if it is kept; "
+            f"`{ast.unparse(node)}` would pass if the {'limit' if _is_figure(asked) else 'margin'} is exceeded and "
+            "fail if it is kept; "
             f"{_right(asked, metric)}"
         )
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and any(map(_question_in, node.values)):
@@ -129,14 +153,15 @@ def _wrong_comparison(node: ast.Compare, metric: Metric) -> Iterator[str]:
         return
     text, right = f"`{ast.unparse(node)}`", _right(asked, metric)
     if len(node.ops) > 1:
-        yield f"{text} is a chain, and a margin has one side; {right}"
+        yield f"{text} is a chain, and a {'limit' if _is_figure(asked) else 'margin'} has one side; {right}"
         return
     first, (op,) = _is_question(node.left), node.ops
-    if not isinstance(op, ast.LtE if first else ast.GtE):
+    at_most = not _is_figure(asked) or asked.attr != THROUGHPUT
+    if not isinstance(op, ast.LtE if first == at_most else ast.GtE):
         yield f"{text} is not a comparison that can be decided; {right}"
         return
     other = sides[1 if first else 0]
-    if trouble := _wrong_margin(other, metric):
+    if trouble := _wrong_limit(other, asked.attr) if _is_figure(asked) else _wrong_margin(other, metric):
         yield f"{text}: {trouble}; {right}"
 
 
@@ -150,6 +175,18 @@ def _wrong_margin(node: ast.expr, metric: Metric) -> str:
         return f"{node.value!r} is not a margin, which is a text with a unit"
     try:
         Margin.parse(node.value).check(metric)
+    except UsageError as error:
+        return str(error).partition("; use ")[0]
+    return ""
+
+
+def _wrong_limit(node: ast.expr, figure: str) -> str:
+    """Return why a literal is not a limit of that figure; empty if it is one, or not a literal."""
+    literal = node.operand if isinstance(node, ast.UnaryOp) else node
+    if not isinstance(literal, ast.Constant):
+        return ""
+    try:
+        Limit.parse(figure, literal.value if literal is node else ast.unparse(node))
     except UsageError as error:
         return str(error).partition("; use ")[0]
     return ""
@@ -187,6 +224,13 @@ def _is_measured(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "measured"
 
 
+def _is_figure(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and node.attr in FIGURES
+
+
 def _right(asked: ast.expr, metric: Metric) -> str:
+    if _is_figure(asked):
+        sign = ">=" if asked.attr == THROUGHPUT else "<="
+        return f'use `{ast.unparse(asked)} {sign} "{EXAMPLES[asked.attr]}"`'
     question = ast.unparse(asked)
     return f'use `{question} <= margin`, or a margin of its own: `{question} <= "{metric.margin}"`'

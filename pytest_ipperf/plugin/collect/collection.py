@@ -16,11 +16,18 @@ from pytest_ipperf.core.portable.workload_kind import ClientLoad
 from pytest_ipperf.lab.inventory.limits import beyond, too_many
 from pytest_ipperf.plugin.activation import measures
 from pytest_ipperf.plugin.collect.levels import level_grid, unsupported
+from pytest_ipperf.plugin.collect.limits_alone import asks_limits_alone, is_alone
 from pytest_ipperf.plugin.collect.node_ids import named_ids
-from pytest_ipperf.plugin.collect.questions import check_markers, margin_mismatch, question_of, questions_beside
+from pytest_ipperf.plugin.collect.questions import (
+    check_markers,
+    limits_of,
+    margin_mismatch,
+    question_of,
+    questions_beside,
+)
 from pytest_ipperf.plugin.collect.unused_options import check_unused_options
 from pytest_ipperf.plugin.options.aliases import spell_options
-from pytest_ipperf.plugin.options.settings import Settings
+from pytest_ipperf.plugin.options.settings import Settings, only_reference
 from pytest_ipperf.plugin.session.invocation import from_controller
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.stash import session_of
@@ -55,6 +62,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         check_markers(metafunc.definition, protocol)
     except UsageError as error:
         raise pytest.Collector.CollectError(spell_options(metafunc.config, f"{where}: {error}")) from None
+    if asks_limits_alone(metafunc):
+        session.alone.add(where)
     # Factors that are equal within a workload have session scope, so that pytest keeps a workload's items together:
     # the first of them measures for all.
     load = _client_load(session.settings, protocol)
@@ -87,6 +96,7 @@ def finish(session: pytest.Session) -> None:
     known.make_plans(asked(session.items))
     known.items = {item.nodeid: str(cell) for item in session.items if (cell := cell_of(item)) is not None}
     try:
+        _check_filters(known)
         known.check_client()
         known.check_reboot()
         check_unused_options(known)
@@ -98,10 +108,18 @@ def finish(session: pytest.Session) -> None:
         session.items.clear()
 
 
+def _check_filters(session: Session) -> None:
+    """Raise UsageError if nothing is left because the filters leave only the reference, which is no test's own arm."""
+    if not session.plans and (why := only_reference(session.settings)):
+        raise UsageError(why)
+
+
 def _arms(metafunc: pytest.Metafunc, session: Session) -> list[Arm]:
     reference = session.settings.reference
     every = [Arm(ipver, name) for ipver in (4, 6) for name in sorted(TRANSPORTS, key=lambda n: TRANSPORTS[n].rank)
              if ipver in TRANSPORTS[name].ipvers]  # fmt: skip
+    if metafunc.definition.nodeid in session.alone:
+        return every
     arms = [arm for arm in every if arm != reference]
     twin = dataclasses.replace(reference, twin=True)
     return [*arms, twin] if session.settings.twin or _named(metafunc, twin) else arms
@@ -155,7 +173,8 @@ def asked(items: Iterable[pytest.Item]) -> Iterator[tuple[Cell, list[Question]]]
     for item in items:
         if (cell := cell_of(item)) is not None:
             protocol = cell.workload.protocol
-            yield cell, [question_of(item, protocol), *questions_beside(item, protocol)]
+            compared = [] if is_alone(item) else [question_of(item, protocol), *questions_beside(item, protocol)]
+            yield cell, [*compared, *map(Question.about, limits_of(item, protocol))]
 
 
 def _written(item: pytest.Item) -> tuple[Any, ...]:
@@ -266,14 +285,17 @@ def _wanted(session: Session, item: pytest.Item, cell: Cell) -> bool:
 def _obstacle(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:
     """Return why a cell cannot be measured here, or why `--margin` does not apply to it; cached on the item."""
     if _OBSTACLE not in item.stash:
-        item.stash[_OBSTACLE] = _lacking(session_of(item.config), cell) or _margin_mismatch(item, cell)
+        alone = is_alone(item)
+        item.stash[_OBSTACLE] = _lacking(session_of(item.config), cell, alone=alone) or (
+            None if alone else _margin_mismatch(item, cell)
+        )
     return item.stash[_OBSTACLE]
 
 
-def _lacking(session: Session, cell: Cell) -> tuple[str, str] | None:
+def _lacking(session: Session, cell: Cell, *, alone: bool) -> tuple[str, str] | None:
     """Return why a cell cannot be measured, with a placeholder for transports, and its transport; None if it can."""
     testbed = session.settings.inventory[cell.workload.testbed]
-    for arm in (cell.arm, session.settings.reference):
+    for arm in (cell.arm,) if alone else (cell.arm, session.settings.reference):
         if why := session.lacks(testbed, arm, _NAMES):
             return why, arm.transport
     # A size given on the command line may suit one of a suite's protocols and not another.

@@ -16,7 +16,7 @@ from pytest_ipperf.core.closest_match import closest_match
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.plugin.activation import may_be_skipped, requests_measured
 from pytest_ipperf.plugin.collect.claims import check_claims
-from pytest_ipperf.plugin.collect.questions import metric_of
+from pytest_ipperf.plugin.collect.questions import figures_of, metric_of
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.invocation import invocation
 from pytest_ipperf.plugin.session.stash import SESSION
@@ -112,7 +112,7 @@ def _check(metafunc: pytest.Metafunc) -> None:
         if known["measured"][-1].func.__module__ != _OURS:
             return  # the project's own fixture of that name may return anything
         protocol = next(mark.name for mark in metafunc.definition.iter_markers() if mark.name in PROTOCOLS)
-        check_claims(metafunc.function, metric_of(metafunc.definition, protocol))
+        check_claims(metafunc.function, metric_of(metafunc.definition, protocol), figures_of(protocol))
     elif unknown and "measured" not in known:
         _check_unmeasured(metafunc, known, unknown)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ipperf.core.design.limit import FAILED, FIGURES, MEAN, QUANTILES, THROUGHPUT, Limit
 from pytest_ipperf.core.design.margin import Margin, failure_margin
 from pytest_ipperf.core.design.question import FAILED_SHARE, SLOW_SHARE, Question
 from pytest_ipperf.core.portable.errors import UsageError
@@ -32,6 +33,42 @@ def questions_beside(node: pytest.Item, protocol: str) -> tuple[Question, ...]:
     return (Question(FAILED_SHARE, failures), *slow)
 
 
+def figures_of(protocol: str) -> tuple[str, ...]:
+    """Return the figures of a protocol that may have limits."""
+    offered = PROTOCOLS[protocol]
+    if offered.kind.counts_failures:
+        return (*QUANTILES, MEAN, FAILED)
+    means = (MEAN,) if METRICS[offered.metrics[0]].metric.unit == "s" else ()
+    return (*means, *((THROUGHPUT,) if THROUGHPUT in offered.metrics else ()))
+
+
+def limits_of(node: pytest.Item, protocol: str) -> tuple[Limit, ...]:
+    """Return the limits of an item: of its markers and of `--ipperf-limit`, which replaces those of its figures.
+
+    An option's limit of a figure that the protocol lacks does not apply. Raise UsageError for an invalid marker.
+    """
+    there = figures_of(protocol)
+    asked = [limit for limit in node.config.stash[SESSION].settings.limits if limit.figure in there]
+    replaced = {limit.figure for limit in asked}
+    marked = [_marked_limit(mark, protocol) for mark in node.iter_markers("limit")]
+    return tuple(dict.fromkeys((*(limit for limit in marked if limit.figure not in replaced), *asked)))
+
+
+def _marked_limit(mark: pytest.Mark, protocol: str) -> Limit:
+    if len(mark.args) != 2 or mark.kwargs:
+        raise UsageError('marker limit takes a figure and its limit: limit("p95", "20ms")')
+    limit = Limit.parse(*mark.args)
+    if limit.figure not in figures_of(protocol):
+        raise UsageError(f"marker limit: {no_figure(limit.figure, protocol)}")
+    return limit
+
+
+def no_figure(figure: str, protocol: str) -> str:
+    """Return the sentence about a figure that a protocol has not."""
+    there = [each for each in FIGURES if each in figures_of(protocol)]
+    return f"{protocol} has no {figure}; it has {', '.join(there) or 'no figure with limits'}"
+
+
 def question_with_margin(node: pytest.Item, protocol: str, margin: object) -> Question:
     """Return the question of an item with the margin that a fixture returned: a Margin, or a text such as `10%`.
 
@@ -55,6 +92,7 @@ def check_markers(node: pytest.Item, protocol: str) -> None:
     """Raise UsageError for invalid markers; `--margin` is not checked, as it may suit one test and not another."""
     _own_margin(node, metric_of(node, protocol))
     questions_beside(node, protocol)
+    limits_of(node, protocol)
 
 
 def margin_mismatch(node: pytest.Item, protocol: str) -> str:

@@ -10,7 +10,7 @@ from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.plugin.session.spread_cache import CellMetric, power_forecasts
+from pytest_ipperf.plugin.session.spread_cache import CellMetric, compared, power_forecasts
 
 if TYPE_CHECKING:  # scipy comes with it
     from pytest_ipperf.core.records.power_forecast import PowerForecast
@@ -96,8 +96,9 @@ def _detectable_lines(session: Session, forecasts: Mapping[CellMetric, PowerFore
     ends = dict.fromkeys((ordered[0], ordered[-1]))
     detectable = " to ".join(f"{_share(forecasts[cell].detectable, forecasts[cell])} ({cell})" for cell in ends)
     looks = ", by its last look," if session.settings.design.looks > 1 else ""
-    unknown = len(session.questions) - len({item.cell for item in forecasts})
-    rest = f"; {unknown} of {len(session.questions)} cells have no earlier data" if unknown else ""
+    cells = len(compared(session))
+    unknown = cells - len({item.cell for item in forecasts})
+    rest = f"; {unknown} of {cells} cells have no earlier data" if unknown else ""
     sessions = f"{count} earlier session{'s' * (count != '1')}"
     lines = [f"at the spread of {sessions} this design{looks} detects differences of {detectable}{rest}"]
     return lines + [_warning(item, found) for item, found in forecasts.items() if found.falls_short]

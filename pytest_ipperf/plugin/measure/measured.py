@@ -9,22 +9,44 @@ from functools import partial
 import pytest
 
 from pytest_ipperf.core.design.cell import Cell
+from pytest_ipperf.core.design.limit import FIGURES, Limit
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.question import SLOW_SHARE, Question
 from pytest_ipperf.core.inference.claim import Claim, Slowdown
 from pytest_ipperf.core.inference.effect import Effect
-from pytest_ipperf.core.inference.verdict import Verdict
+from pytest_ipperf.core.inference.figure import Figure
+from pytest_ipperf.core.inference.limit import LimitJudgement
+from pytest_ipperf.core.inference.verdict import Judgement, Verdict
+from pytest_ipperf.core.measurement.arm_samples import ArmSamples
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, UndecidedError, UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import Interval
-from pytest_ipperf.experiment import Conditions, Measurement, answer, epoch_s, measure, tail_of
+from pytest_ipperf.experiment import (
+    Conditions,
+    Measurement,
+    answer,
+    answer_alone,
+    epoch_s,
+    limit_of,
+    measure,
+    tail_of,
+)
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.plugin.collect.questions import explicit_margin, question_with_margin, questions_beside
+from pytest_ipperf.plugin.collect.limits_alone import is_alone
+from pytest_ipperf.plugin.collect.questions import (
+    explicit_margin,
+    figures_of,
+    limits_of,
+    metric_of,
+    no_figure,
+    question_with_margin,
+    questions_beside,
+)
 from pytest_ipperf.plugin.display.progress import Progress
 from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN
-from pytest_ipperf.plugin.measure.stash import INVALID, RECORD, WITHIN
+from pytest_ipperf.plugin.measure.stash import ASIDE, INVALID, RECORD, WITHIN
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.journal import log_complete, log_not_resumed
 from pytest_ipperf.plugin.session.session import Session
@@ -38,6 +60,8 @@ class Measured:
     The question is `slowdown <= margin`, or the same as `increase <= margin`, a name that suits jitter and loss.
     `tail <= margin` asks whether no more connections than in the reference are slower than its 99th percentile by more
     than the margin.
+    `p50`, `p95`, `p99`, `p999`, `mean`, `failed_share` and `throughput` are figures of the arm, to be compared with
+    limits: `p95 <= "20ms"`. `arm` and `reference` hold what was measured of each side.
     `metric` is the quantity, `effect` the effect in all data (None if the design has one epoch), `failures` the
     difference of the failed shares in percentage points, and `runs` all runs, warm-ups included.
     """
@@ -49,6 +73,22 @@ class Measured:
     effect: Effect | None
     failures: Interval | None
     runs: tuple[Run, ...]
+    arm: ArmSamples
+    p50: Figure
+    p95: Figure
+    p99: Figure
+    p999: Figure
+    mean: Figure
+    failed_share: Figure
+    throughput: Figure
+    against: ArmSamples | None = field(repr=False)
+
+    @property
+    def reference(self) -> ArmSamples:
+        """What was measured of the reference; raise UsageError if it was not, as the test has limits alone."""
+        if self.against is None:
+            raise UsageError("the reference was not measured, as the test has limits alone; mark it margin as well")
+        return self.against
 
     @property
     def increase(self) -> RecordedSlowdown:
@@ -68,7 +108,8 @@ class RecordedSlowdown(Slowdown):
 
     def __le__(self, margin: Margin | str) -> Claim:
         claim = Slowdown.__le__(self, margin)
-        self.item.stash[RECORD] = record = self.records[claim.judgement.look - 1].judged(claim)
+        record = self.records[claim.judgement.look - 1].judged(claim)
+        self.item.stash[RECORD] = record = _with_aside(self.item, record)
         if claim.deciding.verdict is Verdict.WITHIN:
             self.item.stash[WITHIN] = record
         return claim
@@ -93,12 +134,53 @@ class RecordedTail:
             raise UsageError("a tail is asked of connections; this protocol sends flows, which have none")
         tail.check(METRICS["response_time"].metric)
         claim = Claim(self.of(Question(SLOW_SHARE, self.failures, tail)).judged(self.failures))
-        self.item.stash[RECORD] = self.item.stash[RECORD].also(claim.judgement)
+        _keep(self.item, f"tail {tail}", claim.judgement)
         return claim
 
     def __bool__(self) -> bool:
         """Raise UsageError: a tail alone is no question."""
         raise UsageError("a tail alone compares nothing; use `measured.tail <= '10%,0.5ms'`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """The limits of a cell's arm: those `asked` by marker or option are judged at the looks, whatever the test does."""
+
+    item: pytest.Item
+    protocol: str
+    asked: Sequence[Limit]
+    judged: Callable[[Limit, bool], LimitJudgement]
+
+    def figure(self, name: str) -> Figure:
+        """Return a figure whose claims become components of the item's record."""
+        return Figure(name, self._claim)
+
+    def judge_asked(self) -> None:
+        """Judge the limits that were asked by marker or option."""
+        for limit in self.asked:
+            _keep(self.item, limit.name, self.judged(limit, True))  # noqa: FBT003 - at the looks
+
+    def _claim(self, limit: Limit) -> Claim:
+        if limit.figure not in figures_of(self.protocol):
+            raise UsageError(f"limit {limit.name}: {no_figure(limit.figure, self.protocol)}")
+        claim = Claim(self.judged(limit, limit in self.asked))
+        record = _keep(self.item, limit.name, claim.judgement)
+        if claim.judgement.verdict is Verdict.WITHIN:
+            self.item.stash[WITHIN] = record
+        return claim
+
+
+def _keep(item: pytest.Item, asked: str, judgement: Judgement) -> Record:
+    """Make a judgement a component of the item's record; return the record."""
+    item.stash[ASIDE][asked] = judgement
+    item.stash[RECORD] = record = item.stash[RECORD].also(judgement)
+    return record
+
+
+def _with_aside(item: pytest.Item, record: Record) -> Record:
+    for judgement in item.stash[ASIDE].values():
+        record = record.also(judgement)
+    return record
 
 
 def _failures(beside: Sequence[Question]) -> Margin | None:
@@ -111,50 +193,67 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: objec
     An error fails the set-up with its message alone.
     """
     try:
-        question = question_with_margin(item, cell.workload.protocol, margin)
-        _check_state(session, cell, state)
-        conditions = _conditions(session, state)
-        measurement = _measurement(session, cell, conditions)
-        beside = questions_beside(item, cell.workload.protocol)
-        found = answer(measurement, cell, conditions, question, beside)
+        return _measured_cell(item, session, cell, margin, state)
     except UndecidedError:
         raise
     except IpperfError as error:
         sentence = str(error)
         item.stash[INVALID] = isinstance(error, InvalidError)
-    else:
-        origin = session.reused_from(cell.workload)
-        records = tuple(replace(record, taken_from=origin).beside(found.beside) for record in found.records)
-        item.stash[RECORD], item.stash[WITHIN] = records[-1], None
-        design = conditions.design
-        slowdown = RecordedSlowdown(
-            effects=found.effects,
-            judges=design.judges,
-            design=design.name,
-            alpha=design.alpha,
-            looks=design.looks,
-            stopped=found.stopped,
-            doubts=found.doubts,
-            epoch_s=epoch_s(measurement, design),
-            beside=found.beside,
-            item=item,
-            records=records,
-        )
-        if explicit_margin(item):  # judged whether or not the test does so
-            claim = Slowdown.__le__(slowdown, question.margin)
-            item.stash[RECORD] = records[claim.judgement.look - 1].judged(claim)
-        effect = found.effects[-1] if found.effects else None
-        return Measured(
-            cell=cell,
-            metric=question.metric,
-            slowdown=slowdown,
-            tail=RecordedTail(item=item, of=tail_of(measurement, cell, conditions), failures=_failures(beside)),
-            effect=effect,
-            failures=found.failures,
-            runs=found.runs,
-        )
     # Outside the `except` block, so that no chain of exceptions is printed.
     pytest.fail(spell_options(session.config, sentence), pytrace=False)
+
+
+def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: object, state: ServerState) -> Measured:
+    protocol, alone = cell.workload.protocol, is_alone(item)
+    question = None if alone else question_with_margin(item, protocol, margin)
+    _check_state(session, cell, state)
+    conditions = _conditions(session, state)
+    measurement = _measurement(session, cell, conditions)
+    beside: tuple[Question, ...] = ()
+    if question is None:
+        found = answer_alone(measurement, cell, conditions, metric_of(item, protocol))
+    else:
+        beside = questions_beside(item, protocol)
+        found = answer(measurement, cell, conditions, question, beside)
+    origin, design = session.reused_from(cell.workload), conditions.design
+    records = tuple(replace(record, taken_from=origin).beside(found.beside) for record in found.records)
+    item.stash[RECORD], item.stash[WITHIN], item.stash[ASIDE] = records[-1], None, {}
+    slowdown = RecordedSlowdown(
+        effects=found.effects,
+        judges=design.judges,
+        design=design.name,
+        alpha=design.alpha,
+        looks=design.looks,
+        stopped=found.stopped,
+        doubts=found.doubts,
+        epoch_s=epoch_s(measurement, design),
+        beside=found.beside,
+        item=item,
+        records=records,
+    )
+    if question is not None and explicit_margin(item):  # judged whether or not the test does so
+        claim = Slowdown.__le__(slowdown, question.margin)
+        item.stash[RECORD] = records[claim.judgement.look - 1].judged(claim)
+    asked = limits_of(item, protocol)
+    limits = _Limits(item=item, protocol=protocol, asked=asked, judged=limit_of(measurement, cell, conditions))
+    limits.judge_asked()
+    metric = records[-1].metric
+    sides = {
+        arm: ArmSamples(arm=arm, metric=metric, runs=[run for run in found.runs if run.arm == arm and not run.warmup])
+        for arm in (cell.arm, conditions.reference)
+    }
+    return Measured(
+        cell=cell,
+        metric=metric,
+        slowdown=slowdown,
+        tail=RecordedTail(item=item, of=tail_of(measurement, cell, conditions), failures=_failures(beside)),
+        effect=found.effects[-1] if found.effects else None,
+        failures=found.failures,
+        runs=found.runs,
+        arm=sides[cell.arm],
+        against=None if alone else sides[conditions.reference],
+        **{name: limits.figure(name) for name in FIGURES},
+    )
 
 
 def _check_state(session: Session, cell: Cell, state: ServerState) -> None:

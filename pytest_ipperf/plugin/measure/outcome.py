@@ -43,13 +43,16 @@ _SUBTESTS = pytest.StashKey[list[_SubtestResult]]()
 
 
 def explain(op: str, left: object, right: object) -> list[str] | None:
-    """Explain a failed `slowdown <= margin` by its sentence and a picture of the interval; return None for others."""
+    """Explain a failed claim by its sentence, and that of a slow-down by a picture too; return None for others."""
     # Called for every failed comparison of a suite, which should not import scipy.
-    if op != "<=" or not isinstance(right, (Margin, str)):
+    if op not in ("<=", ">=") or not isinstance(right, (Margin, str)):
         return None
     from pytest_ipperf.core.inference.claim import Slowdown  # noqa: PLC0415
+    from pytest_ipperf.core.inference.figure import Figure  # noqa: PLC0415
 
-    if not isinstance(left, Slowdown):
+    if isinstance(left, Figure) and isinstance(right, str):
+        return [str(left <= right if op == "<=" else left >= right)]
+    if op != "<=" or not isinstance(left, Slowdown):
         return None
     from pytest_ipperf.report.terminal.interval_picture import interval_picture  # noqa: PLC0415
 
@@ -151,7 +154,8 @@ def _unasserted(report: pytest.TestReport, record: Record) -> UndecidedError | U
     """
     if record.verdict == "inconclusive":
         return UndecidedError(record.sentence)
-    if record.verdict == "unjudged" and record.margin:  # no margin: the test asked no question
+    asked = record.margin or any(each.limit for each in record.components)
+    if record.verdict == "unjudged" and asked:
         return UnjudgedError(record.sentence)
     if record.verdict == "exceeds":
         report.outcome = "failed"

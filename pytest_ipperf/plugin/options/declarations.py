@@ -32,6 +32,10 @@ LEVELS = (
     ("--connections", "N", "simultaneous connections, such as 1,10,100; replaces the suite's levels"),
     ("--payload", "SIZE", "size of page, file, message or query, such as 1k,64k; replaces the suite's levels"),
 )
+LIMITS = (
+    ("--ipperf-limit", "FIGURE:VALUE", ("absolute bound on a figure of every measured arm, such as p95:20ms, mean:5ms, "
+     "failed_share:0.1pp or throughput:90mbit; replaces the limits of that figure that tests have")),
+)  # fmt: skip
 FACTORS = {factor.name: (name, factor) for name in PROTOCOLS for factor in PROTOCOLS[name].factors}
 """The protocols' own factors by name, each with its protocol; an option of that name sets its levels."""
 
@@ -82,9 +86,10 @@ SETTINGS = (
      "name, the last one of all, or the one in a folder of records; the exit status does not depend on it (use "
      "pytest-ipperf night for that)")),
 )  # fmt: skip
-LISTS = (*FILTERS, *LEVELS, *((f"--{name}", factor.title.upper().replace(" ", "_"), f"levels of {of}: {factor.help}")
+LISTS = (*FILTERS, *LEVELS, *LIMITS,
+         *((f"--{name}", factor.title.upper().replace(" ", "_"), f"levels of {of}: {factor.help}")
                              for name, (of, factor) in FACTORS.items()))  # fmt: skip
-"""Filters and levels, including those of the protocols' own factors: comma lists, repeatable."""
+"""Filters, levels and limits, including the levels of the protocols' own factors: comma lists, repeatable."""
 SHORT = {name: metavar for name, metavar, *_ in (*LISTS, *SETTINGS) if not name.startswith(_LONG)}
 """The short names with the placeholders of their values."""
 
@@ -104,6 +109,10 @@ MARKERS = (
     (
         'tail("10%,0.5ms"): judge also the connections that are slower than the reference\'s 99th percentile by more '
         "(pytest-ipperf)"
+    ),
+    (
+        'limit("p95", "20ms"): an absolute bound on a figure of each arm: p50, p95, p99, p999, mean, failed_share, or '
+        "throughput from below; a test with limits alone measures no reference (pytest-ipperf)"
     ),
     "arm(ipver, transport, twin): set on every measurement, for -m 'arm(ipver=6)' (pytest-ipperf)",
 )

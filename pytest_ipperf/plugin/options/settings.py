@@ -21,6 +21,7 @@ import pytest
 import pytest_ipperf.plugin.options.parsers as values
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import Design, design_named
+from pytest_ipperf.core.design.limit import Limit
 from pytest_ipperf.core.design.margin import Margin, failure_margin
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Value
@@ -52,6 +53,7 @@ class Settings:
     margin: Margin | None
     failures: Margin
     failures_asked: bool
+    limits: tuple[Limit, ...]
     client: str
     rate_per_s: float
     workers: int
@@ -89,6 +91,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "--reference": values.reference,
     "--margin": lambda text: Margin.parse(text) if text else None,
     "--ipperf-failures": failure_margin,
+    "--ipperf-limit": Limit.parse_pair,
     "--client": values.one_of(CLIENTS),
     "--arrivals": values.rate,
     "--ipperf-workers": values.workers,
@@ -109,7 +112,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "--ipperf-level": values.level,
 }
 """Parsers of the options whose value can be parsed on its own."""
-_ARMS = frozenset({"--ipver", "--transport", "--reference", "--ipperf-twin"})
+_ARMS = frozenset({"--ipver", "--transport"})
 _LISTED = frozenset(name for name, *_ in LISTS)
 _ONCE = frozenset(name for name, *_ in ONCE)
 _INVENTORY: pytest.StashKey[tuple[dict[str, Testbed], str]] = pytest.StashKey()
@@ -128,12 +131,7 @@ def check(config: pytest.Config, given: Collection[str]) -> None:
     elif "--ipperf-hosts" in given:
         _inventory(config)
     if _ARMS & set(given):
-        _check_arms(
-            ipvers=_read(config, "--ipver"),
-            transports=_read(config, "--transport"),
-            reference=_read(config, "--reference"),
-            twin=_read(config, "--ipperf-twin"),
-        )
+        _check_arms(ipvers=_read(config, "--ipver"), transports=_read(config, "--transport"))
 
 
 def read_settings(config: pytest.Config, seed: int) -> Settings:
@@ -153,6 +151,7 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
         margin=read("--margin"),
         failures=read("--ipperf-failures"),
         failures_asked=bool(config.getoption(long_of("--ipperf-failures"))),
+        limits=read("--ipperf-limit"),
         client=read("--client"),
         rate_per_s=read("--arrivals"),
         workers=read("--ipperf-workers"),
@@ -177,12 +176,7 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
         outcome=config.invocation_params.dir / path if (path := config.getoption("--ipperf-outcome")) else None,
         only=_read_argument("--ipperf-only", partial(values.listed, config.invocation_params.dir), config),
     )
-    _check_arms(
-        ipvers=settings.ipvers,
-        transports=settings.transports,
-        reference=settings.reference,
-        twin="yes" if settings.twin else "no",
-    )
+    _check_arms(ipvers=settings.ipvers, transports=settings.transports)
     return settings
 
 
@@ -286,22 +280,28 @@ def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str
     return _read_list(source, texts, lambda text: testbed_of(text, inventory).name)
 
 
-def _check_arms(*, ipvers: tuple[int, ...], transports: tuple[str, ...], reference: Arm, twin: str) -> None:
-    """Raise UsageError for filters that leave nothing to compare with the reference.
-
-    Its twin can always be compared with the reference, whatever the filters.
-    """
+def _check_arms(*, ipvers: tuple[int, ...], transports: tuple[str, ...]) -> None:
+    """Raise UsageError for a combination of filters that no arm has."""
     for transport in transports:
         if ipvers == (4,):
             Arm(4, transport)  # raises UsageError: IPv4 is always native
+
+
+def only_reference(settings: Settings) -> str:
+    """Return the message about filters that leave nothing to compare with the reference; empty for others.
+
+    Its twin can always be compared with the reference, whatever the filters, and limits need no comparison.
+    """
+    reference = settings.reference
     arms = {
         Arm(ipver, transport)
-        for transport in transports or TRANSPORTS
+        for transport in settings.transports or TRANSPORTS
         for ipver in TRANSPORTS[transport].ipvers
-        if not ipvers or ipver in ipvers
+        if not settings.ipvers or ipver in settings.ipvers
     }
-    if arms == {reference} and twin == "no":
-        raise UsageError(
-            f"the filters leave only the reference arm {reference}, which is compared with nothing; "
-            f"add --ipver={10 - reference.ipver}, or choose another arm with --reference"
-        )
+    if arms != {reference} or settings.twin:
+        return ""
+    return (
+        f"the filters leave only the reference arm {reference}, which is compared with nothing; "
+        f"add --ipver={10 - reference.ipver}, or choose another arm with --reference"
+    )

@@ -69,6 +69,7 @@ class Session:
         self.owner = new_owner(self.command)
         self.plans: dict[Workload, Plan] = {}
         self.questions: dict[Cell, tuple[Question, ...]] = {}
+        self.alone: set[str] = set()  # node ids, without parameters, of tests that have limits alone
         self.items: dict[str, str] = {}  # the cells to measure, by node id
         self.left_out_lines: list[str] = []
         self.left_out: list[Cell] = []  # selected cells that cannot be measured here
@@ -109,13 +110,14 @@ class Session:
         return f"testbed {testbed.name} cannot have {transport_name} here: {why}" if why else ""
 
     def make_plans(self, selected: Iterable[tuple[Cell, Collection[Question]]]) -> None:
-        """Make the plan of every workload of the selected cells, with the reference arm, and collect their questions.
+        """Make the plan of every workload of the selected cells, with the reference if needed, and collect questions.
 
         Several tests may ask different questions of a cell. The controller of xdist knows none of them.
         """
         arms: dict[Workload, set[Arm]] = {}
         for cell, questions in selected:
-            arms.setdefault(cell.workload, {self.settings.reference}).add(cell.arm)
+            compared = {self.settings.reference} if any(question.compares for question in questions) else set()
+            arms.setdefault(cell.workload, set()).update(compared, {cell.arm})
             self.questions[cell] = tuple(dict.fromkeys((*self.questions.get(cell, ()), *questions)))
         self.plans = {
             workload: plan_for(workload, sorted(needed), self.settings.design, self.settings.seed)

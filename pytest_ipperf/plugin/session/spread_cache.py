@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.design.design import DESIGNS, Design
 from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.records.observed_spread import ObservedSpread, comparable
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
@@ -74,11 +75,20 @@ class CellMetric:
         return str(self.cell) if self.metric == default else f"{self.cell} {self.metric}"
 
 
+def compared(session: Session) -> dict[Cell, tuple[Question, ...]]:
+    """Return the cells that are compared with the reference, with their questions."""
+    return {
+        cell: questions
+        for cell, questions in session.questions.items()
+        if not questions or any(question.compares for question in questions)
+    }
+
+
 def power_forecasts(session: Session) -> Iterator[tuple[CellMetric, PowerForecast]]:
     """Yield a forecast of what this session's design can detect for each cell that earlier sessions observed."""
     design = session.settings.design
     kept = _kept(session) if design.judges else {}
-    for cell, questions in session.questions.items():
+    for cell, questions in compared(session).items():
         workload = cell.workload
         size = _size(design, workload.protocol, workload.connections)
         # The controller of xdist collects nothing and knows no markers; it assumes the protocol's metrics.

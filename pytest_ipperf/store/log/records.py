@@ -118,8 +118,9 @@ def _check_interval(record: Record) -> None:
     known = [bound for bound in bounds if bound is not None]
     if len(known) == len(bounds) and sorted(known) != known:
         raise ValueError(f"of a record [{record.low}, {record.high}] cannot be the interval of {record.estimate}")
-    if record.verdict in ("within", "exceeds") and (record.margin_fraction is None or len(known) < len(bounds)):
-        raise ValueError(f"a record without a margin or an interval cannot be {record.verdict!r}")
+    own = record.metric_verdict or record.verdict
+    if own in ("within", "exceeds") and (record.margin_fraction is None or len(known) < len(bounds)):
+        raise ValueError(f"a record without a margin or an interval cannot be {own!r}")
 
 
 def _validators_of(what: type, own: Mapping[str, Validator] | None = None) -> dict[str, Validator]:
