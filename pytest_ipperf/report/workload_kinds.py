@@ -19,6 +19,7 @@ from pytest_ipperf.report.studies import response_time, router
 from pytest_ipperf.report.studies.response_time import files
 from pytest_ipperf.report.tables.csv_text import write_csv
 from pytest_ipperf.report.tables.layout import Table
+from pytest_ipperf.report.tables.limit_table import NOTES, limit_figures, limit_tables
 from pytest_ipperf.report.tables.response_time_rows import response_time_rows
 from pytest_ipperf.report.terminal import application_tables
 
@@ -105,6 +106,32 @@ class _FlowReports(KindReports):
         write_csv(folder / "flows.csv", flow.figures(records))
 
 
+class _LimitReports(KindReports):
+    """Reports of cells of which only limits were asked, whatever their kind."""
+
+    def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
+        found = [line for table in limit_tables(latest(records)) for line in (*table.lines(width), "")]
+        return [*found, *NOTES, ""] if found else []
+
+    def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
+        return limit_tables(latest(records)), list(NOTES) if records else []
+
+    def table(self, record: Record) -> Table:
+        return limit_tables([record])[0]
+
+    def notes(self, record: Record) -> list[str]:
+        del record
+        return list(NOTES)
+
+    def sweeps(self, records: Sequence[Record]) -> list[Sweep]:
+        del records
+        return []
+
+    def write(self, records: Sequence[Record], folder: Path) -> None:
+        write_csv(folder / "limits.csv", limit_figures(records))
+
+
+_LIMITS: KindReports = _LimitReports()
 _REPORTS: dict[WorkloadKind, KindReports] = {CONNECTIONS: _ConnectionReports(), FLOWS: _FlowReports()}
 
 
@@ -114,16 +141,16 @@ def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
 
 
 def reports_of(record: Record) -> KindReports:
-    """Return the reports of a record's kind."""
-    return _REPORTS[_kind(record)]
+    """Return the reports of a record's kind, or those of limits alone."""
+    return _REPORTS[_kind(record)] if record.compared else _LIMITS
 
 
 def by_kind(records: Iterable[Record]) -> list[tuple[KindReports, list[Record]]]:
-    """Return the reports of each kind with its records, which may be none, in the order of display."""
-    found: dict[WorkloadKind, list[Record]] = {kind: [] for kind in _REPORTS}
+    """Return the reports of each kind, and those of limits alone, with their records, in the order of display."""
+    found: dict[KindReports, list[Record]] = {reports: [] for reports in (*_REPORTS.values(), _LIMITS)}
     for record in records:
-        found[_kind(record)].append(record)
-    return [(_REPORTS[kind], own) for kind, own in found.items()]
+        found[reports_of(record)].append(record)
+    return list(found.items())
 
 
 def _kind(record: Record) -> WorkloadKind:

@@ -79,9 +79,11 @@ def is_undecided(answers: Mapping[Question, Judgement]) -> bool:
     """Return whether more epochs could still change what a test shows.
 
     A test that exceeds one of its margins is red, whatever its other questions show. A limit may be asked by a test of
-    its own, so it is open until it is answered, and closes nothing else.
+    its own, so it is open until it is answered, and closes nothing else; more epochs are of no use to one that the
+    design has too few connections for.
     """
-    if any(answer.verdict is Verdict.INCONCLUSIVE for question, answer in answers.items() if not question.compares):
+    limits = [answer for question, answer in answers.items() if not question.compares]
+    if any(answer.verdict is Verdict.INCONCLUSIVE and "too_few_connections" not in answer.reasons for answer in limits):
         return True
     answers = {question: answer for question, answer in answers.items() if question.compares}
     beside = [answer.verdict for question, answer in answers.items() if question.beside]

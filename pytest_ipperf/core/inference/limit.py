@@ -86,7 +86,7 @@ class LimitJudgement(Judgement):
     def _why(self, effect: Effect) -> str:
         if self.doubt:
             return self.doubt
-        if self.needed:
+        if "too_few_connections" in self.reasons:
             return (
                 f"the connections that this design makes cannot show {self._asked} even if none is beyond it; "
                 f"about {self.needed} connections would"
@@ -151,7 +151,7 @@ def judge_limit(
     verdict, reasons = _rule(effect, allowed, alpha)
     if verdict is Verdict.INVALID and not any(run.completed for run in counted):
         verdict, reasons = Verdict.EXCEEDS, ()  # all failed, and count as the deadline
-    if verdict is Verdict.INCONCLUSIVE and needed:
+    if verdict is Verdict.INCONCLUSIVE and needed and effect.change.estimate <= allowed:
         reasons = ("too_few_connections",)
     return LimitJudgement(
         verdict=verdict,

@@ -134,6 +134,11 @@ class Record:
         return self.test.arm != self.reference.arm
 
     @property
+    def sides(self) -> tuple[ArmSummary, ...]:
+        """Both arms, the reference first; the arm alone if nothing was compared."""
+        return (self.reference, self.test) if self.compared else (self.test,)
+
+    @property
     def change(self) -> float | None:
         """Change on the metric's scale: the log of a ratio, or a difference of shares."""
         if self.estimate is None:

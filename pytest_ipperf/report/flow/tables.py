@@ -141,7 +141,12 @@ def _answers(found: dict[int, Record], columns: Sequence[int], *, uneven: bool) 
 
 
 def change_of_means(record: Record) -> str:
-    """Return the change of the means, for a design of one epoch without intervals; empty for a reference of zero."""
+    """Return the change of the means, for a design of one epoch without intervals; empty for a reference of zero.
+
+    Without a comparison it is empty too.
+    """
+    if not record.compared:
+        return ""
     test, reference = record.test.mean, record.reference.mean
     if METRICS[record.metric].metric.scale == "ratio":
         return f"{percent_text(100 * (test / reference - 1))} {record.change_unit}" if reference else ""

@@ -74,11 +74,11 @@ def _by_sentence(undecided: Mapping[str, str]) -> dict[str, list[str]]:
 
 def _failures(record: Record) -> str:
     """Return the failures of a cell, whatever its verdict: a few failed connections can dominate a mean."""
-    test, reference = record.test, record.reference
+    test, *others = reversed(record.sides)
+    reference = "".join(f", {each.attempted - each.completed} of {each.attempted} by {each.arm}" for each in others)
     return (
-        f"FAILURES {record.cell}: {test.attempted - test.completed} of {test.attempted} connections by {test.arm}, "
-        f"{reference.attempted - reference.completed} of {reference.attempted} by {reference.arm}; "
-        f"each counts as {seconds_text(record.deadline_s)}{_wrong_content(record)}"
+        f"FAILURES {record.cell}: {test.attempted - test.completed} of {test.attempted} connections by {test.arm}"
+        f"{reference}; each counts as {seconds_text(record.deadline_s)}{_wrong_content(record)}"
     )
 
 

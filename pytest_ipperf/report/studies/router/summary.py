@@ -89,7 +89,12 @@ def summaries(records: Sequence[Record]) -> list[Summary]:
     """Return a summary for each testbed and design with at least two columns of Table V, compared with IPv4."""
     groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in sorted(latest(records), key=lambda record: (record.protocol, order(record))):
-        if record.reference.arm == REFERENCE and not record.twin and any(each.holds(record) for each in EXPERIMENTS):
+        if (
+            record.compared
+            and record.reference.arm == REFERENCE
+            and not record.twin
+            and any(each.holds(record) for each in EXPERIMENTS)
+        ):
             groups[record.testbed, record.design].append(record)
     made = [_summary(groups[key]) for key in sorted(groups)]
     return [each for each in made if len(each.experiments) >= _FEWEST]
