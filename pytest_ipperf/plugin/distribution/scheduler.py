@@ -130,7 +130,11 @@ class PlanReport:
     def report_plan(self, nodeids: Sequence[str]) -> None:
         """Rebuild the plan, which only workers have made, from their node ids, and print it with its forecast."""
         cells = cells_in(self._session, nodeids)
-        self._session.make_plans((cell, ()) for cell in cells.values())
+        # Only a test of limits alone has an item for the reference; which others are, only the workers know.
+        reference = self._session.settings.reference
+        tests = {nodeid.partition("[")[0] for nodeid, cell in cells.items() if cell.arm == reference}
+        compared = {cell for nodeid, cell in cells.items() if nodeid.partition("[")[0] not in tests}
+        self._session.make_plans(((cell, ()) for cell in cells.values()), alone={*cells.values()} - compared)
         self._session.items = {nodeid: str(cell) for nodeid, cell in cells.items()}
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:

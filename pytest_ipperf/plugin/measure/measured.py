@@ -61,7 +61,8 @@ class Measured:
     `tail <= margin` asks whether no more connections than in the reference are slower than its 99th percentile by more
     than the margin.
     `p50`, `p95`, `p99`, `p999`, `mean`, `failed_share` and `throughput` are figures of the arm, to be compared with
-    limits: `p95 <= "20ms"`. `arm` and `reference` hold what was measured of each side.
+    limits: `p95 <= "20ms"`. `arm` and `reference` hold what was measured of each side; a test of limits
+    alone has a reference without runs.
     `metric` is the quantity, `effect` the effect in all data (None if the design has one epoch), `failures` the
     difference of the failed shares in percentage points, and `runs` all runs, warm-ups included.
     """
@@ -81,14 +82,7 @@ class Measured:
     mean: Figure
     failed_share: Figure
     throughput: Figure
-    against: ArmSamples | None = field(repr=False)
-
-    @property
-    def reference(self) -> ArmSamples:
-        """What was measured of the reference; raise UsageError if it was not, as the test has limits alone."""
-        if self.against is None:
-            raise UsageError("the reference was not measured, as the test has limits alone; mark it margin as well")
-        return self.against
+    reference: ArmSamples
 
     @property
     def increase(self) -> RecordedSlowdown:
@@ -251,7 +245,7 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
         failures=found.failures,
         runs=found.runs,
         arm=sides[cell.arm],
-        against=None if alone else sides[conditions.reference],
+        reference=replace(sides[conditions.reference], runs=()) if alone else sides[conditions.reference],
         **{name: limits.figure(name) for name in FIGURES},
     )
 

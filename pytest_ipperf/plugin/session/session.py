@@ -109,15 +109,21 @@ class Session:
         why = lab_backend(testbed, self.settings.backend)[1]
         return f"testbed {testbed.name} cannot have {transport_name} here: {why}" if why else ""
 
-    def make_plans(self, selected: Iterable[tuple[Cell, Collection[Question]]]) -> None:
+    def make_plans(
+        self, selected: Iterable[tuple[Cell, Collection[Question]]], alone: Collection[Cell] = frozenset()
+    ) -> None:
         """Make the plan of every workload of the selected cells, with the reference if needed, and collect questions.
 
-        Several tests may ask different questions of a cell. The controller of xdist knows none of them.
+        Several tests may ask different questions of a cell. The controller of xdist knows none of them; of the cells in
+        `alone` it knows that only limits are asked.
         """
         arms: dict[Workload, set[Arm]] = {}
         for cell, questions in selected:
-            compared = {self.settings.reference} if any(question.compares for question in questions) else set()
-            arms.setdefault(cell.workload, set()).update(compared, {cell.arm})
+            arms.setdefault(cell.workload, set()).add(cell.arm)
+            if cell in alone:
+                continue
+            if not questions or any(question.compares for question in questions):
+                arms[cell.workload].add(self.settings.reference)
             self.questions[cell] = tuple(dict.fromkeys((*self.questions.get(cell, ()), *questions)))
         self.plans = {
             workload: plan_for(workload, sorted(needed), self.settings.design, self.settings.seed)
