@@ -63,8 +63,8 @@ def test_a_filter_leaves_the_selected_arms_and_no_reference(project, ipver, meas
         "SMTP: limits of each arm alone",
         "*measured *one-sided bounds *limit *verdict",
         f"IP{measured[2:]}, 1 connection, 1k",
-        "  mean * ms * .. * ms * <= 25 ms * within",
         "  p95 * 0 % beyond *0 % .. * %  <= 30 ms in all but 5 % * within",
+        "  mean * ms * .. * ms * <= 25 ms * within",
         "  completed *360 of 360",
     ])  # fmt: skip
     assert [arm for epoch in events(project, "epoch") for arm in epoch["paths"]] == [measured] * 6
@@ -111,9 +111,9 @@ def test_too_few_connections_are_undecided_and_say_how_many_would_do(project):
     limits(project, body="assert measured.p999 <= '1s'")
     result = project.run("test_limits.py", "--ipver=4")
     assert result.ret == NOTHING_DECIDED
-    result.stdout.fnmatch_lines([
-        "INCONCLUSIVE *: IPv4: p999 * ms, 0 of 360 connections slower than 1 s or failed; not enough evidence: the "
-        "connections that this design makes cannot show p999 <= 1 s even if none is beyond it; about 4057 connections *",
+    result.stdout.fnmatch_lines_random([
+        "INCONCLUSIVE *: IPv4: p999 * ms, 0 of 360 connections slower than 1 s or failed; not enough evidence: *",
+        "INCONCLUSIVE *: the connections that this design makes cannot show p999 *; about 4057 connections *",
         "no cell was decided (too little evidence): exit status 10",
     ])  # fmt: skip
 
@@ -132,7 +132,7 @@ def test_a_design_that_never_judges_judges_no_limit(project):
     project.pytester.makepyfile(test_silent=LIMITS.format(p95="30ms", mean="25ms", body="pass"))
     result = project.run("test_limits.py", "test_silent.py", "--ipver=4", "--design=smoke")
     assert result.ret == NOTHING_DECIDED
-    result.stdout.fnmatch_lines(["*= 2 unjudged*"])
+    result.stdout.fnmatch_lines(["*= 2 deselected, 2 unjudged in *"])
 
 
 def test_a_comparing_test_has_its_limits_beside_its_margin(project):
@@ -200,7 +200,7 @@ def test_a_wrong_limit_is_told_at_collection(project, marker, body, sentence):
         test_wrong=f"import pytest\n\n@pytest.mark.{marker}\ndef test_it(measured):\n    {body}\n"
     )
     result = project.ask("test_wrong.py")
-    result.stdout.fnmatch_lines([f"E*test_wrong.py::test_it: {sentence}"])
+    result.stdout.fnmatch_lines([f"test_wrong.py::test_it: {sentence}"])
 
 
 def test_looks_go_on_until_the_limits_are_answered(project):
@@ -247,10 +247,7 @@ def test_every_report_shows_it(project):
     }  # fmt: skip
     assert len(list((project.pytester.path / "allure").glob("*-result.json"))) == 2
     folder = next((project.pytester.path / ".ipperf" / "runs").iterdir())
-    assert (
-        "p95&lt;=30ms" in (folder / "report.html").read_text()
-        or "95th percentile" in (folder / "report.html").read_text()
-    )
+    assert "limits of each arm alone" in (folder / "report.html").read_text()
     assert "p95<=30ms" in (folder / "tables" / "limits.csv").read_text()
     calls = [["export", str(folder), "--format", each] for each in ("csv", "json", "junit", "markdown", "html")]
     for status, text in program(*calls):
