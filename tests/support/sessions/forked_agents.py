@@ -193,7 +193,6 @@ def _forget(settings: Mapping[str, str]) -> None:
     tempfile.tempdir = None
     platform._uname_cache = None  # type: ignore[attr-defined]
     sys.path[:] = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *_path()]
-    sys.path_importer_cache.clear()
     sys.meta_path[:] = [_FromArchive(), *(each for each in sys.meta_path if _is_pythons(each))]
     for name in [name for name in sys.modules if not _of_python(name)]:
         del sys.modules[name]
@@ -257,10 +256,11 @@ def _archive_modules() -> dict[str, types.ModuleType]:
     """
     _path(), _gateway_code()
     finders, path = [*sys.meta_path], [*sys.path]
+    place = f"/proc/self/fd/{_archive_fd()}"
     others = {name: sys.modules.pop(name) for name in [*sys.modules] if not _of_python(name)}
     try:
         sys.meta_path[:] = [_NoLibrary(), *filter(_is_pythons, finders)]
-        sys.path.insert(0, f"/proc/self/fd/{_archive_fd()}")
+        sys.path.insert(0, place)
         package = importlib.import_module(_PACKAGE)
         for module in pkgutil.walk_packages(package.__path__, f"{_PACKAGE}."):
             if not module.name.endswith("__main__"):
@@ -269,6 +269,9 @@ def _archive_modules() -> dict[str, types.ModuleType]:
         return {name: module for name, module in sys.modules.items() if not _of_python(name)}
     finally:
         sys.meta_path[:], sys.path[:] = finders, path
+        # Each would read the archive again whenever the caches are invalidated, as at the start of every fork.
+        for each in [each for each in sys.path_importer_cache if each.startswith(place)]:
+            del sys.path_importer_cache[each]
         for name in [name for name in sys.modules if not _of_python(name)]:
             del sys.modules[name]
         sys.modules.update(others)
