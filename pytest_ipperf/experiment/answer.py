@@ -263,6 +263,7 @@ def _record(
         **_fields_before_question(design, effect),
         change_unit=effect.unit if effect else UNITS_OF_CHANGE[METRICS[metric].metric.scale],
         header_cost=effect.header_cost if effect else 0.0,
+        reference_typical=effect.reference_typical if effect else None,
         workload_version=_version(measurement, conditions, metric),
         fingerprint=fingerprint_digest(measurement.hosts, str(measurement.service)),
     )

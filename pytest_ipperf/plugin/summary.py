@@ -15,6 +15,7 @@ from pytest_ipperf.plugin.session.journal import SESSION_WRITER
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.session_end import PAGE, SESSION_END
 from pytest_ipperf.plugin.session.stash import SESSION
+from pytest_ipperf.report.tables.cautions import multiplicity
 from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons
 from pytest_ipperf.store import read_session
 
@@ -109,6 +110,8 @@ def _print_files(reporter: pytest.TerminalReporter, session: Session) -> None:
 def _reasons(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, config: pytest.Config) -> None:
     for each in (*reasons(verdicts.records, verdicts.undecided, verdicts.unjudged), *twin_reasons(verdicts.records)):
         reporter.write_line(spell_options(config, each.text), red=each.red, yellow=not each.red and not each.plain)
+    if not config.stash[SESSION].settings.flags and (line := multiplicity(verdicts.records)):
+        reporter.write_line(spell_options(config, line))
 
 
 def _resumed(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, session: Session) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design.cell import Arm
@@ -46,6 +46,8 @@ class Effect:
     a single block). `test_value` and `reference_value` are each arm's mean of run values in the metric's unit; their
     ratio differs from the effect if runs are skewed. `header_cost` is the share of goodput that headers alone cost
     `test`. `attempted` holds the numbers of connections of both arms if the metric is a share with a design effect.
+    `reference_typical` is the value of the reference to which a ratio applies: the geometric mean over the epochs of
+    the median, or by the metric's location the mean, of its block values; None for a difference.
     """
 
     metric: Metric
@@ -60,6 +62,7 @@ class Effect:
     reference_value: float
     header_cost: float = 0.0
     attempted: tuple[int, int] | None = None
+    reference_typical: float | None = None
 
     @property
     def unit(self) -> str:
@@ -171,6 +174,9 @@ def compare(
         reference_value=statistics.fmean(b for _, b in pairs),
         header_cost=header_cost,
         attempted=_attempted(runs, test, reference) if metric.design_effect else None,
+        reference_typical=_geometric_mean(locate([b for _, b in blocks]) for blocks in epochs)
+        if metric.scale == "ratio"
+        else None,
     )
 
 
@@ -184,6 +190,10 @@ def difference(
     """
     epochs = _paired(runs, test, reference, lambda run: _finite(run, value(run)))
     return t_interval([100 * statistics.fmean(a - b for a, b in blocks) for blocks in epochs], confidence)
+
+
+def _geometric_mean(values: Iterable[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, values)))
 
 
 def _attempted(runs: Sequence[Run], test: Arm, reference: Arm) -> tuple[int, int]:

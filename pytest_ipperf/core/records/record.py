@@ -50,6 +50,7 @@ class Record:
     A run of a flow lasted `run_s`, after `warmup_s` that was not counted; both are 0 for connections.
     `levels` are those of the protocol's own factors by name, and `levels_text` their part of the cell's text.
     `header_cost` is the share of goodput that headers alone cost the arm.
+    `reference_typical` is the value of the reference to which a change in percent applies, see `Effect`; else None.
     `workload_version` describes what was measured beyond the cell's text, and `fingerprint` is the digest of hosts and
     server. `nodeid` is pytest's name of the item, `p_exceeds` the one-sided p-value of the hypothesis that the
     slow-down is inside the margin.
@@ -122,6 +123,7 @@ class Record:
     metric_verdict: str = ""
     metric_reasons: tuple[str, ...] = ()
     metric_sentence: str = ""
+    reference_typical: float | None = None
 
     @property
     def key(self) -> HistoryKey:
@@ -286,7 +288,9 @@ class Record:
         fields = {name: value for name, value in fields.items() if name not in _OF_COMPONENTS_ALONE}
         values = {"test": fields.pop("test_value"), "reference": fields.pop("reference_value")}
         sides = {name: dataclasses.replace(getattr(self, name), values=(value,)) for name, value in values.items()}
-        alone = dataclasses.replace(self, sd_block=None, header_cost=0.0, components=(), metric_verdict="")
+        alone = dataclasses.replace(
+            self, sd_block=None, header_cost=0.0, components=(), metric_verdict="", reference_typical=None
+        )
         return dataclasses.replace(alone, **fields, **sides)
 
 

@@ -19,6 +19,7 @@ from pytest_ipperf.plugin.measure.outcome import VERDICTS
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.session_end import SESSION_END
 from pytest_ipperf.plugin.session.stash import SESSION
+from pytest_ipperf.report.tables.cautions import multiplicity
 
 
 class EnvironmentFiles:
@@ -60,6 +61,7 @@ def environment_of(session: Session, records: Iterable[Record]) -> dict[str, str
         "Design": settings.design.name,
         "Reference": settings.reference.title,
         "Seed": str(settings.seed),
+        "Verdicts": "" if settings.flags else multiplicity(all_records),
         "Session": session.folder.name,
         "Kernel": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),

@@ -15,6 +15,7 @@ from pytest_ipperf.report.tables.component_rows import TITLES
 from pytest_ipperf.report.tables.intervals import is_interval_title
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.paragraphs import capital, paragraphs
+from pytest_ipperf.report.tables.verdict_rows import TYPICAL
 from pytest_ipperf.report.workload_kinds import reports_of
 
 _LINE = "border-bottom:1px solid rgba(128,128,128,.35);"
@@ -91,7 +92,7 @@ def _arm_cells(rows: Sequence[Row], arm: str) -> dict[str, str]:
 
 def _compares(name: str) -> bool:
     """Return whether a row compares the arm with the reference."""
-    return name in _OF_ANSWER or is_interval_title(name)
+    return name in _OF_ANSWER or is_interval_title(name) or name.startswith(TYPICAL)
 
 
 def _strong(text: str, name: str) -> str:

@@ -17,7 +17,7 @@ from pytest_ipperf.report.flow.limited_by import limit_notes
 from pytest_ipperf.report.tables.intervals import levels_text
 from pytest_ipperf.report.tables.network_notes import bucket_notes, machine_notes, missed_notes
 from pytest_ipperf.report.tables.paragraphs import capital
-from pytest_ipperf.report.tables.verdict_rows import counted_text, is_uneven, verdict_notes
+from pytest_ipperf.report.tables.verdict_rows import counted_text, is_uneven, typical_notes, verdict_notes
 
 _WIDTH = 120
 
@@ -60,6 +60,7 @@ def _method(records: Sequence[Record]) -> list[str]:
         change = f"Change: of an epoch's blocks ({record.blocks}) as above, the mean over the epochs ({epochs})"
         interval = f", with a two-sided {levels_text(records)} t interval" if record.judges else ""
         lines.append(f"{change}{interval}; a ratio's can differ from the ratio of the means.")
+        lines += [" ".join(typical_notes(records))]
     if record.design == RFC8219:
         lines.append("Median [1st, 99th percentile]: of the runs, as RFC 8219, section 7, reports repetitions.")
     return _wrapped([*lines, " ".join(verdict_notes(record))])

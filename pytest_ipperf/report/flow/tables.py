@@ -127,17 +127,17 @@ def _rows(sweep: Sweep, unit: Unit, *, shown_above: bool) -> list[Row]:
         found = {sweep.column(record): record for record in sweep.records if record.test.arm == arm}
         tested = {at: record.test for at, record in found.items()}
         rows += _value_rows(arm, tested, columns, unit, first.design)
-        rows += _answers(found, columns, uneven=uneven)
+        rows += _answers(found, columns, unit, uneven=uneven)
         rows += [] if shown_above else engine_rows(first.protocol, first.metric, tested, columns)
     return rows
 
 
-def _answers(found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
+def _answers(found: dict[int, Record], columns: Sequence[int], unit: Unit, *, uneven: bool) -> list[Row]:
     """Return the rows of the answers; under a design of one epoch, which has none, the change of the means."""
     first = next(iter(found.values()))
     if all(record.epochs == 1 for record in found.values()):
         return [layout.row("  change of the means", found, columns, change_of_means)]
-    return answer_rows(found, columns, first.change_unit, uneven=uneven)
+    return answer_rows(found, columns, first.change_unit, unit.text, uneven=uneven)
 
 
 def change_of_means(record: Record) -> str:

@@ -23,6 +23,7 @@ from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, asked, cell_results, change_text, headline
 from pytest_ipperf.report.tables.component_rows import TITLES, component_text, components_of
 from pytest_ipperf.report.tables.intervals import deciding_interval
+from pytest_ipperf.report.tables.verdict_rows import means_disagree, typical_text
 
 _TAGS = {
     ResultKind.RED: "failure",
@@ -193,7 +194,9 @@ def _lines(result: CellResult) -> Iterator[str]:
 def _means(record: Record) -> str:
     sides = (record.test, record.reference)
     unit = unit_of(METRICS[record.metric].metric, [side.mean for side in sides])
-    return ", ".join(f"{side.arm} {unit.text(side.mean)} {unit.name}".rstrip() for side in sides)
+    means = ", ".join(f"{side.arm} {unit.text(side.mean)} {unit.name}".rstrip() for side in sides)
+    typical = f"; typical, from {record.reference.arm}: {typical_text(record, unit.text)}"
+    return f"{means}{f'{typical} {unit.name}'.rstrip() if means_disagree(record) else ''}"
 
 
 def _p_values(result: CellResult) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pytest_ipperf.core.nightly.report import GateStatus, NightReport
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.report.formats.base import Report
+from pytest_ipperf.report.tables.cautions import multiplicity
 from pytest_ipperf.report.tables.cell_results import (
     CellResult,
     ResultKind,
@@ -77,6 +78,8 @@ def _first(summary: SessionSummary, results: Sequence[CellResult]) -> list[str]:
     lines += [f"**{_text(_cut(headline(summary, results), _LONGEST_HEADLINE))}**", ""]
     if counts := counts_text(results):
         lines += [f"{len(results)} in all: {_text(counts)}.", ""]
+    if not night and (alone := multiplicity(summary.records)):
+        lines += [f"{_text(alone)}.", ""]
     return lines + (_warnings(night) if night else [])
 
 

@@ -9,6 +9,8 @@ from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.nightly.report import CellReport, NightReport
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.tables import change_of_means
 from pytest_ipperf.report.page.badges import badge, decision_class, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, anchor, boxed, caption, element
@@ -17,6 +19,7 @@ from pytest_ipperf.report.tables.cell_results import change_text, margin_change
 from pytest_ipperf.report.tables.component_rows import component_lines, deciding_part, verdict_text
 from pytest_ipperf.report.tables.intervals import deciding_interval, levels_text, wider_interval
 from pytest_ipperf.report.tables.paragraphs import capital
+from pytest_ipperf.report.tables.verdict_rows import TYPICAL, means_disagree, typical_text
 
 _BETTER, _WORSE = -1.5, 2.5
 """Limits of an interval's picture, in margins; an interval beyond them ends in an arrow."""
@@ -74,7 +77,7 @@ def _rows(entry: _CellEntry, *, judged: bool) -> Iterator[Markup]:
         about = f"{subject(entry.record)}, {entry.record.test.arm.title}{entry.data}"
         change = change_text(entry.record) or change_of_means(entry.record)
         margin, picture = _margin(entry.record), _picture(deciding_part(entry.record))
-        beside = component_lines(entry.record)
+        beside = [*_typical(entry.record), *component_lines(entry.record)]
     name = element("th", element("code", entry.key.cell), element("small", about), scope="row", role="rowheader")
     lines = (element("small", line) for line in (margin, *beside))
     figures = (name, _cell(entry.found), _cell(change, *lines))
@@ -99,6 +102,14 @@ def _margin(record: Record) -> str:
     if record.margin_fraction is None or not record.judges:
         return ""
     return f"margin {percent_text(100 * record.margin_fraction, sign=False)} {record.change_unit}"
+
+
+def _typical(record: Record) -> list[str]:
+    """Return the typical values to which the change belongs, if the means say something else."""
+    if not means_disagree(record):
+        return []
+    unit = unit_of(METRICS[record.metric].metric, [record.test.mean, record.reference.mean])
+    return [f"{TYPICAL} {typical_text(record, unit.text)} {unit.name}".rstrip()]
 
 
 def _picture(record: Record) -> str:

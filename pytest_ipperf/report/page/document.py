@@ -26,6 +26,7 @@ from pytest_ipperf.report.page.night import aa_check_line, night_part
 from pytest_ipperf.report.page.table_v import grade_rules
 from pytest_ipperf.report.page.tables import tables
 from pytest_ipperf.report.page.words import day_text, listed
+from pytest_ipperf.report.tables.cautions import multiplicity
 from pytest_ipperf.report.tables.cell_results import VERDICTS, cell_results, headline, worst_first
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
@@ -118,6 +119,8 @@ def _answer(summary: SessionSummary) -> Markup:
     parts = [counted(records, left), element("div", *answers(records), class_="arms")]
     aa_check = None if night else aa_check_of(summary.records, lambda name: METRICS[name].metric)
     parts += [aa_check_line(aa_check)] if aa_check else []
+    if not night and (alone := multiplicity(summary.records)):
+        parts.append(element("p", f"{alone}.", class_="soft"))
     parts += [element("h3", "Without an answer"), troubles(left)] if left else []
     return joined(parts)
 

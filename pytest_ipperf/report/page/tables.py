@@ -13,6 +13,7 @@ from pytest_ipperf.report.tables.component_rows import TITLES
 from pytest_ipperf.report.tables.intervals import is_interval_title
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.paragraphs import paragraphs
+from pytest_ipperf.report.tables.verdict_rows import TYPICAL
 from pytest_ipperf.report.workload_kinds import by_kind
 
 _INDENT = "  "
@@ -100,7 +101,7 @@ def _body(rows: Sequence[Row], columns: int, answers: Mapping[str, Mapping[int, 
             continue
         shown = [_cell(title, text, own.get(at)) for at, text in enumerate(_filled(cells, columns))]
         kind = "minor" if name.startswith(_INDENT) else "arm"
-        main = title in _ANSWER or is_interval_title(title)
+        main = title in _ANSWER or is_interval_title(title) or title.startswith(TYPICAL)
         weight = " answer" if main or (headed and not title.startswith(_ASIDE)) else ""
         made.append(element("tr", element("th", title, scope="row"), *shown, class_=f"{kind}{weight}"))
     return element("tbody", *made)

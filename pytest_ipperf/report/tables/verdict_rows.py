@@ -12,13 +12,19 @@ from pytest_ipperf.report.tables.intervals import deciding_interval
 from pytest_ipperf.report.tables.layout import Row
 
 _NONE = "-"
+TYPICAL = "typical"
+"""Beginning of the title of the row of typical values."""
+_APART = 5.0
 
 
-def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, *, uneven: bool) -> list[Row]:
+def answer_rows(
+    found: Mapping[int, Record], columns: Sequence[int], unit: str, value_text: Callable[[float], str], *, uneven: bool
+) -> list[Row]:
     """Return the rows of change (in `unit`), interval, margin, verdict and components; with `uneven`, also of epochs.
 
     A design that never judges has neither interval nor margin, as its few epochs do not support them. The interval is
-    the one that decides; one of another level than the row's title names its own.
+    the one that decides; one of another level than the row's title names its own. If the means of some cell say
+    something else than its change, a row has the typical values to which the changes belong, by `value_text`.
     """
 
     def row(name: str, text: Callable[[Record], str]) -> Row:
@@ -46,12 +52,45 @@ def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, 
 
     title = intervals[0].title if intervals else "interval"
     judged = any(record.judges for record in found.values())
+    reference = next(iter(found.values())).reference.arm.title if found else ""
+    typical = [row(f"  {TYPICAL}, from {reference}", lambda record: typical_text(record, value_text))]
     return [
+        *(typical if any(map(means_disagree, found.values())) else []),
         row("  change", change),
         *([row(f"  {title}", interval), row("  margin", margin)] if judged else []),
         row("  verdict", verdict_text),
         *component_rows(found, columns),
         *([row("  epochs", lambda record: str(record.epochs))] if uneven else []),
+    ]
+
+
+def means_disagree(record: Record) -> bool:
+    """Return whether the ratio of the arms' means has another sign than the change, or lies beyond its interval.
+
+    Without an interval they may differ by 5 % of the reference.
+    """
+    if record.reference_typical is None or record.estimate is None or not record.reference.mean:
+        return False
+    of_means, found = 100 * (record.test.mean / record.reference.mean - 1), deciding_interval(record)
+    low, high = (found.low, found.high) if found else (record.estimate - _APART, record.estimate + _APART)
+    return not low <= of_means <= high or of_means * record.estimate < 0
+
+
+def typical_text(record: Record, value_text: Callable[[float], str]) -> str:
+    """Return the typical value of the reference, and that of the arm by the change: `8.14 -> 34.7`."""
+    if record.reference_typical is None or record.estimate is None:
+        return ""
+    value = record.reference_typical * (1 + record.estimate / 100)
+    return f"{value_text(record.reference_typical)} -> {value_text(value)}"
+
+
+def typical_notes(records: Iterable[Record]) -> list[str]:
+    """Return the note on the row of typical values, if it is shown."""
+    if not any(map(means_disagree, records)):
+        return []
+    return [
+        "Typical: geometric mean over the epochs of the median (throughput: mean) of the reference's blocks, then that",
+        "times the change; shown where the means of the first rows, which a few runs can dominate, say something else.",
     ]
 
 

@@ -18,11 +18,12 @@ from pytest_ipperf.protocols import application
 from pytest_ipperf.report.studies.response_time import study_notes, study_tables
 from pytest_ipperf.report.tables import layout
 from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, quantile_notes, reused_lines, rows_of_arm
+from pytest_ipperf.report.tables.cautions import outage_notes
 from pytest_ipperf.report.tables.component_rows import component_notes
 from pytest_ipperf.report.tables.intervals import levels_text
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import client_lines, link_rate_notes, run_notes, testbed_text
-from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, is_uneven, verdict_notes
+from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, is_uneven, typical_notes, verdict_notes
 
 
 def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
@@ -88,7 +89,7 @@ def _reference_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], 
 def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
     return [
         layout.row(arm.title, found, columns, lambda record: milliseconds_text(record.test.mean)),
-        *answer_rows(found, columns, "%", uneven=uneven),
+        *answer_rows(found, columns, "%", milliseconds_text, uneven=uneven),
         *rows_of_arm({count: record.test for count, record in found.items()}, columns),
     ]
 
@@ -110,8 +111,10 @@ def notes(records: Sequence[Record]) -> list[str]:
     return [
         f"First rows: mean of {counted_text(record, uneven=uneven)}.",
         *_change_lines(records, epochs),
+        *typical_notes(records),
         *verdict_notes(record),
         *component_notes(records),
+        *outage_notes(records),
         *timed,
     ]
 
@@ -121,4 +124,8 @@ def _change_lines(records: Sequence[Record], epochs: str) -> list[str]:
     blocks = f"Change: median log ratio of an epoch's blocks ({record.blocks}), mean over the epochs ({epochs})"
     if not record.judges:
         return [f"{blocks}."]
-    return [f"{blocks},", f"with a two-sided {levels_text(records)} t interval, by which it is judged."]
+    return [
+        f"{blocks},",
+        f"with a two-sided {levels_text(records)} t interval, by which it is judged;",
+        "it can differ from the ratio of the means.",
+    ]

@@ -407,3 +407,25 @@ def test_standard_error_is_that_of_the_interval():
     effect: Effect = compare(runs_of([[(1.0, 2.0)], [(2.0, 2.0)], [(2.5, 2.0)]]), V6, V4, TIME)
     half = (effect.change.high - effect.change.low) / 2
     assert half == pytest.approx(t_quantile(0.975, 2) * effect.standard_error)
+
+
+def test_the_typical_value_of_the_reference_is_that_to_which_the_ratio_applies():
+    runs = runs_of([[(2.0, 1.0), (6.0, 3.0), (90.0, 2.0)], [(16.0, 8.0)] * 3])
+    assert compare(runs, V6, V4, TIME).reference_typical == pytest.approx(4.0)  # of the medians 2 and 8
+    assert compare(runs, V6, V4, RATE).reference_typical == pytest.approx(4.0)
+    assert compare(runs, V6, V4, LOSS).reference_typical is None
+
+
+def test_a_finding_at_a_level_has_the_interval_between_its_bounds():
+    effect = compare(runs_of([[(1.02 + 0.001 * at, 1.0)] for at in range(6)]), V6, V4, TIME)
+    low, high = (percent_text(effect.show(bound)) for bound in effect.one_sided(0.05))
+    assert effect.finding(0.05).endswith(f"[{low[1:]}, {high[1:]}] (90 % interval)")
+    assert effect.finding(0.0158).endswith("(96.84 % interval)")
+
+
+def test_a_finding_calls_an_arm_worse_only_by_the_wider_interval():
+    changes = [1.01, 1.01, 1.02, 1.0, 1.03, 0.99]
+    effect = compare(runs_of([[(each, 1.0)] for each in changes]), V6, V4, TIME)
+    assert effect.one_sided(0.1)[0] > 0
+    assert not effect.change.excludes_zero
+    assert effect.finding(0.1).startswith("IPv6 against IPv4: change of +0.9")
