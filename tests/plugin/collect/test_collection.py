@@ -230,8 +230,17 @@ def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
         ("@pytest.mark.smtp\n@pytest.mark.margin('10')", "share '10' is not a percentage such as 10%"),
         (
             "@pytest.mark.smtp\n@pytest.mark.margin()",
-            "marker margin takes one share and, if needed, at_least: marg",
+            "marker margin has no share; use margin(",
         ),
+        (
+            "@pytest.mark.smtp\n@pytest.mark.margin('10%', '5%')",
+            "marker margin takes one share and, if needed, at_least and failures: marg",
+        ),
+        (
+            "@pytest.mark.smtp\n@pytest.mark.margin('10%', failures='0pp')",
+            "margin of failures '0pp' is not a number of percentage points above 0, such as 1pp",
+        ),
+        ("@pytest.mark.smtp\n@pytest.mark.tail('1pp')", "margin '1pp' has a floor in percentage points"),
     ],
 )
 def test_a_suite_that_makes_no_sense_is_told_so_in_a_sentence(project, marks, sentence):
