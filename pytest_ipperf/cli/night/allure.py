@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_ipperf.cli.night.decide import NightDecision
+from pytest_ipperf.core.nightly.evidence import is_within
 from pytest_ipperf.core.nightly.report import CellReport, GateDecision, NightReport
+from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report import allure_card
 from pytest_ipperf.report.allure_result import VALUES, Category, result_id
 from pytest_ipperf.store import write_atomically
@@ -83,9 +85,9 @@ def _verdict(cell: CellReport) -> str:
         return cell.record.verdict if cell.record else ""
     if cell.decision in (GateDecision.EXCEEDS, GateDecision.ACCEPTED):
         return "exceeds"
-    if cell.p_fresh is not None and 1 - cell.p_fresh <= cell.screen.alpha:
-        return "within"
-    return "inconclusive"
+    # The screening's level applies, as in the gate.
+    within = is_within(cell.fresh, METRICS[cell.fresh.metric].metric, cell.screen.alpha)
+    return "within" if within else "inconclusive"
 
 
 def _rule(cell: CellReport, report: NightReport) -> str:
