@@ -178,9 +178,11 @@ def test_a_server_that_refuses_every_tenth_ends_in_verdicts_with_the_failures_co
         *deadline(form, 10), changes=SMALL if form == "short" else [],
     )  # fmt: skip
     assert inner.end() == ERRORS, inner.text
-    assert inner.outcome == "1 failed, 1 passed"
+    assert inner.outcome == "1 failed, 1 inconclusive"
     both, six = sorted(inner.events("record"), key=lambda record: protocols.index(record["protocol"]))
-    assert (both["verdict"], six["verdict"]) == ("within", "exceeds")
+    assert (both["verdict"], six["verdict"]) == ("inconclusive", "exceeds")
+    # Among so many failures 3600 connections do not show that the arms differ by less than 1 pp.
+    assert [each["verdict"] for each in both["components"]] == ["inconclusive"]
     attempted = 3600 if form == "long" else 150
     tenth = attempted // 10
     for record, other in ((both, tenth), (six, 0)):
