@@ -428,4 +428,4 @@ def test_a_finding_calls_an_arm_worse_only_by_the_wider_interval():
     effect = compare(runs_of([[(each, 1.0)] for each in changes]), V6, V4, TIME)
     assert effect.one_sided(0.1)[0] > 0
     assert not effect.change.excludes_zero
-    assert effect.finding(0.1).startswith("IPv6 against IPv4: change of +0.9")
+    assert effect.finding(0.1).startswith("IPv6 against IPv4: change of +1.0 % [+0.1")
