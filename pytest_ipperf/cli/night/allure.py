@@ -86,7 +86,7 @@ def _verdict(cell: CellReport) -> str:
     if cell.decision in (GateDecision.EXCEEDS, GateDecision.ACCEPTED):
         return "exceeds"
     # The screening's level applies, as in the gate.
-    within = is_within(cell.fresh, METRICS[cell.fresh.metric].metric, cell.screen.alpha)
+    within = cell.fresh.usable and is_within(cell.fresh, METRICS[cell.fresh.metric].metric, cell.screen.alpha)
     return "within" if within else "inconclusive"
 
 
