@@ -2,11 +2,15 @@
 
     python benchmarks/quiet.py spread [--connections 1,10,100,500] [--protocol http,smtp] [--epochs 10] [--blocks 4]
     python benchmarks/quiet.py worth [--connections 10,100] [--protocol http,smtp] [--epochs 10] [--blocks 4]
+    python benchmarks/quiet.py sizes [--connections 1,10] [--protocol http,smtp] [--epochs 20] [--blocks 3]
 
 `spread` measures IPv4 and IPv6 as a session does (epochs, warm-ups, random blocks, runs of 300 connections) and
 separates the variance of the logarithms of the run values: within epochs, between epochs, and of the log ratio of the
 arms. `worth` measures IPv4 alone, under the conditions of a session and with each of them undone, an epoch of each in
-turn and in random order; ratios of spreads have a 95 % interval by bootstrap over the epochs.
+turn and in random order; ratios of spreads have a 95 % interval by bootstrap over the epochs. `sizes` measures IPv4 and
+IPv6 in epochs of so many blocks of runs of 300 connections, and in epochs of twice as many blocks of half such runs, in
+random order: their `power` is the information about the change that a second gives, 1 / (variance of the epochs'
+changes x seconds of an epoch), relative to that of full runs.
 
 An epoch begins when this machine has been idle for half a second. It is repeated if other processes used more than the
 share `--calm` of the processors, so that the spread is that of the project's own work. `foreign` is the mean of that
@@ -71,6 +75,8 @@ class Condition:
 
     name: str
     testbed: Testbed = LAB
+    run_connections: int = QUICK.run_connections
+    more_blocks: int = 1
     others: tuple[tuple[ModuleType, str, Any], ...] = ()
 
 
@@ -103,10 +109,10 @@ def conditions() -> list[Condition]:
     return [
         Condition("as a session measures"),
         Condition("not pinned", loose),
-        Condition("garbage collection on", LAB, (garbage,)),
-        Condition("no cool-down", LAB, (hot,)),
-        Condition("the kernel's own queues and ports", LAB, (narrow,)),
-        Condition("all of these", loose, (garbage, hot, narrow)),
+        Condition("garbage collection on", others=(garbage,)),
+        Condition("no cool-down", others=(hot,)),
+        Condition("the kernel's own queues and ports", others=(narrow,)),
+        Condition("all of these", loose, others=(garbage, hot, narrow)),
     ]
 
 
@@ -121,10 +127,11 @@ class Value:
 
 @dataclass(frozen=True)
 class Epoch:
-    """The runs of one live testbed, and the share of the processors that other programs used."""
+    """The runs of one live testbed, its seconds, and the share of the processors that other programs used."""
 
     values: tuple[Value, ...]
     foreign: float
+    seconds: float
 
 
 Measured = Callable[[Condition, Workload, Sequence[Arm]], Epoch]
@@ -138,9 +145,10 @@ def calm_epochs(blocks: int, calm: float, rng: random.Random) -> Measured:
             while foreign_share(lambda: time.sleep(IDLE_S))[1] > calm:
                 pass
             with leased(LAB, OWNER, WAIT_S, say):
+                began = time.monotonic()
                 values, foreign = foreign_share(lambda: one_epoch(condition, workload, arms, blocks, rng))
             if foreign <= calm:
-                return Epoch(tuple(values), foreign)
+                return Epoch(tuple(values), foreign, time.monotonic() - began)
 
     return measured
 
@@ -169,8 +177,10 @@ def one_epoch(
             stack.enter_context(patch.object(module, name, value))
         up = stack.enter_context(live_testbed(condition.testbed, OWNER, WAIT_S, say))
         service = up.serve(workload, "auto")
-        order = [(block, arm) for block in range(-1, blocks) for arm in rng.sample(list(arms), len(arms))]
-        values = [Value(arm, block, one_run(up, service, workload, arm)) for block, arm in order]
+        numbers = range(-1, blocks * condition.more_blocks)
+        order = [(block, arm) for block in numbers for arm in rng.sample(list(arms), len(arms))]
+        bursts = dataclasses.replace(QUICK, run_connections=condition.run_connections).bursts(workload.connections)
+        values = [Value(arm, block, one_run(up, service, workload, arm, bursts)) for block, arm in order]
     return [each for each in values if each.block >= 0]
 
 
@@ -179,9 +189,8 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def one_run(up: LiveTestbed, service: ServerEndpoint, workload: Workload, arm: Arm) -> float:
+def one_run(up: LiveTestbed, service: ServerEndpoint, workload: Workload, arm: Arm, bursts: int) -> float:
     """Make a run; return the logarithm of its value."""
-    bursts = QUICK.bursts(workload.connections)
     result = up.run(arm, service, workload, bursts=bursts, deadline_s=DEADLINE_S)
     assert not result.violations, result.violations
     value = METRIC.value(result.data)
@@ -280,13 +289,50 @@ def show_worth(workload: Workload, epochs: int, measured: Measured, rng: random.
         )
 
 
+def show_sizes(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> None:
+    """Print a row for each size of a run: how the epochs' changes spread, and the power of a second of measuring."""
+    half = QUICK.run_connections // 2
+    every = [Condition("full runs"), Condition("half runs", run_connections=half, more_blocks=2)]
+    found: dict[str, list[Epoch]] = defaultdict(list)
+    for _ in range(epochs):
+        for condition in rng.sample(every, len(every)):
+            found[condition.name].append(measured(condition, workload, (V4, V6)))
+    for condition in every:
+        lives = found[condition.name]
+        power, low, high = power_interval(lives, found[every[0].name])
+        changes = [statistics.median(ratios_of(each)) for each in lives]
+        print(
+            f"| {workload.protocol} | {workload.connections} | {condition.name} | {len(lives)} "
+            f"| {statistics.fmean(each.seconds for each in lives):.2f} | {100 * statistics.stdev(changes):.1f} % "
+            f"| {power:.2f} ({low:.2f} .. {high:.2f}) | {foreign_text(lives)} |",
+            flush=True,
+        )
+
+
+def power_interval(tests: Sequence[Epoch], references: Sequence[Epoch]) -> tuple[float, float, float]:
+    """Return the information of a second, relative to that of other epochs, with its 95 % interval by bootstrap."""
+    rng = random.Random(1)
+
+    def information(lives: Sequence[Epoch]) -> float:
+        changes = [statistics.median(ratios_of(each)) for each in lives]
+        return 1 / (statistics.variance(changes) * statistics.fmean(each.seconds for each in lives))
+
+    drawn = sorted(
+        information(rng.choices(tests, k=len(tests))) / information(rng.choices(references, k=len(references)))
+        for _ in range(RESAMPLES)
+    )
+    ratio = information(tests) / information(references)
+    return ratio, drawn[round(0.025 * RESAMPLES)], drawn[round(0.975 * RESAMPLES)]
+
+
 HEADERS = {
     "spread": "| protocol | connections | IPv4, ms | IPv4 within | between | IPv6 within | between | ratio within "
     f"| between | {' | '.join(name for name, _, _ in LOOKS)} | foreign |",
     "worth": "| protocol | connections | condition | mean, ms | within | between | within / usual | foreign |",
+    "sizes": "| protocol | connections | runs | epochs | seconds of an epoch | spread | power | foreign |",
 }
-SHOWN = {"spread": show_spread, "worth": show_worth}
-CONNECTIONS = {"spread": "1,10,100,500", "worth": "10,100"}
+SHOWN = {"spread": show_spread, "worth": show_worth, "sizes": show_sizes}
+CONNECTIONS = {"spread": "1,10,100,500", "worth": "10,100", "sizes": "1,10"}
 
 
 def workloads(protocols: str, connections: str) -> Iterator[Workload]:
