@@ -466,7 +466,7 @@ SIMULATIONS = {
     "history-slower-0": history(90, 100, sd=0.0, slower=SLOWER),
     "history-slower-0.5": history(80, 100, sd=0.005, slower=SLOWER),
     "history-slower-1": history(40, 60, sd=0.01, slower=SLOWER),
-    "history-slower-median": history(70, 90, sd=0.005, slower=SLOWER, metric=MEDIAN),
+    "history-slower-median": history(60, 80, sd=0.005, slower=SLOWER, metric=MEDIAN),
     "same-night-0": same_night(0, 10, sd=0.0),
     "same-night-0.5": same_night(15, 40, sd=0.005),
     "same-night-1": same_night(50, 90, sd=0.01),
