@@ -82,6 +82,7 @@ def night_document(
             "history_alpha": night.history_alpha,
             "sentinel": _aa_check(night.aa_check),
             "warnings": night.warnings,
+            "notes": night.notes,
             "troubles": [{"nodeid": name, "sentence": sentence} for name, sentence in night.troubles.items()],
             "cells": [_cell(cell) for cell in night.cells],
         }

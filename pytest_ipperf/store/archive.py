@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.core.nightly.outages import RunCount
 from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.store.history.nights import StoredNight, read_night
@@ -46,6 +47,11 @@ AND (began_at, name) < (SELECT own.began_at, own.name FROM session AS own WHERE 
 _BEFORE = """SELECT id, name, began_at, light FROM session WHERE saved = ? AND trouble = ''
 AND (began_at, name) < (SELECT own.began_at, own.name FROM session AS own WHERE own.name = ?)
 ORDER BY began_at DESC, name DESC"""
+
+
+_RUNS = """SELECT text, sum(runs), sum(hit), count(*) FROM run_count JOIN word ON word.id = run_count.cell
+WHERE session IN (SELECT value FROM json_each(?)) GROUP BY run_count.cell"""
+_NUMBER = "SELECT id FROM session WHERE name = ?"
 
 
 class Archive:
@@ -219,6 +225,16 @@ class Archive:
             if not wanted:
                 break
         return _by_key(result)
+
+    def run_counts(self, session: str, *, saved: str, most: int = 60) -> dict[str, RunCount]:
+        """Return, by cell, the runs of a session and of the last `most` nights of the name `saved` before it.
+
+        Runs that a session reused are those of the session that measured them.
+        """
+        nights = [row[0] for row in self._index.query(_BEFORE, saved, session) if row[-1] is not None][:most]
+        own = [number for (number,) in self._index.query(_NUMBER, session)]
+        rows = self._index.query(_RUNS, json.dumps([*own, *nights]))
+        return {cell: RunCount(runs=runs, hit=hit, nights=count) for cell, runs, hit, count in rows}
 
     def _words(self) -> dict[int, str]:
         return dict(self._index.query("SELECT id, text FROM word"))

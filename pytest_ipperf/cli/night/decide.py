@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.nightly.gate import decide
+from pytest_ipperf.core.nightly.outages import RunCount, outage_sentence
 from pytest_ipperf.core.nightly.report import GateStatus, NightReport
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.errors import DamageError
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.store import LOST, Archive, acceptances, read_session_summary
 
 _FAILED = 1
@@ -72,9 +74,21 @@ def decide_night(
         metric_of=lambda name: METRICS[name].metric,
     )
     left_out = [f"left out of the history: {each}" for each in archive.damage(saved=baseline, before=screening.name)]
-    report = replace(report, warnings=(*report.warnings, *left_out))
+    notes = filter(None, [outage_sentence(_run_counts(archive, summary, baseline))])
+    report = replace(report, warnings=(*report.warnings, *left_out), notes=tuple(notes))
     histories = archive.histories(screening.name, saved=baseline)
     return NightDecision(report=report, summary=replace(summary, histories=histories, night=report), fresh=again)
+
+
+def _run_counts(archive: Archive, screening: SessionSummary, baseline: str) -> dict[str, RunCount]:
+    """Return the runs over the nights of the cells whose runs count failed connections, without twins."""
+    found = archive.run_counts(screening.name, saved=baseline)
+    counting = {
+        record.cell
+        for record in screening.records
+        if not record.twin and PROTOCOLS[record.protocol].kind.counts_failures
+    }
+    return {cell: found[cell] for cell in sorted(counting & found.keys())}
 
 
 def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) -> NightDecision:

@@ -101,7 +101,8 @@ class NightReport:
     """All cells, the A/A check if the reference had a twin, and items that failed for another reason than their margin.
 
     `family_alpha` is the level of the fresh data over all flagged cells, `history_alpha` that against history.
-    `warnings` are sentences for the reader that do not affect the status, such as changed hosts.
+    `warnings` are sentences for the reader that do not affect the status, such as changed hosts, and `notes` those on
+    the nights together, such as how rare an outage can have been missed.
     """
 
     cells: tuple[CellReport, ...]
@@ -112,6 +113,7 @@ class NightReport:
     family_alpha: float
     history_alpha: float
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def with_decision(self, *decisions: GateDecision) -> tuple[CellReport, ...]:
         """Return the cells with one of these decisions."""

@@ -103,7 +103,7 @@ def _night(night: NightReport | None) -> Iterator[Element]:
     if night is None:
         return
     case = Element("testcase", {"classname": _CLASS, "name": "the night as a whole"})
-    text = _clean("\n".join((night.headline, *night.warnings)))
+    text = _clean("\n".join((night.headline, *night.warnings, *night.notes)))
     if night.gate_status in (GateStatus.GREEN, GateStatus.RED):
         SubElement(case, "system-out").text = text
     else:

@@ -84,10 +84,11 @@ def _first(summary: SessionSummary, results: Sequence[CellResult]) -> list[str]:
 
 
 def _warnings(night: NightReport) -> list[str]:
-    """Return the warnings as a list, cut at the same length as the table's rows."""
+    """Return the warnings and notes as a list, cut at the same length as the table's rows."""
     lines = [f"- {_text(_cut(each))}" for each in night.warnings]
     if len(lines) > _NAMED:
         lines[_NAMED:] = [f"- and {len(lines) - _NAMED} more warnings"]
+    lines += [f"- {_text(_cut(each))}" for each in night.notes]
     return [*lines, ""] if lines else []
 
 

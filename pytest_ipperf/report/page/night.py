@@ -35,6 +35,8 @@ def night_part(night: NightReport) -> Markup:
         parts += [element("h2", f"Items with other trouble ({len(night.troubles)})"), _troubles(night)]
     if night.warnings:
         parts += [element("h2", "Warnings"), bullets(map(capital, night.warnings))]
+    if night.notes:
+        parts += [element("h2", "Over all nights"), bullets(map(capital, night.notes))]
     return element("section", *parts, class_="night")
 
 

@@ -22,6 +22,7 @@ def lines(report: NightReport, width: int | None = None) -> list[str]:
     calmed = [cell for cell in report.cells if cell.flagged and cell.decision is GateDecision.WITHIN]
     found += _listed("flagged, and not confirmed", calmed)
     found += [f"warning: {each}" for each in report.warnings]
+    found += report.notes
     if twins := report.aa_check:
         cells = f"{twins.cells} cell{'s' * (twins.cells != 1)}"
         chance = f"chance gives {twins.at_most} at most"

@@ -203,7 +203,7 @@ class Index:
             "UPDATE night SET marked = 0 WHERE session = (SELECT name FROM session WHERE id = ?)", (number,)
         )
         seal(self._db, "night", "session = (SELECT name FROM session WHERE id = ?)", number)
-        for table in ("past", "journal", "tally"):
+        for table in ("past", "journal", "tally", "run_count"):
             self._db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))  # noqa: S608 - of our names
         self._db.execute("DELETE FROM session WHERE id = ?", (number,))
 

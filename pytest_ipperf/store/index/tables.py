@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_ipperf.store.log.migration import SCHEMA
 
-VERSION = 100 * SCHEMA + 8
+VERSION = 100 * SCHEMA + 9
 """Version of the tables; tables of another version are made anew."""
 
 _WAIT_S = 10.0
@@ -43,6 +43,9 @@ _TABLES = (
     "CREATE INDEX past_by_key ON past (key, session)",
     """CREATE TABLE tally (
     session INTEGER, verdict TEXT, cells INTEGER, seal INTEGER, PRIMARY KEY (session, verdict)) WITHOUT ROWID""",
+    """CREATE TABLE run_count (
+    session INTEGER, cell INTEGER, runs INTEGER, hit INTEGER, seal INTEGER, PRIMARY KEY (session, cell))
+    WITHOUT ROWID""",
     """CREATE TABLE night (
     name TEXT PRIMARY KEY, session TEXT, saved TEXT, began_at REAL, marked INTEGER, size INTEGER,
     changed_ns INTEGER, seal INTEGER) WITHOUT ROWID""",
@@ -56,6 +59,7 @@ _COLUMNS = {
     "past": "session, key, change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction, "
     "header_cost, verdict, fingerprint, sound, usable, taken_from",
     "tally": "session, verdict, cells",
+    "run_count": "session, cell, runs, hit",
     "night": "name, session, saved, began_at, marked, size, changed_ns",
 }
 """Columns that the seal of a row covers, as a page with flipped bits may still be a valid page."""

@@ -88,6 +88,7 @@ class SessionIndexer:
         self._known = schema is not None
         self._files: dict[str, int] = {}
         self._rows: list[tuple[Any, ...]] = []
+        self._runs: dict[str, list[int]] = {}
 
     def read_log(self, name: str, position: ReadPosition, stamp: FileStamp) -> None:
         """Index the events after `position`, where the last reading ended, and record what cannot be read."""
@@ -114,8 +115,13 @@ class SessionIndexer:
         )
 
     def finish(self) -> None:
-        """Write waiting rows, count cells, and record missing files."""
+        """Write waiting rows, count cells and runs, and record missing files."""
         self._write()
+        self._db.executemany(
+            "INSERT INTO run_count VALUES (?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE SET "
+            "runs = runs + excluded.runs, hit = hit + excluded.hit",
+            [(self._number, self._word(cell), *counts) for cell, counts in self._runs.items()],
+        )
         self._db.execute("DELETE FROM tally WHERE session = ?", (self._number,))
         self._db.execute(
             "INSERT INTO tally SELECT session, text, count(*), NULL FROM past JOIN word ON word.id = verdict "
@@ -140,7 +146,7 @@ class SessionIndexer:
             "UPDATE session SET cells = (SELECT count(*) FROM past WHERE session = id) WHERE id = ?", (self._number,)
         )
         seal(self._db, "session", "id = ?", self._number)
-        for table in ("journal", "tally", "past"):
+        for table in ("journal", "tally", "run_count", "past"):
             seal(self._db, table, "session = ?", self._number)
 
     def _missing_session_reason(self) -> str:
@@ -166,6 +172,10 @@ class SessionIndexer:
             self._record(event.record)
         elif event.kind == "session":
             self._session(event.facts, position)
+        elif event.kind == "run" and not event.facts["warmup"]:
+            counts = self._runs.setdefault(f"{event.facts['workload']}-{event.facts['arm']}", [0, 0])
+            counts[0] += 1
+            counts[1] += any(event.facts["failed"].values())
         elif event.kind == "end":
             self._files.update(event.facts.get("files", {}))
             missing_items = len(event.facts["missing"]) if "missing" in event.facts else None
