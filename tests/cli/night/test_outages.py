@@ -57,8 +57,10 @@ def test_runs_are_pooled_over_the_nights_and_change_no_decision(tmp_path):
     night(tmp_path, 2, decided=False)  # was broken off before its decision
     second = night(tmp_path, 3, more=4)
     assert second.notes == (
-        "0 of 10 runs over 2 nights lost a connection: "
-        "an outage that hits fewer than 26 % of runs can have been missed",
+        (
+            "0 of 10 runs over 2 nights lost a connection: "
+            "an outage that hits fewer than 26 % of runs can have been missed"
+        ),
     )
     assert second.notes[0] in lines(second)
     third = night(tmp_path, 4, lost=(2, 4))
