@@ -8,11 +8,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ipperf.cli.night.decide import NightDecision
 from pytest_ipperf.core.nightly.evidence import is_within
-from pytest_ipperf.core.nightly.report import CellReport, GateDecision, NightReport
+from pytest_ipperf.core.nightly.report import RANK, CellReport, GateDecision, NightReport
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report import allure_card
 from pytest_ipperf.report.allure_result import VALUES, Category, result_id
@@ -27,15 +29,23 @@ _CATEGORIES = {
 """Category of each decision about a measured cell; the others pass."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The decision about a test's cell, and the record of it whose result shows the decision."""
+
+    cell: CellReport
+    record: Record
+
+
 def write_decisions(folder: Path, decided: NightDecision) -> list[str]:
     """Write the decisions to the results in `folder`; return the errors, if any, in lines.
 
     The results of the second session get theirs, and those of the first whose cells are worse than their history.
     """
-    cells, troubles = dict(_decided(decided)), []
-    for file in sorted(folder.glob("*-result.json")) if cells else ():
+    answers, troubles = dict(_decided(decided)), []
+    for file in sorted(folder.glob("*-result.json")) if answers else ():
         try:
-            _complete(file, cells, decided.report)
+            _complete(file, answers, decided.report)
         except OSError as error:
             troubles.append(f"allure: {error.filename or file} cannot be written ({error.strerror})")
         except Exception as error:  # noqa: BLE001 - a defect of a report must not cost the decision
@@ -45,27 +55,36 @@ def write_decisions(folder: Path, decided: NightDecision) -> list[str]:
     return troubles
 
 
-def _decided(decided: NightDecision) -> Iterator[tuple[tuple[str, str], CellReport]]:
-    """Yield the cells whose results the night decides, by session and id of the result."""
+def _decided(decided: NightDecision) -> Iterator[tuple[tuple[str, str], _Answer]]:
+    """Yield the answers that the night gives, by session and id of the result.
+
+    What is asked of a cell beside its metric has decisions of its own; the worst is the answer of the test.
+    """
+    by_test: dict[str, list[CellReport]] = {}
     for cell in decided.report.cells:
-        record = cell.record
-        again = cell.fresh is not None
-        if record is None or not (again or cell.decision is GateDecision.WORSE):
-            continue
+        if cell.record is not None:
+            by_test.setdefault(cell.record.nodeid, []).append(cell)
+    for nodeid, cells in by_test.items():
+        worst = min(cells, key=lambda each: RANK.index(each.decision))
+        again = any(each.fresh is not None for each in cells)
         session = decided.fresh if again else decided.summary
-        if session is not None:
-            yield (session.name, result_id(record.nodeid, record.cell, record.metric)), cell
+        if session is None or not (again or worst.decision is GateDecision.WORSE):
+            continue
+        for record in session.records:
+            if record.nodeid == nodeid and not record.twin:
+                yield (session.name, result_id(nodeid, record.cell, record.metric)), _Answer(worst, record)
 
 
-def _complete(file: Path, cells: Mapping[tuple[str, str], CellReport], report: NightReport) -> None:
+def _complete(file: Path, answers: Mapping[tuple[str, str], _Answer], report: NightReport) -> None:
     result = json.loads(file.read_bytes())
     parameters = {each.get("name"): str(each.get("value")).strip("'") for each in result.get("parameters", ())}
-    cell = cells.get((parameters.get("session", ""), result.get("historyId", "")))
+    answer = answers.get((parameters.get("session", ""), result.get("historyId", "")))
     # A test that failed for another reason than its cell keeps that.
-    if cell is None or cell.record is None or result.get("status") in ("broken", "failed"):
+    if answer is None or result.get("status") in ("broken", "failed"):
         return
+    cell = answer.cell
     category = _CATEGORIES.get(cell.decision)
-    record = dataclasses.replace(cell.record, verdict=_verdict(cell), sentence=cell.sentence)
+    record = dataclasses.replace(answer.record, verdict=_verdict(cell), sentence=cell.sentence)
     result["status"] = category.status if category else "passed"
     result["statusDetails"] = {
         "message": category.message(cell.sentence) if category else f"{cell.decision.value}: {cell.sentence}"

@@ -21,6 +21,7 @@ from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.nightly.gate import FAMILY_ALPHA, decide
 from pytest_ipperf.core.nightly.report import GateDecision
 from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
@@ -79,7 +80,8 @@ def decided(screen, fresh, **more: Any) -> Any:
         screen=screen, fresh=fresh, expected=(), histories={}, accepted=(), today=dt.date(2026, 11, 22),
         troubles={}, metric_of=lambda name: METRICS[name].metric,
     )  # fmt: skip
-    names = {"summary": SimpleNamespace(name="first"), "fresh": SimpleNamespace(name="second")}
+    sessions = {"summary": ("first", screen), "fresh": ("second", fresh)}
+    names = {key: SimpleNamespace(name=name, records=records) for key, (name, records) in sessions.items()}
     return SimpleNamespace(report=dataclasses.replace(report, **more), **names)
 
 
@@ -144,12 +146,26 @@ def test_results_of_the_first_session_stay_but_of_cells_worse_than_their_history
     result(folder, calm, "first", status="passed", statusDetails=None)
     (worse,) = decided([calm], []).report.cells
     worse = dataclasses.replace(worse, decision=GateDecision.WORSE, sentence="8 % slower than in 20 nights", nights=20)
-    write_decisions(folder, decided(screen, fresh, cells=(*found.report.cells, worse)))
+    again = decided(screen, fresh, cells=(*found.report.cells, worse))
+    again.summary.records.append(calm)
+    write_decisions(folder, again)
     shown = read(folder, "first", 4)
     assert (shown["status"], shown["statusDetails"]) == (
         "failed", {"message": "regression: 8 % slower than in 20 nights"},
     )  # fmt: skip
     assert "Holm&#x27;s procedure at 5 % over all cells with enough nights" in shown["descriptionHtml"]
+
+
+def test_what_is_asked_beside_the_metric_gives_the_test_its_worst_decision(night):
+    folder, screen, fresh = night
+    found = decided(screen, fresh)
+    second = next(each for each in found.report.cells if each.key.cell == fresh[2].cell)
+    failures = dataclasses.replace(
+        second, key=HistoryKey(second.key.cell, "failures", "1"), decision=GateDecision.EXCEEDS, sentence="more fail"
+    )
+    write_decisions(folder, decided(screen, fresh, cells=(*found.report.cells, failures)))
+    shown = read(folder, "second", 3)
+    assert (shown["status"], shown["statusDetails"]["message"]) == ("failed", "regression: more fail")
 
 
 @pytest.mark.parametrize("status", ["broken", "failed"])
