@@ -74,7 +74,7 @@ DESIGNS = {
         ),
         Design(name="quick", epochs=6, blocks=2, alpha=0.05, judges=True, purpose="a person at a terminal"),
         # The level at which five looks with a t test of so few epochs are jointly wrong as often as one look at 5 %;
-        # Pocock's own level is for known variances (docs/decisions/0011-escalation-by-looks.md).
+        # Pocock's own level is for known variances (docs/decisions/0040-five-looks-of-six-epochs.md).
         Design(
             name="standard",
             epochs=6,

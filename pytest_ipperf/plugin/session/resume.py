@@ -71,12 +71,12 @@ def _check_question(kept: StoredSession, settings: Settings) -> None:
     for name, option in _ASKED.items():
         there, here = kept.facts.get(name), _journalled(getattr(settings, name))
         if there != here:
-            texts = [_display_text(value) for value in (there, here)]
-            remedy = "use the same, or measure without"
+            texts, had = [_display_text(value) for value in (there, here)], f"session {kept.name} had {option}"
             if texts[0] == texts[1]:  # designs of one name, which another release or a conftest.py has made
-                texts, remedy = [_size_text(value) for value in (there, here)], "measure without"
+                texts = [_size_text(value) for value in (there, here)]
+                raise UsageError(f"{had} {texts[0]}, and this one has {texts[1]}; measure without {_OPTION}")
             change = f"{texts[0]}, and this one has {texts[1]}"
-            raise UsageError(f"session {kept.name} had {option} {change}; {remedy} {_OPTION}")
+            raise UsageError(f"session {kept.name} had {option} {change}; use the same, or measure without {_OPTION}")
     if settings.seed_asked and settings.seed != kept.facts["seed"]:
         raise UsageError(
             f"session {kept.name} had the seed {kept.facts['seed']}, and this one has --ipperf-seed={settings.seed}; "
