@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ def missed_share(runs: int) -> float:
 
     It assumes nothing about an outage but that it hits runs independently: 1 - 0.05 ** (1 / runs).
     """
-    return 1 - _ALPHA ** (1 / runs)
+    return -math.expm1(math.log(_ALPHA) / runs)
 
 
 def outage_sentence(counts: Mapping[str, RunCount]) -> str:
