@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers.base import Site
 from tests.project.doc_tables import REGISTRIES
 from tests.support.needs import PATH
+from tests.support.sessions.forked_python import run_python
 
 TOP = Path(__file__).parents[2]
 RECIPES = sorted((TOP / "docs" / "howto").glob("*.md"))
@@ -40,7 +40,8 @@ SHOWN = {
 
 def laid(tmp_path, recipe):
     """Lay the recipe's files where it says, beside a copy of the package; return its commands."""
-    shutil.copytree(TOP / "pytest_ipperf", tmp_path / "pytest_ipperf", ignore=shutil.ignore_patterns("__pycache__"))
+    # With its bytecode, as compiling all of it takes longer than a command; Python writes it by way of other names.
+    shutil.copytree(TOP / "pytest_ipperf", tmp_path / "pytest_ipperf", ignore=shutil.ignore_patterns("*.pyc.*"))
     commands = []
     for name, language, text in BLOCK.findall(recipe.read_text(encoding="utf-8")):
         place = tmp_path / ("pytest_ipperf" if "/" in name else "") / name
@@ -64,10 +65,9 @@ def followed(tmp_path, command):
     program, *arguments = shlex.split(command)
     started = {"pytest": "import pytest; raise SystemExit(pytest.main())",
                "pytest-ipperf": "from pytest_ipperf.cli import main; raise SystemExit(main())"}  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", started[program], *arguments],
+    done = run_python(
+        ["-c", started[program], *arguments], copy_of_package=True,
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode in {0, NOTHING_DECIDED}, done.stdout + done.stderr
     return done.stdout
