@@ -8,6 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
@@ -68,9 +69,12 @@ def answer(
     conditions: Conditions,
     question: Question,
     beside: Iterable[Question] = (),
+    *,
+    confirm: Callable[[Question, Judgement], Judgement] | None = None,
 ) -> Answer:
     """Return the answer for `cell`, with those to the questions `beside` that of its metric.
 
+    `confirm` returns the judgement of fresh epochs for a question beside that seemed beyond its margin.
     Raises the error that ended the cell's measurement, or InvalidError if its data are not valid.
     """
     if cell.arm in measurement.trouble:
@@ -87,14 +91,21 @@ def answer(
         pair = (cell.arm, conditions.reference)
         cost = arms_header_cost(measurement.network.links, *pair, plan.workload)
         effects = effects_of(runs, *pair, question, ends, deadline_s=conditions.deadline_s, header_cost=cost)
-        judged = tuple(
-            _slowdown(
-                measurement,
-                conditions,
-                effects_of(runs, *pair, each, ends, deadline_s=conditions.deadline_s),
-                stopped,
-            ).judged(each.margin)
+        slowdowns = (
+            (
+                each,
+                _slowdown(
+                    measurement,
+                    conditions,
+                    effects_of(runs, *pair, each, ends, deadline_s=conditions.deadline_s),
+                    stopped,
+                ),
+            )
             for each in beside
+        )
+        judged = tuple(
+            dataclasses.replace(slowdown, confirm=confirm and partial(confirm, each)).judged(each.margin)
+            for each, slowdown in slowdowns
         )
         failures = difference(runs, *pair, lambda run: run.failures / run.attempted, confidence=CONFIDENCE)
         judgement = judge(effects[-1], question.margin, alpha=conditions.design.alpha)
@@ -108,11 +119,7 @@ def answer(
             for look in range(1, looks + 1)
         ),
         runs=runs,
-        doubts={
-            **_handicaps(measurement, cell.arm, conditions.reference),
-            **_too_few_packets(runs, cell, conditions, question),
-            **_wrong_content(runs, cell, conditions),
-        },
+        doubts=doubts_about(measurement, runs, cell, conditions, question),
         stopped=stopped,
         beside=judged,
     )
@@ -313,6 +320,17 @@ def _arm_summary(measurement: Measurement, arm: Arm, metric: str, epochs: int) -
         found = dataclasses.replace(found, ceiling_bit_s=summary.figures.get("ideal_bit_s", found.ceiling_bit_s))
     counted = PROTOCOLS[workload.protocol].kind.counts_failures
     return dataclasses.replace(summary, pace=found, quantiles=quantiles_of(own) if counted else {})
+
+
+def doubts_about(
+    measurement: Measurement, runs: Sequence[Run], cell: Cell, conditions: Conditions, question: Question
+) -> dict[Verdict, str]:
+    """Return the verdicts about the cell's metric that are not reliable, with the reason of each."""
+    return {
+        **_handicaps(measurement, cell.arm, conditions.reference),
+        **_too_few_packets(runs, cell, conditions, question),
+        **_wrong_content(runs, cell, conditions),
+    }
 
 
 def _handicaps(measurement: Measurement, arm: Arm, reference: Arm) -> dict[Verdict, str]:

@@ -149,7 +149,7 @@ def _again(arguments: Sequence[str], items: Sequence[str]) -> PytestResult:
     with tempfile.NamedTemporaryFile("w", prefix="ipperf-", suffix=".txt", encoding="utf-8") as only:
         only.write("".join(f"{item}\n" for item in items))
         only.flush()
-        return run_pytest([*arguments, f"--ipperf-only={only.name}"])
+        return run_pytest([*arguments, "--ipperf-confirm=no", f"--ipperf-only={only.name}"])
 
 
 def _stopped(ended: PytestResult) -> int:

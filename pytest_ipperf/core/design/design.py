@@ -6,7 +6,7 @@ An arm decided at a look is not measured further (docs/decisions/0011-escalation
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.closest_match import did_you_mean
 from pytest_ipperf.core.portable.errors import UsageError
@@ -46,6 +46,15 @@ class Design:
         """Number of epochs of all looks."""
         return self.epochs * self.looks
 
+    def confirming(self) -> Design:
+        """Return the design of the fresh epochs that confirm an excess: one look at runs of the same size.
+
+        It is as large as design `confirmation` at least, except that epochs of a single block keep that.
+        """
+        least = DESIGNS[CONFIRMATION]
+        blocks = max(self.blocks, least.blocks) if self.blocks > 1 else 1
+        return replace(self, epochs=max(self.epochs, least.epochs), blocks=blocks, looks=1)
+
     def size_text(self) -> str:
         """Describe the size of the design: `6 epochs x 2 blocks`, `1 to 5 looks of 6 epochs x 2 blocks`."""
         scale = f"{self.epochs} epochs x {self.blocks} blocks"
@@ -56,7 +65,7 @@ RFC8219 = "rfc8219"
 """Name of the design whose repetitions are also reported by median and percentiles (RFC 8219, sections 7.2 and 7.3)."""
 
 CONFIRMATION = "confirmation"
-"""Name of the design by which a night measures its flagged cells again."""
+"""Name of the design of fresh epochs, by which a night measures its flagged cells again."""
 
 DESIGNS = {
     design.name: design

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import Design
+
+CONFIRMING = "-confirm"
+"""Suffix of a workload's text that names its fresh epochs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ class Epoch:
 class Plan:
     """The complete order of one workload: the `epochs` of all its `looks`.
 
-    An arm decided at a look is left out of later epochs; the others keep their order.
+    An arm decided at a look is left out of later epochs; the others keep their order. `confirms` is True for fresh
+    epochs that confirm what another plan of the same workload found.
     """
 
     workload: Workload
@@ -35,6 +39,12 @@ class Plan:
     seed: int
     epochs: tuple[Epoch, ...]
     looks: int = 1
+    confirms: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name under which the event log keeps what is measured by the plan."""
+        return f"{self.workload}{CONFIRMING if self.confirms else ''}"
 
     def look(self, number: int) -> tuple[Epoch, ...]:
         """Return the epochs measured for one look; looks count from 0."""
@@ -59,6 +69,12 @@ class Plan:
     def runs_of(epochs: Sequence[Epoch], arms: Collection[Arm]) -> int:
         """Return the number of runs in `epochs` if only `arms` are measured."""
         return sum(arm in arms for epoch in epochs for block in (epoch.warmups, *epoch.blocks) for arm in block)
+
+
+def confirming_plan(workload: Workload, arms: Sequence[Arm], design: Design, seed: int) -> Plan:
+    """Return the plan of fresh epochs of these arms under `design.confirming()`; its seed follows from `seed`."""
+    derived = random.Random(f"{seed}/{workload}{CONFIRMING}").randrange(2**31)  # noqa: S311 - see below
+    return replace(plan_for(workload, arms, design.confirming(), derived), confirms=True)
 
 
 def plan_for(workload: Workload, arms: Sequence[Arm], design: Design, seed: int) -> Plan:

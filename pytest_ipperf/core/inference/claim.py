@@ -6,7 +6,7 @@ agreement.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.core.design.margin import Margin
@@ -78,7 +78,8 @@ class Slowdown:
     answers it. `alpha` is the one-sided level of each of the design's `looks`, and `stopped` says why some were not
     taken. A design with `judges=False` answers no claim. `doubts` maps each verdict that would not be believed here to
     the reason; such a claim has no answer. `epoch_s` is the duration of an epoch in seconds, for the advice. `beside`
-    are the judgements of what must be within its margin as well.
+    are the judgements of what must be within its margin as well. `confirm` returns the
+    judgement that an excess has in fresh epochs, if it counts only when they confirm it.
     """
 
     effects: tuple[Effect, ...]
@@ -90,6 +91,7 @@ class Slowdown:
     doubts: Mapping[Verdict, str] = field(default_factory=dict)
     epoch_s: float = 0.0
     beside: tuple[Judgement, ...] = ()
+    confirm: Callable[[Judgement], Judgement] | None = field(default=None, repr=False)
 
     def __le__(self, margin: Margin | str) -> Claim:
         """Return the claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
@@ -110,6 +112,8 @@ class Slowdown:
             )
         if doubt := self.doubts.get(judgement.verdict):
             return replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt)
+        if self.confirm is not None and judgement.verdict is Verdict.EXCEEDS:
+            return self.confirm(judgement)
         return judgement if judgement.decided else replace(judgement, stopped=self.stopped, epoch_s=self.epoch_s)
 
     def __lt__(self, other: object) -> bool:

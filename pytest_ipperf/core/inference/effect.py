@@ -99,16 +99,19 @@ class Effect:
         change = replace(self.change, low=estimate - half, high=estimate + half)
         return replace(self, change=change, sd_epoch=least * math.sqrt(self.n_epochs))
 
-    def one_sided(self, alpha: float) -> tuple[float, float]:
+    def one_sided(self, alpha: float, exceeds_alpha: float | None = None) -> tuple[float, float]:
         """Return the two one-sided bounds of the change; the truth is beyond each with probability `alpha`.
 
-        The bound that shows an excess has the metric's `exceeds_level` times that probability.
+        The bound that shows an excess has the metric's `exceeds_level` times that probability, or times
+        `exceeds_alpha` if that is given.
         """
-        if not 0 < alpha < 0.5:
-            raise UsageError(f"alpha {alpha!r} is not between 0 and 0.5, such as 0.05")
+        excess = alpha if exceeds_alpha is None else exceeds_alpha
+        for each in (alpha, excess):
+            if not 0 < each < 0.5:
+                raise UsageError(f"alpha {each!r} is not between 0 and 0.5, such as 0.05")
         within, exceeds = (
             t_quantile(1 - level, self.change.df) * self.standard_error
-            for level in (alpha, alpha * self.metric.exceeds_level)
+            for level in (alpha, excess * self.metric.exceeds_level)
         )
         below, above = (exceeds, within) if self.metric.direction == "lower_is_better" else (within, exceeds)
         return self.change.estimate - below, self.change.estimate + above

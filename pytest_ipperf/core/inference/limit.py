@@ -61,7 +61,15 @@ class LimitJudgement(Judgement):
                 f"{self.verdict.value}: all {effect.n_epochs} epochs of {effect.test.title} gave exactly the same "
                 f"{self.limit.figure} of {self._seen_text}, as a broken clock does"
             )
-        return f"{self._finding(effect)}; {self._verdict_text}: {self._why(effect)}"
+        text = f"{self._finding(effect)}; {self._verdict_text}: {self._why(effect)}"
+        return text if self.first is None else self._after(self.first, effect, text)
+
+    def _after(self, first: Judgement, effect: Effect, text: str) -> str:
+        """Return `text`, which is about fresh epochs, with what the first ones showed."""
+        fresh = f"{effect.n_epochs} fresh epochs"
+        if self.verdict is Verdict.INCONCLUSIVE:
+            return f"{first.short()}, and {fresh} neither confirm nor refute it: {text}"
+        return f"{text}; {'confirmed' if self.verdict is Verdict.EXCEEDS else 'refuted'} in {fresh}: {first.short()}"
 
     @property
     def _verdict_text(self) -> str:
@@ -91,7 +99,7 @@ class LimitJudgement(Judgement):
                 f"the connections that this design makes cannot show {self._asked} even if none is beyond it; "
                 f"about {self.needed} connections would"
             )
-        low, high = (self._shown(bound) for bound in effect.one_sided(self.alpha))
+        low, high = (self._shown(bound) for bound in self._one_sided(effect))
         if self.verdict is Verdict.INCONCLUSIVE:
             where = f"the one-sided {self._levels()} bounds {low} and {high} lie on both sides of {self._allowed}"
             stopped = f"; stopped at look {self.look} of {self.looks}: {self.stopped}" if self.stopped else ""

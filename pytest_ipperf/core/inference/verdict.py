@@ -32,14 +32,16 @@ class Judgement:
     """A verdict with the question that was asked.
 
     `reasons` are for machines: `too_few_epochs`, `too_wide`, `straddles`, `zero_spread`, `never_judges`, `no_effect`,
-    `too_few_connections`, `doubted`; for the last, `doubt` says why the finding is not believed.
+    `too_few_connections`, `doubted`, `unconfirmed`; for `doubted`, `doubt` says why the finding is not believed, for
+    `unconfirmed`, `unconfirmed` says why no fresh epochs could confirm it.
     `margin_fraction` is the margin that applied at this reference, a difference of shares on the scale of differences.
     `p_exceeds` is the one-sided p-value of the hypothesis that the slow-down is at most that margin. `mde_fraction` is
     the slow-down that this design detects in 9 of 10 cases at the observed spread.
     `design` is set if the design is the reason. Without an effect there is neither p-value nor `mde_fraction`.
     `epoch_s` is the duration of an epoch in seconds, 0 if unknown; the advice for an undecided cell uses it.
     `look` is the number of the look that gave the judgement, of the design's `looks`; `stopped` says why no later look
-    was taken.
+    was taken. `exceeds_alpha` is the level of the bound that shows an excess, if it differs from `alpha`. `first` is
+    the judgement of the first epochs if this one is of fresh epochs, which were to confirm it.
     """
 
     verdict: Verdict
@@ -56,13 +58,16 @@ class Judgement:
     stopped: str = ""
     doubt: str = ""
     epoch_s: float = 0.0
+    exceeds_alpha: float | None = None
+    first: Judgement | None = None
+    unconfirmed: str = ""
 
     @property
     def bounds(self) -> tuple[float, float] | None:
         """One-sided bounds of the change that decide, in the unit of the effect; None without an effect."""
         if self.effect is None or self.effect.n_epochs < MIN_EPOCHS:
             return None
-        low, high = map(self.effect.show, self.effect.one_sided(self.alpha))
+        low, high = map(self.effect.show, self._one_sided(self.effect))
         return low, high
 
     @property
@@ -94,13 +99,36 @@ class Judgement:
             return f"{self.verdict.value}: there is nothing to compare with"
         if self.verdict is Verdict.INVALID:
             return _zero_spread_text(self.effect)
-        if self.doubt:
-            return f"{self.effect.finding(self.alpha)}; {self.verdict.value}: {self.doubt}"
+        text = self._text(self.effect, self.mde_fraction)
+        first = self.first.effect if self.first else None
+        return text if first is None else self._of_fresh_epochs(first, self.effect, text)
+
+    def _text(self, effect: Effect, mde_fraction: float) -> str:
+        if self.unconfirmed:
+            return f"{self._seemed(effect)}; {self.verdict.value}: not confirmed in fresh epochs: {self.unconfirmed}"
         if self.verdict is Verdict.INCONCLUSIVE:
-            why = self._why_undecided(self.effect, self.mde_fraction)
-            return f"{self.effect.finding(self.alpha)}; {self.verdict.value}: {why}"
-        at = f", at {self._look_text(self.effect)}" if self.looks > 1 else ""
-        return f"{self.effect.finding(self.alpha)}; {self._why(self.effect)}{at}"
+            why = self.doubt or self._why_undecided(effect, mde_fraction)
+            return f"{effect.finding(self.alpha)}; {self.verdict.value}: {why}"
+        at = f", at {self._look_text(effect)}" if self.looks > 1 else ""
+        return f"{effect.finding(self.alpha)}; {self._why(effect)}{at}"
+
+    def _of_fresh_epochs(self, first: Effect, effect: Effect, text: str) -> str:
+        """Return `text`, which is about the fresh epochs, with what the first ones showed."""
+        fresh, seemed = f"{effect.n_epochs} fresh epochs", self._seemed(first)
+        if self.verdict is Verdict.INCONCLUSIVE:
+            return f"{seemed}, and {fresh} neither confirm nor refute it: {text}"
+        return f"{text}; {'confirmed' if self.verdict is Verdict.EXCEEDS else 'refuted'} in {fresh}: {seemed}"
+
+    def _one_sided(self, effect: Effect) -> tuple[float, float]:
+        return effect.one_sided(self.alpha, self.exceeds_alpha)
+
+    def _seemed(self, first: Effect) -> str:
+        """Return what the first epochs showed, if their excess was to be confirmed."""
+        change = f"{percent_text(first.shown.estimate)} {first.unit}"
+        return (
+            f"{first.test.title} seemed beyond the margin of {self.margin.description}, with {first.metric.title} "
+            f"{change} in the first {first.n_epochs} epochs"
+        )
 
     def _unjudged(self) -> str:
         """Return the sentence without an interval, which would mean nothing for so few epochs."""
@@ -122,7 +150,7 @@ class Judgement:
     def _why(self, effect: Effect) -> str:
         within = self.verdict is Verdict.WITHIN
         upper = within == (effect.metric.direction == "lower_is_better")
-        bound = f"{percent_text(effect.show(effect.one_sided(self.alpha)[upper]))} {effect.unit}"
+        bound = f"{percent_text(effect.show(self._one_sided(effect)[upper]))} {effect.unit}"
         side, lies = ("upper" if upper else "lower"), ("within" if within else "beyond")
         margin = self._margin_text(effect)
         return f"the one-sided {self._level(within=within)} {side} bound {bound} lies {lies} the margin of {margin}"
@@ -139,7 +167,7 @@ class Judgement:
                 f"the interval is too wide, at this spread {effect.n_epochs} epochs detect differences of {size} "
                 f"and more, for a margin of {self._margin_text(effect)}"
             )
-        low, high = (f"{percent_text(effect.show(bound))} {effect.unit}" for bound in effect.one_sided(self.alpha))
+        low, high = (f"{percent_text(effect.show(bound))} {effect.unit}" for bound in self._one_sided(effect))
         return (
             f"the one-sided {self._levels()} bounds {low} and {high} lie on both sides of "
             f"the margin of {self._margin_text(effect)}"
@@ -165,8 +193,10 @@ class Judgement:
         return within if within == exceeds else f"{exceeds} and {within}"
 
     def _level(self, *, within: bool) -> str:
-        share = 1.0 if within or self.effect is None else self.effect.metric.exceeds_level
-        return f"{100 * (1 - share * self.alpha):.4g} %"
+        if within or self.effect is None:
+            return f"{100 * (1 - self.alpha):.4g} %"
+        alpha = self.alpha if self.exceeds_alpha is None else self.exceeds_alpha
+        return f"{100 * (1 - self.effect.metric.exceeds_level * alpha):.4g} %"
 
     def _margin_text(self, effect: Effect) -> str:
         """Return the margin, with its value at this reference if that differs from its text."""
@@ -176,11 +206,14 @@ class Judgement:
         return f"{self.margin.description}{here}"
 
 
-def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, planned: float = 1) -> Judgement:
+def judge(
+    effect: Effect, margin: Margin, *, alpha: float = 0.05, exceeds_alpha: float | None = None, planned: float = 1
+) -> Judgement:
     """Judge an effect against a margin by the one-sided bounds of the slow-down.
 
     The verdict is within if the upper bound is inside the margin, exceeds if the lower bound is beyond it, else
-    inconclusive; with fewer than `MIN_EPOCHS` it is unjudged. Epochs that agree to the last bit are invalid, unless the
+    inconclusive; with fewer than `MIN_EPOCHS` it is unjudged. `exceeds_alpha` is the level of the lower bound, if it
+    differs from `alpha`. Epochs that agree to the last bit are invalid, unless the
     metric is exact (resolution 0), such as a share of counted datagrams. A share of connections has at least the
     standard error of `Effect.floored`; if not even `planned` times as many connections without a failure could show it
     within the margin, it is unjudged without failures and inconclusive with some. Raises UsageError for a margin that a
@@ -191,7 +224,7 @@ def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, planned: float
     fraction = margin.effective(effect.reference_value, scale, header_cost=effect.header_cost)
     allowed = slowdown_size(fraction, direction, scale)
     effect = effect.floored(allowed)
-    verdict, reasons = _rule(effect, allowed, alpha)
+    verdict, reasons = _rule(effect, allowed, effect.one_sided(alpha, exceeds_alpha))
     if verdict is Verdict.INCONCLUSIVE and unseen_share(effect, alpha, planned) > allowed > 0:
         failed = effect.test_value > 0 or effect.reference_value > 0
         verdict = Verdict.INCONCLUSIVE if failed else Verdict.UNJUDGED
@@ -203,6 +236,7 @@ def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, planned: float
         margin=margin,
         margin_fraction=fraction,
         alpha=alpha,
+        exceeds_alpha=exceeds_alpha,
         p_exceeds=_p_exceeds(effect, allowed),
         mde_fraction=minimum_detectable(
             effect.sd_epoch, effect.n_epochs, alpha=alpha, direction=direction, scale=scale
@@ -237,8 +271,8 @@ def unseen_share(effect: Effect, alpha: float, times: float = 1.0) -> float:
     return size / (times * min(effect.attempted) + size)
 
 
-def _rule(effect: Effect, allowed: float, alpha: float) -> tuple[Verdict, tuple[str, ...]]:
-    low, high = effect.one_sided(alpha)
+def _rule(effect: Effect, allowed: float, bounds: tuple[float, float]) -> tuple[Verdict, tuple[str, ...]]:
+    low, high = bounds
     if effect.metric.direction == "higher_is_better":
         low, high = -high, -low
     if effect.sd_epoch == 0 and effect.metric.resolution > 0:

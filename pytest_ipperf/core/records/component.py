@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.design.limit import Limit
+from pytest_ipperf.core.records.first_estimate import FirstEstimate
 
 if TYPE_CHECKING:  # scipy comes with it, as in `record`
     from pytest_ipperf.core.inference.verdict import Judgement
@@ -20,6 +21,7 @@ class Component:
     `change_unit`; those of the level that decides. `title` is the metric's, and `arm` the arm that was judged. For a
     `limit`, such as `p95<=20ms`, the estimate is the share of connections beyond it, or the mean's distance from it,
     and `reference_value` the share that it allows, or its value.
+    `confirms` is set if the figures are of fresh epochs.
     """
 
     metric: str
@@ -44,6 +46,7 @@ class Component:
     title: str = ""
     arm: str = ""
     limit: str = ""
+    confirms: FirstEstimate | None = None
 
     @classmethod
     def of(cls, judgement: Judgement) -> Component:
@@ -76,9 +79,11 @@ class Component:
             title=effect.metric.title,
             arm=str(effect.test),
             limit=effect.metric.name if Limit.named(effect.metric.name) else "",
+            confirms=FirstEstimate.of(judgement),
         )
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Component:
         """Read the fields of a component, also after a round trip through JSON."""
-        return cls(**{**plain, "reasons": tuple(plain["reasons"])})
+        confirms = FirstEstimate.from_plain(plain.get("confirms"))
+        return cls(**{**plain, "reasons": tuple(plain["reasons"]), "confirms": confirms})

@@ -15,6 +15,7 @@ from pytest_ipperf.core.design.question import FAILED_SHARE
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.core.records.arm_summary import ArmSummary, summary_from_plain
 from pytest_ipperf.core.records.component import Component
+from pytest_ipperf.core.records.first_estimate import FirstEstimate
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 
 if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must not load in every session
@@ -59,6 +60,7 @@ class Record:
     `client_hosts` made the connections together; empty if there was one client. Of all runs of its two arms,
     `start_skew_s` is the largest difference between the clients' starts, with an error of at most `start_skew_error_s`;
     half of the runs have no more than `start_skew_median_s`. All three are None if no two clients had connections.
+    `confirms` is set if the figures are of fresh epochs, measured because the first ones seemed beyond the margin.
     """
 
     cell: str
@@ -124,6 +126,7 @@ class Record:
     metric_reasons: tuple[str, ...] = ()
     metric_sentence: str = ""
     reference_typical: float | None = None
+    confirms: FirstEstimate | None = None
 
     @property
     def key(self) -> HistoryKey:
@@ -208,7 +211,8 @@ class Record:
         sides = {name: summary_from_plain(plain[name]) for name in ("test", "reference")}
         lists = {name: tuple(plain.get(name, ())) for name in ("reasons", "client_hosts", "metric_reasons")}
         beside = tuple(map(Component.from_plain, plain.get("components", ())))
-        return cls(**{**plain, **sides, **lists, "components": beside})
+        confirms = FirstEstimate.from_plain(plain.get("confirms"))
+        return cls(**{**plain, **sides, **lists, "components": beside, "confirms": confirms})
 
     def judged(self, claim: Claim) -> Record:
         """Return the record with the answer to a question about the cell, at the record's look."""
@@ -225,6 +229,7 @@ class Record:
             p_exceeds=own.p_exceeds,
             lower_bound=lower,
             upper_bound=upper,
+            confirms=FirstEstimate.of(own),
         ).beside(claim.beside)
         return (
             found if not found.components else found.with_metric(own.verdict.name.lower(), own.reasons, own.sentence())

@@ -29,6 +29,7 @@ def forecast_lines(session: Session, *, each: bool) -> list[str]:
     lines = [f"plan: {workloads}, {scale}, about {duration_text(session, total_s)}"]
     if each:
         lines += [line for plan in plans for line in _workload_lines(session, plan, forecasts)]
+    lines += _confirming_lines(session)
     lines += _budget_lines(session, total_s)
     lines += _detectable_lines(session, forecasts)
     return [f"ipperf: {line}" for line in lines] + resumed
@@ -84,6 +85,17 @@ def _budget_lines(session: Session, total_s: float) -> list[str]:
     if total_s * session.settings.design.looks > budget_s:
         return [f"the budget of {budget} may be too small for every look; what is undecided by then is INCONCLUSIVE"]
     return []
+
+
+def _confirming_lines(session: Session) -> list[str]:
+    """Return the line on the fresh epochs of cells that exceed their margins."""
+    if session.settings.flags and session.settings.confirm:
+        return ["--ipperf-confirm has no effect in a night, which measures flagged cells again itself"]
+    if not session.confirms:
+        return []
+    more = seconds_text(sum(map(session.confirming_s, session.to_measure)))
+    scale = session.settings.design.confirming().size_text()
+    return [f"up to {more} more if cells exceed their margins: each is measured again in {scale} (--ipperf-confirm)"]
 
 
 def _detectable_lines(session: Session, forecasts: Mapping[CellMetric, PowerForecast]) -> list[str]:

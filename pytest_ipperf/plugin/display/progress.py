@@ -32,7 +32,10 @@ class Progress:
         self._journal = journal
         self._screen = screen
         self._text = ProgressText(plan, time.monotonic())
-        journal.append("workload", {"workload": str(plan.workload), "seed": plan.seed, "order": plan_data(plan)})
+        facts = {"workload": plan.name, "seed": plan.seed, "order": plan_data(plan)}
+        journal.append("workload", {**facts, "confirms": True} if plan.confirms else facts)
+        if line := self._text.begun():
+            screen.line(line)
 
     @classmethod
     def of(cls, session: Session, plan: Plan) -> Progress:
@@ -48,7 +51,7 @@ class Progress:
 
     def rebooted(self, number: int, hosts: Mapping[str, float]) -> None:
         """Record that the hosts were rebooted, with the seconds that each took."""
-        facts = {"workload": str(self._plan.workload), "epoch": number, "seconds": dict(hosts)}
+        facts = {"workload": self._plan.name, "epoch": number, "seconds": dict(hosts)}
         self._journal.append("reboot", facts)
 
     def epoch(self, number: int, service: ServerEndpoint, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
@@ -58,11 +61,11 @@ class Progress:
             "epoch": number, "server": str(service), "resolver": service.resolver,
             "paths": {str(arm): f for arm, f in paths.items()},
         }  # fmt: skip
-        self._journal.append("epoch", {"workload": str(self._plan.workload), **facts, "fingerprint": hosts})
+        self._journal.append("epoch", {"workload": self._plan.name, **facts, "fingerprint": hosts})
 
     def counters(self, number: int, when: str, hosts: Mapping[str, Mapping[str, Any]]) -> None:
         """Record the hosts' interface counters."""
-        facts = {"workload": str(self._plan.workload), "epoch": number, "when": when, "hosts": hosts}
+        facts = {"workload": self._plan.name, "epoch": number, "when": when, "hosts": hosts}
         self._journal.append("counters", facts)
 
     def run(self, run: Run, result: RunResult) -> None:
@@ -70,7 +73,7 @@ class Progress:
         packed = result.data.samples.tobytes()
         offset = self._journal.append_samples(packed)
         facts = {
-            "workload": str(self._plan.workload), "arm": str(run.arm), "epoch": run.epoch, "block": run.block,
+            "workload": self._plan.name, "arm": str(run.arm), "epoch": run.epoch, "block": run.block,
             "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "attempted": run.attempted,
             "failed": dict(run.failed), "values": dict(run.values), "facts": dict(run.facts), "notes": run.notes,
             "columns": result.data.columns, "rows": result.data.row_count,
@@ -80,13 +83,13 @@ class Progress:
         }  # fmt: skip
         self._journal.append("run", facts)
         for role, packets in result.captures.items():
-            name = f"captures/{self._plan.workload}-{run.arm}-{role}.pcap"
+            name = f"captures/{self._plan.name}-{run.arm}-{role}.pcap"
             self._journal.append_file(name, packets, head_bytes=HEAD_BYTES)
         self._screen.status(self._text.run_done(time.monotonic(), str(run.arm), run.epoch, run.values))
 
     def baseline_cost(self, arm: Arm, value_s: float | None, result: RunResult) -> None:
         """Record the baseline cost of an arm."""
-        facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": result.data.row_count}
+        facts = {"workload": self._plan.name, "arm": str(arm), "value": value_s, "rows": result.data.row_count}
         offset = self._journal.append_samples(result.data.samples.tobytes())
         counts = {"offset": offset, "attempted": result.data.attempted, "failed": dict(result.data.failed)}
         proof = {"proof": dict(result.proof), "contradictions": result.violations}
@@ -96,7 +99,7 @@ class Progress:
         """Keep the servers' logs; a failure to write them must not hide the error that they document."""
         for server, text in logs.items():
             with contextlib.suppress(LabError):
-                self._journal.write_file(f"logs/{self._plan.workload}-epoch{number}-{server}.log", text.encode())
+                self._journal.write_file(f"logs/{self._plan.name}-epoch{number}-{server}.log", text.encode())
 
     def look(
         self, number: int, answers: Mapping[Arm, Mapping[Question, Judgement]], going_on: Collection[Arm], stopped: str
@@ -108,7 +111,7 @@ class Progress:
             for arm, found in answers.items()
         }
         facts = {
-            "workload": str(plan.workload), "look": number + 1, "looks": plan.looks, "epochs": epochs,
+            "workload": plan.name, "look": number + 1, "looks": plan.looks, "epochs": epochs,
             "verdicts": verdicts, "going_on": [str(arm) for arm in going_on], "stopped": stopped,
         }  # fmt: skip
         self._journal.append("look", facts)
@@ -120,7 +123,7 @@ class Progress:
         """Record that the measurement failed; the item reports the error."""
         self._screen.line(self._text.broke_off(sentence))
         with contextlib.suppress(LabError):  # such as a full disk: the item reports the first error
-            self._journal.append("broken", {"workload": str(self._plan.workload), "sentence": sentence})
+            self._journal.append("broken", {"workload": self._plan.name, "sentence": sentence})
 
     def ended(self) -> None:
         """Show that the measurement is complete."""

@@ -21,6 +21,19 @@ class ProgressText:
         self._done = 0
         self._service = ""
 
+    @property
+    def _title(self) -> str:
+        return f"{self.plan.workload} again" if self.plan.confirms else f"{self.plan.workload}"
+
+    def begun(self) -> str:
+        """Return the line of a measurement that begins, empty for one that needs none."""
+        if not self.plan.confirms:
+            return ""
+        arms = ", ".join(map(str, self.plan.arms))
+        return (
+            f"  {self.plan.workload}: seems beyond a margin; measuring {arms} in {len(self.plan.epochs)} fresh epochs"
+        )
+
     def epoch_started(self, service: str) -> None:
         """Note the server of the epoch that has started."""
         self._service = service
@@ -32,7 +45,7 @@ class ProgressText:
         left_s = (now_s - self._began_s) / self._done * (self._planned - self._done)
         look = f"  look {self._look + 1}/{plan.looks}" if plan.looks > 1 else ""
         return (
-            f"  {plan.workload}{look}  epoch {epoch + 1}/{plan.epochs_by(self._look + 1)}"
+            f"  {self._title}{look}  epoch {epoch + 1}/{plan.epochs_by(self._look + 1)}"
             f"  run {self._done}/{self._planned}"
             f"  {arm} {_value_text(values)}  {seconds_text(left_s)} left"
         )
@@ -44,19 +57,17 @@ class ProgressText:
         plan = self.plan
         self._look = number + 1
         self._planned = self._done + plan.runs_of(plan.look(number + 1), going_on)
-        return (
-            f"  {plan.workload}: undecided at look {number + 1} of {plan.looks}: {', '.join(undecided)}; measuring on"
-        )
+        return f"  {self._title}: undecided at look {number + 1} of {plan.looks}: {', '.join(undecided)}; measuring on"
 
     def broke_off(self, sentence: str) -> str:
         """Return the line of a measurement that failed."""
-        return f"  broke off {self.plan.workload} after {self._done} of {self._planned} runs: {sentence}"
+        return f"  broke off {self._title} after {self._done} of {self._planned} runs: {sentence}"
 
     def ended(self, now_s: float) -> str:
         """Return the line of a complete measurement."""
         took, plan = seconds_text(now_s - self._began_s), self.plan
         looks = f", {self._look + 1} of {plan.looks} looks" if plan.looks > 1 else ""
-        return f"  measured {plan.workload}: {self._done} runs in {took}{looks}, server {self._service}"
+        return f"  measured {self._title}: {self._done} runs in {took}{looks}, server {self._service}"
 
 
 def _value_text(values: Mapping[str, float | None]) -> str:

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.design.plan import CONFIRMING, Plan
 from pytest_ipperf.plugin.display.progress_text import ProgressText
 from pytest_ipperf.plugin.display.screen import Screen, StatusLines
+from pytest_ipperf.plugin.session.plan_text import plan_from_data
 from pytest_ipperf.plugin.session.session import Session
 
 _POLL_S = 0.25
@@ -74,12 +75,17 @@ class WorkerStatus:
     def _update(self, event: Mapping[str, Any]) -> str:
         kind, now_s = event["event"], event["at"]
         if kind == "workload":
-            plan = self._plans().get(event["workload"])
+            plan = self._plan(event)
             self._text = ProgressText(plan, now_s) if plan else None
             self.status = f"[{self.name}] {event['workload']}"
-        elif kind == "note":
+            return self._text.begun() if self._text else ""
+        if kind == "note":
             return f"ipperf: {event['text']}"
         return self._of_workload(self._text, event, now_s) if self._text else ""
+
+    def _plan(self, event: Mapping[str, Any]) -> Plan | None:
+        plan = self._plans().get(event["workload"].removesuffix(CONFIRMING))
+        return plan_from_data(plan, event["order"]) if plan and event.get("confirms") else plan
 
     def _of_workload(self, text: ProgressText, event: Mapping[str, Any], now_s: float) -> str:
         match event["event"]:

@@ -24,6 +24,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.experiment import (
+    Answer,
     Conditions,
     Measurement,
     answer,
@@ -45,6 +46,7 @@ from pytest_ipperf.plugin.collect.questions import (
     questions_beside,
 )
 from pytest_ipperf.plugin.display.progress import Progress
+from pytest_ipperf.plugin.measure.fresh_epochs import answer_again, fresh_epochs_of
 from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN
 from pytest_ipperf.plugin.measure.stash import ASIDE, INVALID, RECORD, WITHIN
 from pytest_ipperf.plugin.options.aliases import spell_options
@@ -64,7 +66,8 @@ class Measured:
     limits: `p95 <= "20ms"`. `arm` and `reference` hold what was measured of each side; a test of limits
     alone has a reference without runs.
     `metric` is the quantity, `effect` the effect in all data (None if the design has one epoch), `failures` the
-    difference of the failed shares in percentage points, and `runs` all runs, warm-ups included.
+    difference of the failed shares in percentage points, and `runs` all runs, warm-ups included. All are of the fresh
+    epochs if these decide.
     """
 
     cell: Cell
@@ -95,18 +98,27 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedSlowdown(Slowdown):
-    """A slow-down that stores every claim made about it on its item, so that the record holds the question."""
+    """A slow-down that stores every claim made about it on its item, so that the record holds the question.
+
+    `again` returns the answer of the fresh epochs, for a claim that these decide.
+    """
 
     item: pytest.Item = field(repr=False)
     records: tuple[Record, ...] = field(repr=False)
+    again: Callable[[], Answer] = field(repr=False)
 
     def __le__(self, margin: Margin | str) -> Claim:
         claim = Slowdown.__le__(self, margin)
-        record = self.records[claim.judgement.look - 1].judged(claim)
-        self.item.stash[RECORD] = record = _with_aside(self.item, record)
+        self.item.stash[RECORD] = record = _with_aside(self.item, self.judged_record(claim))
         if claim.deciding.verdict is Verdict.WITHIN:
             self.item.stash[WITHIN] = record
         return claim
+
+    def judged_record(self, claim: Claim) -> Record:
+        """Return the record of the epochs by which a claim was judged, with its answer."""
+        judgement = claim.judgement
+        record = self.again().records[-1] if judgement.first else self.records[judgement.look - 1]
+        return record.judged(claim)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -119,6 +131,7 @@ class RecordedTail:
     item: pytest.Item
     of: Callable[[Question], Slowdown]
     failures: Margin | None
+    confirm: Callable[[Question, Judgement], Judgement] | None
 
     def __le__(self, margin: Margin | str) -> Claim:
         tail = Margin.parse(margin) if isinstance(margin, str) else margin
@@ -127,7 +140,9 @@ class RecordedTail:
         if self.failures is None:
             raise UsageError("a tail is asked of connections; this protocol sends flows, which have none")
         tail.check(METRICS["response_time"].metric)
-        claim = Claim(self.of(Question(SLOW_SHARE, self.failures, tail)).judged(self.failures))
+        question = Question(SLOW_SHARE, self.failures, tail)
+        slowdown = replace(self.of(question), confirm=self.confirm and partial(self.confirm, question))
+        claim = Claim(slowdown.judged(self.failures))
         _keep(self.item, f"tail {tail}", claim.judgement)
         return claim
 
@@ -203,12 +218,13 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
     _check_state(session, cell, state)
     conditions = _conditions(session, state)
     measurement = _measurement(session, cell, conditions)
-    beside: tuple[Question, ...] = ()
+    beside: tuple[Question, ...] = () if question is None else questions_beside(item, protocol)
+    fresh = fresh_epochs_of(session, cell, [question, *beside] if question else [], measurement, conditions)
+    confirm = None if fresh is None else partial(fresh.judged, cell)
     if question is None:
         found = answer_alone(measurement, cell, conditions, metric_of(item, protocol))
     else:
-        beside = questions_beside(item, protocol)
-        found = answer(measurement, cell, conditions, question, beside)
+        found = answer(measurement, cell, conditions, question, beside, confirm=confirm)
     origin, design = session.reused_from(cell.workload), conditions.design
     records = tuple(replace(record, taken_from=origin).beside(found.beside) for record in found.records)
     item.stash[RECORD], item.stash[WITHIN], item.stash[ASIDE] = records[-1], None, {}
@@ -222,14 +238,20 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
         doubts=found.doubts,
         epoch_s=epoch_s(measurement, design),
         beside=found.beside,
+        confirm=None if confirm is None or question is None else partial(confirm, question),
         item=item,
         records=records,
+        again=partial(answer_again, session, cell, question, fresh),
     )
     if question is not None and explicit_margin(item):  # judged whether or not the test does so
-        claim = Slowdown.__le__(slowdown, question.margin)
-        item.stash[RECORD] = records[claim.judgement.look - 1].judged(claim)
+        item.stash[RECORD] = slowdown.judged_record(Slowdown.__le__(slowdown, question.margin))
+    if question is not None and confirm and slowdown.judged(question.margin).first:
+        found = slowdown.again()
     asked = limits_of(item, protocol)
-    limits = _Limits(item=item, protocol=protocol, asked=asked, judged=limit_of(measurement, cell, conditions))
+    judged = limit_of(measurement, cell, conditions)
+    if fresh is not None:
+        judged = fresh.confirming_limits(cell, judged)
+    limits = _Limits(item=item, protocol=protocol, asked=asked, judged=judged)
     limits.judge_asked()
     metric = records[-1].metric
     sides = {
@@ -240,7 +262,9 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
         cell=cell,
         metric=metric,
         slowdown=slowdown,
-        tail=RecordedTail(item=item, of=tail_of(measurement, cell, conditions), failures=_failures(beside)),
+        tail=RecordedTail(
+            item=item, of=tail_of(measurement, cell, conditions), failures=_failures(beside), confirm=confirm
+        ),
         effect=found.effects[-1] if found.effects else None,
         failures=found.failures,
         runs=found.runs,

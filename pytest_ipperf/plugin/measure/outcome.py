@@ -205,6 +205,8 @@ def _properties(record: Record) -> list[tuple[str, object]]:
         if low is not None and high is not None:
             properties["interval"] = f"[{low:.4g}, {high:.4g}]"
         properties["unit"] = record.change_unit
+    if record.confirms is not None:
+        properties["first_change"] = f"{record.confirms.estimate:.4g}"
     properties["margin"] = record.margin
     for each in record.components:
         if each.estimate is not None:

@@ -60,6 +60,8 @@ SETTINGS = (
      "1pp or 10%%,0.5pp of a share, 5%%+headers of a throughput; replaces the suite's margins")),
     ("--ipperf-failures", "POINTS", "1pp", ("acceptable difference of the failed connections from the reference, in "
      "percentage points; a cell is green only if its metric and its failures are both within their margins")),
+    ("--ipperf-confirm", "no|yes", "no", ("whether a cell that exceeds its margin is measured again in fresh epochs, "
+     "which alone decide it, at a level that all selected cells share")),
     ("--client", "NAME", "lean", ("measuring client: lean (the instrument) or library (what an application sees: "
      "aiohttp, aioftp, aiosmtplib, aioimaplib, asyncio)")),
     ("--arrivals", "closed|RATE", "closed", ("how connections begin: closed (all at once), or one by one at a rate "

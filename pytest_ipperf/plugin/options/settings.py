@@ -54,6 +54,7 @@ class Settings:
     failures: Margin
     failures_asked: bool
     limits: tuple[Limit, ...]
+    confirm: bool
     client: str
     rate_per_s: float
     workers: int
@@ -92,6 +93,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "--margin": lambda text: Margin.parse(text) if text else None,
     "--ipperf-failures": failure_margin,
     "--ipperf-limit": Limit.parse_pair,
+    "--ipperf-confirm": _SWITCH,
     "--client": values.one_of(CLIENTS),
     "--arrivals": values.rate,
     "--ipperf-workers": values.workers,
@@ -152,6 +154,7 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
         failures=read("--ipperf-failures"),
         failures_asked=bool(config.getoption(long_of("--ipperf-failures"))),
         limits=read("--ipperf-limit"),
+        confirm=read("--ipperf-confirm") == "yes",
         client=read("--client"),
         rate_per_s=read("--arrivals"),
         workers=read("--ipperf-workers"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,8 +35,7 @@ def journal_of(session: Session) -> EventLog:
         stash[_JOURNAL].append("plan", {"items": session.items})
         # All at once: a later session that resumes this one, if it is broken off, needs every reused workload.
         for workload, folder in session.resumed.reused_folders() if session.resumed else ():
-            facts = {"workload": str(workload), "session": folder.name, "folder": str(folder)}
-            stash[_JOURNAL].append("taken", facts)
+            log_taken(session, str(workload), folder)
     return stash[_JOURNAL]
 
 
@@ -53,6 +53,7 @@ def _session_facts(session: Session) -> dict[str, Any]:
         "workers": settings.workers,
         "deadline_s": settings.deadline_s,
         "reboot": settings.reboot,
+        "confirm": session.confirms,
         "saved": settings.saved,
         "arguments": list(session.config.invocation_params.args),
         "pytest": pytest.__version__,
@@ -66,11 +67,16 @@ def log_not_resumed(session: Session, workload: Workload) -> None:
         journal_of(session).append("anew", {"workload": str(workload), "why": why})
 
 
+def log_taken(session: Session, name: str, folder: Path) -> None:
+    """Log that what is kept under `name` is reused from the session in `folder`."""
+    journal_of(session).append("taken", {"workload": name, "session": folder.name, "folder": str(folder)})
+
+
 def log_complete(session: Session, measurement: Measurement, state: ServerState) -> None:
     """Log that a workload is complete, with the facts that its runs do not contain, and sync the journal to disk."""
     workload = measurement.plan.workload
     facts = {
-        "workload": str(workload),
+        "workload": measurement.plan.name,
         "testbed": session.settings.inventory[workload.testbed],
         "state": state.digest_without_password,
         "asked": question_texts(session.questions_of(workload)),

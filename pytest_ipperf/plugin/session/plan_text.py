@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.design.plan import Epoch, Plan
 from pytest_ipperf.core.design.question import Question
 
 
@@ -16,6 +16,18 @@ def plan_data(plan: Plan) -> list[dict[str, Any]]:
         {"epoch": epoch.number, "warmups": _names(epoch.warmups), "blocks": [_names(block) for block in epoch.blocks]}
         for epoch in plan.epochs
     ]
+
+
+def plan_from_data(base: Plan, order: Sequence[Mapping[str, Any]]) -> Plan:
+    """Return the plan of fresh epochs for the workload of `base` from what `plan_data` returned."""
+    epochs = tuple(
+        Epoch(each["epoch"], _arms(each["warmups"]), tuple(_arms(block) for block in each["blocks"])) for each in order
+    )
+    return Plan(base.workload, tuple(sorted(set(epochs[0].warmups))), base.seed, epochs, confirms=True)
+
+
+def _arms(names: Collection[str]) -> tuple[Arm, ...]:
+    return tuple(map(Arm.parse, names))
 
 
 def _names(arms: Collection[Arm]) -> list[str]:

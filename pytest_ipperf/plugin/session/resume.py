@@ -133,7 +133,7 @@ class ResumedSession:
         self.not_reused, self._reused = {}, {}
         for plan in plans:
             try:
-                found = self._source(plan.workload)
+                found = self._source(plan.name)
                 if found is None:
                     continue
                 _check_workload(found[1], plan, asked[plan.workload], settings)
@@ -144,12 +144,12 @@ class ResumedSession:
             else:
                 self._reused[plan.workload] = found
 
-    def _source(self, workload: Workload) -> tuple[StoredSession, StoredWorkload] | None:
-        """Return the session that measured a workload and its records there; None if no session did.
+    def _source(self, name: str) -> tuple[StoredSession, StoredWorkload] | None:
+        """Return the session that measured the plan of that name and its records there; None if no session did.
 
         It may be an earlier session that the resumed one had itself resumed.
         """
-        name, kept = str(workload), self.kept
+        kept = self.kept
         if name in kept.reused and not (name in kept.workloads and kept.workloads[name].complete):
             folder = kept.reused[name]
             if folder not in self._known:
@@ -179,6 +179,24 @@ class ResumedSession:
             self.not_reused[plan.workload] = str(error)
             del self._reused[plan.workload]
         return None
+
+    def reuse_fresh(
+        self, plan: Plan, state: ServerState, deadline_s: float, settings: Settings
+    ) -> tuple[Measurement, StoredSession] | None:
+        """Return the reused fresh epochs of a plan and the session that measured them; None if none did.
+
+        Raise UsageError with the reason if they were begun there and cannot be used.
+        """
+        from pytest_ipperf.plugin.session.rebuild import load_measurement  # noqa: PLC0415 - loads scipy
+
+        try:
+            found = self._source(plan.name)
+            if found is None:
+                return None
+            _check_workload(found[1], plan, {}, settings)
+            return load_measurement(found[1], plan, state, deadline_s), found[0]
+        except (DamageError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+            raise UsageError(f"its records cannot be used ({type(error).__name__}: {error})") from None
 
     def not_reused_texts(self) -> dict[str, str]:
         """Return `not_reused` as it is sent from a worker to the controller."""

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design.plan import Plan, plan_for
-from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.design.question import FAILED_SHARE, Question
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
@@ -32,7 +32,7 @@ from pytest_ipperf.store import run_folder
 
 if TYPE_CHECKING:
     from pytest_ipperf.core.portable.errors import IpperfError
-    from pytest_ipperf.experiment import Measurement
+    from pytest_ipperf.experiment import FreshEpochs, Measurement
 
 # Estimates of durations, used until a plan has been measured once.
 # Build a testbed, prove its paths and start its servers.
@@ -77,6 +77,8 @@ class Session:
         self.states: dict[Workload, str] = {}
         self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}
+        self.fresh_epochs: dict[Workload, FreshEpochs] = {}
+        self.fresh_from: dict[Workload, str] = {}  # the earlier session that measured them
         self.measuring_since: float | None = None
         self.baseline: Baseline = None
 
@@ -175,6 +177,26 @@ class Session:
         """Return the questions of the selected tests for each arm of a workload."""
         return {cell.arm: questions for cell, questions in self.questions.items() if cell.workload == workload}
 
+    @property
+    def confirms(self) -> bool:
+        """Whether a cell that exceeds its margin is measured again in this session; a night does so itself."""
+        return self.settings.confirm and self.settings.design.judges and not self.settings.flags
+
+    @property
+    def answers(self) -> int:
+        """Number of answers asked for: one for each cell, or more if several metrics of it are judged.
+
+        The failed connections, which all tests ask about at a fifth of the level, do not count.
+        """
+        return len(
+            {
+                (cell, question.metric, question.tail)
+                for cell, questions in self.questions.items()
+                for question in questions
+                if question.metric != FAILED_SHARE
+            }
+        )
+
     def users_of(self, protocol: str) -> int:
         """Return how many accounts a server needs so that each connection of the largest burst has its own."""
         if not PROTOCOLS[protocol].accounts:
@@ -194,6 +216,12 @@ class Session:
         run_s = self._run_s(workload, rate_bit_s)
         rebooting_s = (design.epochs - 1) * _REBOOT_S if self.settings.reboot else 0.0
         return design.epochs * (_EPOCH_S + trains_s) + rebooting_s + plan.first_runs * run_s
+
+    def confirming_s(self, plan: Plan) -> float:
+        """Return the expected seconds of fresh epochs of all arms of a plan."""
+        design = self.settings.design
+        fresh = design.confirming()
+        return self.forecast_s(plan) * fresh.epochs * (fresh.blocks + 1) / (design.epochs * (design.blocks + 1))
 
     def _run_s(self, workload: Workload, rate_bit_s: float) -> float:
         """Return the estimated seconds of a run; its connections are limited by protocol, arrivals or link rate."""

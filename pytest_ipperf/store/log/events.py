@@ -57,11 +57,11 @@ _OPTIONAL: Mapping[str, Mapping[str, Validator]] = {
     "session": {
         "reference": valid.text, "server": valid.text, "backend": valid.text,
         "client": valid.text, "rate_per_s": valid.not_negative, "workers": valid.count,
-        "deadline_s": valid.not_negative, "reboot": valid.flag, "pytest": valid.text,
+        "deadline_s": valid.not_negative, "reboot": valid.flag, "confirm": valid.flag, "pytest": valid.text,
     },
     "taken": {"session": valid.text},
     "anew": {"why": valid.text},
-    "workload": {"seed": valid.seed},
+    "workload": {"seed": valid.seed, "confirms": valid.flag},
     "reboot": {**_WORKLOAD, "epoch": valid.count, "seconds": valid.named(valid.finite)},
     "epoch": {"resolver": valid.text, "paths": valid.named(_FACTS)},
     "counters": {**_WORKLOAD, "epoch": valid.count, "when": valid.text, "hosts": valid.named(_FACTS)},

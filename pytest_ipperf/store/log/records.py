@@ -14,6 +14,7 @@ from pytest_ipperf.core.measurement.client_load import ClientLoad
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.first_estimate import FirstEstimate
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.checksum import KEY
@@ -57,18 +58,15 @@ _OWN: Mapping[str, Validator] = {
 def plain_record(event: Mapping[str, Any]) -> Record:
     """Return the record of an event in the current schema; raise one of `INVALID_EVENT_ERRORS` if it is invalid."""
     plain = {name: value for name, value in event.items() if name not in ("event", "at", KEY)}
-    _check_keys(plain, Record)
-    for name in ("test", "reference"):
-        _check_keys(plain[name], ArmSummary)
-        for part, of in (("instrument", ClientLoad), ("pace", LinkRate)):
-            if plain[name].get(part) is not None:
-                _check_keys(plain[name][part], of)
+    _check_all_keys(plain)
     sides = {name: _filled(plain[name]) for name in ("test", "reference")}
     try:
         record = Record.from_plain({**plain, **sides})
     except UsageError as error:
         raise ValueError(str(error)) from None
     _check(record, _RECORD)
+    for first in filter(None, (record.confirms, *(each.confirms for each in record.components))):
+        _check(first, _FIRST)
     for side in (record.test, record.reference):
         _check(side, _SIDE)
         if side.instrument is not None:
@@ -81,6 +79,18 @@ def plain_record(event: Mapping[str, Any]) -> Record:
             raise ValueError(f"the phases of {side.arm} are not {', '.join(sorted(_PHASES))}")
     _check_interval(record)
     return record
+
+
+def _check_all_keys(plain: Mapping[str, Any]) -> None:
+    _check_keys(plain, Record)
+    for name in ("test", "reference"):
+        _check_keys(plain[name], ArmSummary)
+        for part, of in (("instrument", ClientLoad), ("pace", LinkRate)):
+            if plain[name].get(part) is not None:
+                _check_keys(plain[name][part], of)
+    for owner in (plain, *plain.get("components", ())):
+        if owner.get("confirms") is not None:
+            _check_keys(owner["confirms"], FirstEstimate)
 
 
 def _check_keys(plain: Any, of: type) -> None:
@@ -129,4 +139,5 @@ def _validators_of(what: type, own: Mapping[str, Validator] | None = None) -> di
 
 
 _RECORD, _SIDE = _validators_of(Record, _OWN), _validators_of(ArmSummary)
+_FIRST = _validators_of(FirstEstimate, dict.fromkeys(("estimate", "lower_bound", "upper_bound"), valid.real))
 _CLIENT_LOAD, _LINK_RATE = _validators_of(ClientLoad), _validators_of(LinkRate)

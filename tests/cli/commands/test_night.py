@@ -94,6 +94,14 @@ def test_a_slower_cell_is_measured_again_alone_and_red(project, night):
     assert red["p_fresh"] == red["p_adjusted"] < 1e-6
 
 
+def test_neither_session_confirms_what_the_night_does(project, night):
+    project.network(slower={MANY: 0.2})
+    status, said, _ = night("--ipperf-confirm=yes", "-v")
+    assert status == 1, said
+    assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]
+    assert "--ipperf-confirm has no effect in a night" in said
+
+
 def test_the_second_session_has_more_blocks_and_a_named_design_replaces_both(project, night):
     project.network(slower={MANY: 0.2})
     _, said, verdict = night()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS, design_named
-from pytest_ipperf.core.design.plan import plan_for
+from pytest_ipperf.core.design.plan import confirming_plan, plan_for
 from pytest_ipperf.core.portable.errors import UsageError
 
 ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel")]
@@ -75,3 +75,25 @@ def test_a_design_says_how_much_it_measures():
 def test_an_unknown_design_is_named_beside_the_known_ones():
     with pytest.raises(UsageError, match=f"design 'fast' does not exist; there are {', '.join(DESIGNS)}$"):
         design_named("fast")
+
+
+@pytest.mark.parametrize(
+    ("name", "epochs", "blocks"), [("quick", 10, 5), ("standard", 10, 5), ("nightly", 10, 5), ("rfc8219", 20, 1)]
+)
+def test_fresh_epochs_are_as_many_as_a_nights_and_no_fewer_than_the_designs(name, epochs, blocks):
+    design, fresh = DESIGNS[name], DESIGNS[name].confirming()
+    assert (fresh.epochs, fresh.blocks, fresh.looks) == (epochs, blocks, 1)
+    assert replace(fresh, epochs=design.epochs, blocks=design.blocks, looks=design.looks) == design
+    plan = confirming_plan(WORKLOAD, ARMS[:2], design, 1)
+    assert plan.runs == epochs * (blocks + 1) * 2
+    assert (plan.name, plan.looks) == (f"{WORKLOAD}-confirm", 1)
+
+
+def test_fresh_epochs_have_an_order_of_their_own_that_follows_from_the_seed():
+    design = DESIGNS["quick"]
+    plan, again, other = (confirming_plan(WORKLOAD, ARMS, design, seed) for seed in (1, 1, 2))
+    assert plan == again
+    assert plan.epochs != other.epochs
+    assert plan.seed != 1
+    first = plan_for(WORKLOAD, ARMS, design.confirming(), 1)
+    assert (plan.epochs != first.epochs, first.name) == (True, str(WORKLOAD))

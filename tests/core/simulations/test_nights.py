@@ -491,7 +491,7 @@ def outside(name, nights, errors):
 
 def rows():
     """Return the page's rows on nights by simulation, each by its column."""
-    return rows_between(SECTION)
+    return rows_between(SECTION, "\n## Many cells\n")
 
 
 def test_what_is_computed_for_all_cells_is_what_the_judgement_says():

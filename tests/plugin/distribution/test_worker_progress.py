@@ -23,10 +23,11 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS
-from pytest_ipperf.core.design.plan import plan_for
+from pytest_ipperf.core.design.plan import confirming_plan, plan_for
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.plugin.display.screen import StatusLines
 from pytest_ipperf.plugin.distribution.worker_progress import LogTail, WorkerStatus
+from pytest_ipperf.plugin.session.plan_text import plan_data
 from tests.support.sessions.xdist_workers import add_hook, run
 
 WORKLOAD = Workload(testbed="one", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
@@ -77,6 +78,17 @@ def test_what_broke_off_is_told_with_its_runs(tmp_path):
     worker = worker_of(tmp_path, BEGUN, EPOCH, RUN, broken)
     assert list(worker.lines()) == ["[gw0 one] broke off one-smtp-c10-1k after 1 of 36 runs: host beta: gone"]
     assert worker.status == ""
+
+
+def test_fresh_epochs_are_told_like_the_first(tmp_path):
+    plan = confirming_plan(WORKLOAD, PLAN.arms, DESIGNS["quick"], 1)
+    named = {"workload": plan.name}
+    begun = {**BEGUN, **named, "order": plan_data(plan), "confirms": True}
+    worker = worker_of(tmp_path, begun, {**EPOCH, **named}, {**RUN, **named})
+    assert list(worker.lines()) == [
+        "[gw0 one] one-smtp-c10-1k: seems beyond a margin; measuring ipv4, ipv6 in 10 fresh epochs"
+    ]
+    assert worker.status == "[gw0] one-smtp-c10-1k again  epoch 1/10  run 1/120  ipv6 12.5 ms  3 min 58 s left"
 
 
 @given(

@@ -1,0 +1,226 @@
+"""`--ipperf-confirm`: a cell that exceeds its margin is measured again in fresh epochs, which alone decide it."""
+
+import pytest
+
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
+
+CONFIRM = "--ipperf-confirm=yes"
+FIRST, AGAIN = "loopback-smtp-c1-1k ipv4 ipv6", "loopback-smtp-c1-1k-confirm ipv4 ipv6"
+
+
+def events(project, kind):
+    return [line for line in project.kept() if line["event"] == kind]
+
+
+def run(project, *arguments):
+    return project.run(CONFIRM, "--connections=1", *arguments)
+
+
+def test_an_excess_that_fresh_epochs_confirm_is_red(project):
+    project.network(slower=0.3)
+    result = run(project, "-v")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([
+        "ipperf: up to * more if cells exceed their margins: each is measured again in 10 epochs x 5 blocks (*",
+        "  measured loopback-smtp-c1-1k: 36 runs in *",
+        "  loopback-smtp-c1-1k: seems beyond a margin; measuring ipv4, ipv6 in 10 fresh epochs",
+        "  measured loopback-smtp-c1-1k again: 120 runs in *",
+        (
+            "EXCEEDS *the one-sided 96 % lower bound * lies beyond the margin of 10 % (at least 0.5 ms); confirmed in "
+            "10 fresh epochs: IPv6 seemed beyond the *, with response time per connection +3?.? % in the first *"
+        ),
+    ])  # fmt: skip
+    assert project.measured == [FIRST, AGAIN]
+    (record,) = events(project, "record")
+    assert (record["verdict"], record["epochs"], record["blocks"]) == ("exceeds", 10, 5)
+    assert len(record["test"]["values"]) == 50
+    first = record["confirms"]
+    assert (first["epochs"], first["alpha"], first["level"]) == (6, 0.05, 0.04)
+    assert first["lower_bound"] < first["estimate"] < first["upper_bound"]
+    assert first["estimate"] != record["estimate"]
+    assert record["seed"] == events(project, "session")[0]["seed"]
+
+
+def test_an_excess_that_fresh_epochs_refute_is_green(project):
+    project.network(slower=0.3, fresh=0.0)
+    result = run(project, "-v")
+    result.assert_outcomes(passed=1)
+    (record,) = events(project, "record")
+    assert (record["verdict"], record["confirms"]["epochs"]) == ("within", 6)
+    assert "lies within the margin of 10 % (at least 0.5 ms); refuted in 10 fresh epochs: IPv6 s" in record["sentence"]
+
+
+def test_fresh_epochs_that_neither_confirm_nor_refute_leave_it_undecided(project):
+    project.network(slower=0.3, fresh=0.1)
+    result = run(project)
+    assert result.ret == NOTHING_DECIDED
+    result.stdout.fnmatch_lines([
+        (
+            "INCONCLUSIVE *: IPv6 seemed beyond the margin of 10 % (at least 0.5 ms), with response time per "
+            "connection +3?.? % in the first 6 epochs, and 10 fresh epochs neither confirm nor refute it: *"
+        )
+    ])  # fmt: skip
+
+
+def test_without_an_excess_nothing_is_measured_again(project):
+    project.network()
+    run(project).assert_outcomes(passed=1)
+    assert project.measured == [FIRST]
+    assert events(project, "record")[0]["confirms"] is None
+
+
+def test_the_option_is_off_by_default_and_has_an_ini_key(project):
+    project.network(slower=0.3)
+    project.run("--connections=1").assert_outcomes(failed=1)
+    assert project.measured == [FIRST]
+    project.run("--connections=1", "-o", "ipperf_confirm=yes").assert_outcomes(failed=1)
+    assert project.measured == [FIRST, FIRST, AGAIN]
+
+
+def test_flagged_arms_are_measured_again_together_and_others_are_not(project):
+    project.network(slower=0.3)
+    run(project, "--ipperf-twin=yes").assert_outcomes(failed=1, passed=1)
+    assert project.measured[1:] == ["loopback-smtp-c1-1k-confirm ipv4 ipv6"]
+    project.network(slower=0.3, twin=0.3)
+    run(project, "--ipperf-twin=yes").assert_outcomes(failed=2)
+    assert project.measured[3:] == ["loopback-smtp-c1-1k-confirm ipv4 ipv4-twin ipv6"]
+    levels = [record["confirms"]["level"] for record in events(project, "record") if record["confirms"]]
+    assert levels == [0.02] * 3
+
+
+def test_the_level_is_shared_by_the_selected_cells(project):
+    project.network(slower=0.3)
+    project.run(CONFIRM, "--connections=1,2,5,10").assert_outcomes(failed=4)
+    assert {record["confirms"]["level"] for record in events(project, "record")} == {0.01}
+    project.run(CONFIRM, "--connections=1,2,5,10", "-k", "c1-").assert_outcomes(failed=1)
+    assert events(project, "record")[-1]["confirms"]["level"] == 0.04
+
+
+def test_workers_share_the_level_of_the_whole_session(project):
+    project.network(slower=0.3)
+    result = project.run(CONFIRM, "-n2")
+    result.assert_outcomes(failed=2)
+    assert {record["confirms"]["level"] for record in events(project, "record")} == {0.02}
+    result.stdout.fnmatch_lines([
+        "*[[]gw? loopback] loopback-smtp-c1-1k: seems beyond a margin; measuring ipv4, ipv6 in 10 fresh epochs",
+        "*[[]gw? loopback] measured loopback-smtp-c1-1k again: 120 runs in *",
+    ])  # fmt: skip
+
+
+def test_a_design_that_escalates_takes_no_look_in_between_again(project):
+    project.network(slower=0.3)
+    run(project, "--design=standard").assert_outcomes(failed=1)
+    (record,) = events(project, "record")
+    assert (record["look"], record["looks"], record["blocks"]) == (1, 1, 5)
+    assert record["confirms"]["alpha"] == record["alpha"]
+
+
+def test_a_design_that_never_judges_confirms_nothing(project):
+    project.network(slower=0.3)
+    run(project, "--design=smoke")
+    assert project.measured == [FIRST]
+
+
+def test_the_first_runs_stay_in_the_journal_beside_the_fresh_ones(project):
+    project.network(slower=0.3)
+    run(project)
+    names = [line["workload"] for line in events(project, "complete")]
+    assert names == ["loopback-smtp-c1-1k", "loopback-smtp-c1-1k-confirm"]
+    runs = [line["workload"] for line in events(project, "run")]
+    assert [runs.count(name) for name in names] == [36, 120]
+
+
+# --- what the test's body claims -------------------------------------------------------------------------------------
+
+
+def body(project, *lines, marker='"50%"'):
+    project.pytester.makepyfile(
+        "\n".join([
+            "import pytest",
+            "@pytest.mark.smtp",
+            "@pytest.mark.levels(connections=[1])",
+            f"@pytest.mark.margin({marker})",
+            "def test_body(measured, margin):",
+            *(f"    {line}" for line in lines),
+        ])
+    )  # fmt: skip
+    return project.run(CONFIRM, "-k", "body")
+
+
+def test_a_margin_that_only_the_body_states_is_never_red_without_fresh_epochs(project):
+    project.network(slower=0.3)
+    result = body(project, 'assert measured.slowdown <= "10%"')
+    result.stdout.fnmatch_lines([
+        (
+            "INCONCLUSIVE *IPv6 seemed beyond the margin of 10 %, with * epochs; not enough evidence: not confirmed in "
+            "fresh epochs: neither a marker nor --margin states this margin, so that none were measured for it*"
+        )
+    ])  # fmt: skip
+    assert project.measured == [FIRST]
+
+
+def test_a_margin_that_only_the_body_states_uses_the_fresh_epochs_there_are(project):
+    project.network(slower=0.3)
+    result = body(
+        project, "assert measured.effect.n_epochs == 10",
+        "assert {run.epoch for run in measured.runs} == set(range(10))", 'assert measured.slowdown <= "20%"',
+        marker='"10%"',
+    )  # fmt: skip
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["EXCEEDS *lies beyond the margin of 20 %; confirmed in 10 fresh epochs: *"])
+
+
+# --- budget, trouble, interruption, night ----------------------------------------------------------------------------
+
+
+def test_without_time_for_fresh_epochs_a_cell_is_neither_red_nor_green(project):
+    """The first runs take 72 s, the fresh ones would take 240 s."""
+    project.network(slower=0.3, run_s=2.0)
+    result = run(project, "--ipperf-budget=200s")
+    assert result.ret == NOTHING_DECIDED
+    result.stdout.fnmatch_lines([
+        (
+            "INCONCLUSIVE *seemed beyond the margin of 10 % *; not enough evidence: not confirmed in fresh epochs: of "
+            "the budget of 3 min 20 s, 2 min 08 s are left and measuring it again needs about 4 min 00 s*"
+        )
+    ])  # fmt: skip
+    (record,) = events(project, "record")
+    assert (record["verdict"], record["reasons"], record["confirms"]) == ("inconclusive", ["unconfirmed"], None)
+    assert record["epochs"] == 6
+
+
+def test_trouble_in_fresh_epochs_is_an_error_of_the_flagged_arms_alone(project):
+    project.network(slower=0.3, broken=["loopback-smtp-c1-1k"], from_epoch=100)
+    result = run(project, "--ipperf-twin=yes")
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(["*a margin seemed exceeded, and its fresh epochs failed: host server: the *"])
+
+
+def test_a_night_measures_again_itself(project):
+    project.network(slower=0.3)
+    result = run(project, "--ipperf-exceeds=flag")
+    result.stdout.fnmatch_lines(["ipperf: --ipperf-confirm has no effect in a night, which measures flagged cells *"])
+    assert project.measured == [FIRST]
+
+
+@pytest.mark.parametrize("fresh_runs", [0, 7, 120])
+def test_a_resumed_session_takes_no_half_of_the_fresh_epochs_for_all(project, fresh_runs):
+    project.network(slower=0.3)
+    run(project)
+    (journal,) = (project.pytester.path / ".ipperf").rglob("main.jsonl")
+    lines, kept, left = journal.read_text().splitlines(keepends=True), [], fresh_runs
+    for line in lines:
+        fresh = "-confirm" in line
+        if '"event": "record"' in line or (fresh and '"event": "run"' in line and not left):
+            break
+        left -= fresh and '"event": "run"' in line
+        kept.append(line)
+    journal.write_text("".join(kept))
+    result = run(project, "--ipperf-resume=last")
+    result.assert_outcomes(failed=1)
+    assert project.measured[2:] == ([] if fresh_runs == 120 else [AGAIN])
+    record = events(project, "record")[-1]
+    assert (record["verdict"], record["epochs"]) == ("exceeds", 10)
+    assert bool(record["taken_from"]) == (fresh_runs == 120)
+    if fresh_runs == 7:
+        result.stdout.fnmatch_lines(["*the fresh epochs of loopback-smtp-c1-1k are not reused: broken off there: *"])
