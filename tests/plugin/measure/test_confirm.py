@@ -224,3 +224,54 @@ def test_a_resumed_session_takes_no_half_of_the_fresh_epochs_for_all(project, fr
     assert bool(record["taken_from"]) == (fresh_runs == 120)
     if fresh_runs == 7:
         result.stdout.fnmatch_lines(["*the fresh epochs of loopback-smtp-c1-1k are not reused: broken off there: *"])
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+LIMIT = "--ipperf-limit=p95:23ms"
+
+
+def test_a_limit_that_seems_exceeded_is_confirmed_too(project):
+    project.network(slower=0.3)
+    result = run(project, "--margin=50%", LIMIT)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([
+        "EXCEEDS *IPv6: p95 26* ms, 15000 of 15000 connections *; confirmed in 10 fresh epochs: p95 26* ms, exceeds *"
+    ])  # fmt: skip
+    (component,) = [each for each in events(project, "record")[0]["components"] if each["limit"]]
+    assert (component["confirms"]["epochs"], component["epochs"], component["verdict"]) == (6, 10, "exceeds")
+    # The margin and the limit are two answers.
+    assert component["confirms"]["level"] == 0.02
+
+
+def test_a_limit_that_fresh_epochs_keep_is_green(project):
+    project.network(slower=0.3, fresh=0.0)
+    run(project, "--margin=50%", LIMIT).assert_outcomes(passed=1)
+    (component,) = [each for each in events(project, "record")[0]["components"] if each["limit"]]
+    assert component["verdict"] == "within"
+    assert "; refuted in 10 fresh epochs: p95 2" in component["sentence"]
+
+
+def test_a_limit_without_time_for_fresh_epochs_is_undecided(project):
+    project.network(slower=0.3, run_s=2.0)
+    result = run(project, "--margin=50%", LIMIT, "--ipperf-budget=200s")
+    result.stdout.fnmatch_lines(["INCONCLUSIVE *: not confirmed in fresh epochs: of the budget of 3 min 20 s, *"])
+    assert events(project, "record")[0]["verdict"] == "inconclusive"
+
+
+def test_limits_alone_are_measured_again_without_the_reference(project):
+    project.network(slower=0.3)
+    project.pytester.makepyfile(
+        test_alone="""
+        import pytest
+
+        @pytest.mark.smtp
+        @pytest.mark.levels(connections=[1])
+        @pytest.mark.limit("p95", "23ms")
+        def test_alone(measured):
+            assert measured.p95 <= "23ms"
+        """
+    )
+    result = project.run(CONFIRM, "test_alone.py")
+    result.assert_outcomes(failed=1, passed=1)
+    assert project.measured[1:] == ["loopback-smtp-c1-1k-confirm ipv6"]
