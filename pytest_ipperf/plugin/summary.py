@@ -110,7 +110,8 @@ def _print_files(reporter: pytest.TerminalReporter, session: Session) -> None:
 def _reasons(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, config: pytest.Config) -> None:
     for each in (*reasons(verdicts.records, verdicts.undecided, verdicts.unjudged), *twin_reasons(verdicts.records)):
         reporter.write_line(spell_options(config, each.text), red=each.red, yellow=not each.red and not each.plain)
-    if not config.stash[SESSION].settings.flags and (line := multiplicity(verdicts.records)):
+    session = config.stash[SESSION]
+    if not session.settings.flags and not session.confirms and (line := multiplicity(verdicts.records)):
         reporter.write_line(spell_options(config, line))
 
 

@@ -61,7 +61,7 @@ def environment_of(session: Session, records: Iterable[Record]) -> dict[str, str
         "Design": settings.design.name,
         "Reference": settings.reference.title,
         "Seed": str(settings.seed),
-        "Verdicts": "" if settings.flags else multiplicity(all_records),
+        "Verdicts": "" if settings.flags or session.confirms else multiplicity(all_records),
         "Session": session.folder.name,
         "Kernel": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),

@@ -78,7 +78,7 @@ def _first(summary: SessionSummary, results: Sequence[CellResult]) -> list[str]:
     lines += [f"**{_text(_cut(headline(summary, results), _LONGEST_HEADLINE))}**", ""]
     if counts := counts_text(results):
         lines += [f"{len(results)} in all: {_text(counts)}.", ""]
-    if not night and (alone := multiplicity(summary.records)):
+    if not night and not summary.question.get("confirm") and (alone := multiplicity(summary.records)):
         lines += [f"{_text(alone)}.", ""]
     return lines + (_warnings(night) if night else [])
 

@@ -119,7 +119,7 @@ def _answer(summary: SessionSummary) -> Markup:
     parts = [counted(records, left), element("div", *answers(records), class_="arms")]
     aa_check = None if night else aa_check_of(summary.records, lambda name: METRICS[name].metric)
     parts += [aa_check_line(aa_check)] if aa_check else []
-    if not night and (alone := multiplicity(summary.records)):
+    if not night and not summary.question.get("confirm") and (alone := multiplicity(summary.records)):
         parts.append(element("p", f"{alone}.", class_="soft"))
     parts += [element("h3", "Without an answer"), troubles(left)] if left else []
     return joined(parts)

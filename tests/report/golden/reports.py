@@ -147,7 +147,8 @@ class Reports:
         }
         session: Any = SimpleNamespace(
             to_measure=plans, plans=plans, resumed=None, forecast_s=lambda plan: 120.0, questions=dict.fromkeys(cells),
-            settings=SimpleNamespace(design=design, budget_s=500.0),
+            settings=SimpleNamespace(design=design, budget_s=500.0, flags=False),
+            confirms=False,
         )  # fmt: skip
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(forecast, "power_forecasts", lambda _: forecasts.items())
