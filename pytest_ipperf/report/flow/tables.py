@@ -26,7 +26,7 @@ from pytest_ipperf.report.tables.arm_rows import arm_rank
 from pytest_ipperf.report.tables.cell_results import worst_first
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import testbed_text
-from pytest_ipperf.report.tables.verdict_rows import answer_rows, is_uneven
+from pytest_ipperf.report.tables.verdict_rows import answer_rows, is_uneven, means_disagree
 
 Group = tuple[str, int, str, int, str]
 
@@ -117,6 +117,7 @@ def _table(sweep: Sweep, *, shown_above: bool) -> Table:
 
 def _rows(sweep: Sweep, unit: Unit, *, shown_above: bool) -> list[Row]:
     columns, uneven = range(len(sweep.values)), is_uneven(sweep.records)
+    typical = any(map(means_disagree, sweep.records))
     first, longest = sweep.records[0], references(sweep.records, sweep)
     reference = {at: record.reference for at, record in longest.items()}
     rows: list[Row] = [("", sweep.texts), *_value_rows(first.reference.arm, reference, columns, unit, first.design)]
@@ -127,17 +128,17 @@ def _rows(sweep: Sweep, unit: Unit, *, shown_above: bool) -> list[Row]:
         found = {sweep.column(record): record for record in sweep.records if record.test.arm == arm}
         tested = {at: record.test for at, record in found.items()}
         rows += _value_rows(arm, tested, columns, unit, first.design)
-        rows += _answers(found, columns, unit, uneven=uneven)
+        rows += _answers(found, columns, unit, uneven=uneven, typical=typical)
         rows += [] if shown_above else engine_rows(first.protocol, first.metric, tested, columns)
     return rows
 
 
-def _answers(found: dict[int, Record], columns: Sequence[int], unit: Unit, *, uneven: bool) -> list[Row]:
+def _answers(found: dict[int, Record], columns: Sequence[int], unit: Unit, *, uneven: bool, typical: bool) -> list[Row]:
     """Return the rows of the answers; under a design of one epoch, which has none, the change of the means."""
     first = next(iter(found.values()))
     if all(record.epochs == 1 for record in found.values()):
         return [layout.row("  change of the means", found, columns, change_of_means)]
-    return answer_rows(found, columns, first.change_unit, unit.text, uneven=uneven)
+    return answer_rows(found, columns, first.change_unit, unit.text, uneven=uneven, typical=typical)
 
 
 def change_of_means(record: Record) -> str:

@@ -75,9 +75,11 @@ def component_notes(records: Iterable[Record]) -> list[str]:
         parts = components_of(record) | parts
     lines: list[str] = []
     if FAILED_SHARE in parts:
-        lines.append(f"Failures: change of the share of failed connections{_level(parts[FAILED_SHARE])}; a cell")
         lines.append(
-            "exceeds its margin if they exceed theirs, and is within it only if they are, unless too few to judge."
+            f"Failures: change of the share of failed connections{_level(parts[FAILED_SHARE])}. A cell exceeds"
+        )
+        lines.append(
+            "its margin if they exceed theirs, and is within it only if they are too, or are too few to judge."
         )
     if SLOW_SHARE in parts:
         lines.append(f"Slow connections: the same, of those beyond the reference's tail{_level(parts[SLOW_SHARE])}.")

@@ -18,13 +18,19 @@ _APART = 5.0
 
 
 def answer_rows(
-    found: Mapping[int, Record], columns: Sequence[int], unit: str, value_text: Callable[[float], str], *, uneven: bool
+    found: Mapping[int, Record],
+    columns: Sequence[int],
+    unit: str,
+    value_text: Callable[[float], str],
+    *,
+    uneven: bool,
+    typical: bool,
 ) -> list[Row]:
     """Return the rows of change (in `unit`), interval, margin, verdict and components; with `uneven`, also of epochs.
 
     A design that never judges has neither interval nor margin, as its few epochs do not support them. The interval is
-    the one that decides; one of another level than the row's title names its own. If the means of some cell say
-    something else than its change, a row has the typical values to which the changes belong, by `value_text`.
+    the one that decides; one of another level than the row's title names its own. With `typical`, a row has
+    the typical values to which the changes belong, by `value_text`.
     """
 
     def row(name: str, text: Callable[[Record], str]) -> Row:
@@ -53,9 +59,9 @@ def answer_rows(
     title = intervals[0].title if intervals else "interval"
     judged = any(record.judges for record in found.values())
     reference = next(iter(found.values())).reference.arm.title if found else ""
-    typical = [row(f"  {TYPICAL}, from {reference}", lambda record: typical_text(record, value_text))]
+    values = row(f"  {TYPICAL}, from {reference}", lambda record: typical_text(record, value_text))
     return [
-        *(typical if any(map(means_disagree, found.values())) else []),
+        *([values] if typical else []),
         row("  change", change),
         *([row(f"  {title}", interval), row("  margin", margin)] if judged else []),
         row("  verdict", verdict_text),

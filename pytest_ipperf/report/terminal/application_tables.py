@@ -23,7 +23,14 @@ from pytest_ipperf.report.tables.component_rows import component_notes
 from pytest_ipperf.report.tables.intervals import levels_text
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import client_lines, link_rate_notes, run_notes, testbed_text
-from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, is_uneven, typical_notes, verdict_notes
+from pytest_ipperf.report.tables.verdict_rows import (
+    answer_rows,
+    counted_text,
+    is_uneven,
+    means_disagree,
+    typical_notes,
+    verdict_notes,
+)
 
 
 def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
@@ -52,13 +59,13 @@ def table(records: Sequence[Record]) -> Table:
     # The reference is measured for as long as any other arm.
     longest = {record.connections: record for record in sorted(records, key=lambda record: record.epochs)}
     arms = sorted({record.test.arm for record in records}, key=arm_rank)
-    uneven = is_uneven(records)
+    uneven, typical = is_uneven(records), any(map(means_disagree, records))
     rows: list[Row] = [("", [f"{count}" for count in columns])]
     rows += _reference_rows(first.reference.arm, longest, columns, uneven=uneven)
     answers: dict[str, dict[int, Record]] = {}
     for arm in arms:
         found = {record.connections: record for record in records if record.test.arm == arm}
-        rows += _arm_rows(arm, found, columns, uneven=uneven)
+        rows += _arm_rows(arm, found, columns, uneven=uneven, typical=typical)
         answers[arm.title] = {columns.index(count): record for count, record in found.items()}
     protocol, metric = application(first.protocol), METRICS[first.metric].metric
     client = client_text(first.client, first.rate_per_s, first.workers)
@@ -86,10 +93,10 @@ def _reference_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], 
     return rows + rows_of_arm(sides, columns)
 
 
-def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
+def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool, typical: bool) -> list[Row]:
     return [
         layout.row(arm.title, found, columns, lambda record: milliseconds_text(record.test.mean)),
-        *answer_rows(found, columns, "%", milliseconds_text, uneven=uneven),
+        *answer_rows(found, columns, "%", milliseconds_text, uneven=uneven, typical=typical),
         *rows_of_arm({count: record.test for count, record in found.items()}, columns),
     ]
 

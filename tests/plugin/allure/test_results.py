@@ -136,7 +136,13 @@ def category(result) -> str:
     ("session", "cell", "status", "kind", "message"),
     [
         ("one", "smtp-1-384", "passed", "", ""),
-        ("one", "smtp-1-6384", "failed", "Regression", r"regression: IPv6 is slower than IPv4 by .* margin of 10 %"),
+        (
+            "one",
+            "smtp-1-6384",
+            "failed",
+            "Regression",
+            r"regression: IPv6 is slower than IPv4 by .* margin of 10 %; .*",
+        ),
         ("one", "smtp-16-384", "skipped", "Inconclusive", r"inconclusive: .*not enough evidence.*"),
         ("one", "smtp-16-6384", "broken", "Infrastructure", "infrastructure: host server: the server died"),
         ("one", "http-10-1k", "broken", "Infrastructure", "infrastructure: RuntimeError: the fixture of a suite broke"),
@@ -337,7 +343,7 @@ def test_the_executor_is_taken_from_the_variables_of_ci(environ, executor):
 def test_a_folder_that_cannot_be_written_is_told_beside_other_troubles_and_ends_no_session(tmp_path):
     (tmp_path / "file").write_text("")
     asked = {"client": "lean", "rate_per_s": 0.0, "workers": 1, "design": DESIGNS["quick"], "seed": 1}
-    settings = SimpleNamespace(**asked, reference=Arm(4, "native"))
+    settings = SimpleNamespace(**asked, reference=Arm(4, "native"), flags=False)
     session = SimpleNamespace(settings=settings, folder=tmp_path / "S", testbeds=[])
     ending = SimpleNamespace(troubles=["tables: the disk is full"])
     config: Any = SimpleNamespace(

@@ -20,8 +20,9 @@ def record(**changed):
     shown = Record(
         cell="crowd-smtp-c10-1k-ipv6", testbed="crowd", protocol="smtp", connections=10, payload_bytes=1024, ipver=6,
         transport="native", twin=False, client="lean", server="postfix 3.7.11", metric="response_time",
-        design="quick", judges=True, seed=1, look=1, looks=1, epochs=6, blocks=2, deadline_s=10.0, test=SIDE,
-        reference=SIDE, estimate=1.7, low=-1.25, high=4.6, confidence=0.95, sd_epoch=0.02, sd_block=0.03, margin="10 %",
+        design="quick", judges=True, seed=1, look=1, looks=1, epochs=6, blocks=2, deadline_s=10.0,
+        test=dataclasses.replace(SIDE, arm=Arm(6, "native")), reference=SIDE,
+        estimate=1.7, low=-1.25, high=4.6, confidence=0.95, sd_epoch=0.02, sd_block=0.03, margin="10 %",
         margin_fraction=0.1, alpha=0.05, verdict="within", reasons=(), sentence="...",
     )  # fmt: skip
     return dataclasses.replace(shown, **changed)

@@ -138,8 +138,8 @@ def test_a_figures_table_has_means_and_changes_with_their_intervals(factory):
     record = records[0]
     assert level == "1"
     assert ipv4.startswith(f"{1000 * record.reference.mean:.3g}"[:3])
-    assert record.low is not None
-    assert f"[{record.low:+.2f}"[:4] in ipv6
+    assert record.lower_bound is not None
+    assert f"[{record.lower_bound:+.2f}"[:5] in ipv6
 
 
 # --- distributions ----------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_all_arms_of_a_workload_are_in_its_figure_and_failures_count_as_never(fa
     assert figure is not None
     assert list(figure.keys) == ["IPv4", "IPv6"]
     rows = {row[0]: row for row in figure.rows}
-    assert rows["IPv4"][1:] == ("90", "100.0 %", "5.00", "23.0", "45.0", "68.0", "86.0", "90.0", "90.0")
+    assert rows["IPv4"][1:] == ("90", "100.0 %", "5.00", "23.0", "45.0", "68.0", "86.0", "90.0", "90.0", "90.0")
     assert rows["IPv6"][1:3] == ("100", "90.00 %")
     assert rows["IPv6"][-3:] == ("never", "never", "never")
     assert "ends below 100 %" in figure.caption
