@@ -42,7 +42,17 @@ from pytest_ipperf.lab.runs.path_facts import expected_path
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
-from pytest_ipperf.plugin.options.declarations import FACTORS, FILTERS, LEVELS, MARKERS, ONCE, SETTINGS, ini_of, long_of
+from pytest_ipperf.plugin.options.declarations import (
+    FACTORS,
+    FILTERS,
+    LEVELS,
+    LIMITS,
+    MARKERS,
+    ONCE,
+    SETTINGS,
+    ini_of,
+    long_of,
+)
 from pytest_ipperf.protocols import PROTOCOLS, application, applications, of_kind
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.report.formats import FORMATS
@@ -166,21 +176,22 @@ def test_all_options_are_told_with_their_ini_twins_and_defaults():
     suites = "docs/suites.md"
     assert names(suites, "filter") == [name for name, *_ in FILTERS]
     assert names(suites, "level", "value") == [*(name for name, *_ in LEVELS), *(f"--{name}" for name in FACTORS)]
+    assert names(suites, "limit", "value") == [name for name, *_ in LIMITS]
     assert names(suites, "once", "value") == [name for name, *_ in ONCE]
     documented = [
         [*codes(row[0]), "".join(codes(row[1])), *codes(row[2])] for row in table(suites, "setting", "default")
     ]
     assert documented == [[name, default, ini_of(name)] for name, _, default, _ in SETTINGS]
-    for kind in ("filter", "level"):
+    for kind in ("filter", "level", "limit"):
         assert all(codes(row[2]) == [ini_of(codes(row[0])[0])] for row in table(suites, kind, "value", "ini twin"))
-    known = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)} | {f"--{name}" for name in FACTORS}
+    known = {name for name, *_ in (*FILTERS, *LEVELS, *LIMITS, *ONCE, *SETTINGS)} | {f"--{name}" for name in FACTORS}
     shown = {code.split("=")[0] for row in table("README.md", "option") for code in codes(row[0])}
     assert shown <= known
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_no_page_names_an_option_of_ours_that_is_not_there(path):
-    short = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)} | {f"--{name}" for name in FACTORS}
+    short = {name for name, *_ in (*FILTERS, *LEVELS, *LIMITS, *ONCE, *SETTINGS)} | {f"--{name}" for name in FACTORS}
     known = {"--ipperf-NAME", *short, *map(long_of, short)}
     for command in COMMANDS.values():
         parser = argparse.ArgumentParser()

@@ -180,6 +180,13 @@ def share_text(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
+def measured_text(limit: Limit, value: float) -> str:
+    """Return what a limit was judged by: the share of connections beyond it, or the figure itself."""
+    if limit.figure in QUANTILES:
+        return f"{share_text(value)} beyond"
+    return limit.text_of(value)
+
+
 def _digits(number: float) -> str:
     """Format `number` with all of its digits and without an exponent."""
     return format(Decimal(f"{number:.15g}"), "f")

@@ -17,7 +17,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, settings, style_of
 from pytest_ipperf.report.tables.cell_results import change_text, margin_change
-from pytest_ipperf.report.tables.component_rows import TITLES, component_text, deciding_part
+from pytest_ipperf.report.tables.component_rows import component_text, deciding_part, title_of
 from pytest_ipperf.report.tables.intervals import ChangeInterval, deciding_interval, wider_interval
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def draw(record: Record) -> Figure:
 
 def _draw_runs(axes: Axes, record: Record) -> None:
     metric = METRICS[record.metric].metric
-    sides = (record.reference, record.test)
+    sides = record.sides
     finite = [value for side in sides for value in side.values if math.isfinite(value)] or [0.0]
     unit = unit_of(metric, finite)
     by_epoch = _by_epoch(record)
@@ -86,7 +86,7 @@ def _draw_runs(axes: Axes, record: Record) -> None:
 def _by_epoch(record: Record) -> bool:
     """Return whether values can be assigned to epochs: there are several, and no run lacks a value."""
     runs = record.epochs * record.blocks
-    return record.epochs > 1 and all(len(side.values) == runs for side in (record.reference, record.test))
+    return record.epochs > 1 and all(len(side.values) == runs for side in record.sides)
 
 
 def _draw_side(axes: Axes, side: ArmSummary, blocks: int, unit: Unit, *, aside: float) -> None:
@@ -133,5 +133,5 @@ def _draw_change(axes: Axes, record: Record, found: ChangeInterval) -> None:
     beyond = "" if limit is None else f"\nhatched: beyond the margin of {percent_text(limit)} {record.change_unit}"
     axes.set_xlabel(f"change against {reference}, {record.change_unit}{beyond}")
     part = deciding_part(record)
-    beside = "" if part.metric == record.metric else f"\n{TITLES[part.metric]} decide: {component_text(part)}"
+    beside = "" if part.metric == record.metric else f"\n{title_of(part.metric)} decide: {component_text(part)}"
     axes.set_title(f"change {change_text(record)} ({found.title}){beside}", fontsize=9)

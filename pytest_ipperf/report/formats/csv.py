@@ -53,7 +53,7 @@ def _rows(summary: SessionSummary) -> Iterator[dict[str, Any]]:
         if result.record is None:
             yield {**first, "role": None, **empty, **last}
             continue
-        for role in ("test", "reference"):
+        for role in ("test", "reference") if result.record.compared else ("test",):
             own = _columns(result.record, getattr(result.record, role), levels, means)
             # The answer belongs to the arm; the reference has a row for every arm, whose epochs it shares.
             answer = (*columns.answer(result.record), *columns.beside(result.record))

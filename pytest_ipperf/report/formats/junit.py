@@ -21,7 +21,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, asked, cell_results, change_text, headline
-from pytest_ipperf.report.tables.component_rows import TITLES, component_text, components_of
+from pytest_ipperf.report.tables.component_rows import component_text, components_of, title_of
 from pytest_ipperf.report.tables.intervals import deciding_interval
 from pytest_ipperf.report.tables.verdict_rows import means_disagree, typical_text
 
@@ -180,19 +180,19 @@ def _lines(result: CellResult) -> Iterator[str]:
     if change := change_text(record):
         interval = deciding_interval(record)
         yield f"change      {change}{f', {interval.title}' if interval else ''}"
-    yield from (f"{TITLES[name]:<11} {component_text(part)}" for name, part in components_of(record).items())
+    yield from (f"{title_of(name):<11} {component_text(part)}" for name, part in components_of(record).items())
     if record.judges:
         yield f"margin      {record.margin}"
     yield f"mean        {_means(record)}"
     yield f"epochs      {record.epochs} of {record.blocks} blocks (design {record.design})"
-    sides = (record.test, record.reference)
+    sides = tuple(reversed(record.sides))
     yield f"completed   {', '.join(f'{side.completed} of {side.attempted} by {side.arm}' for side in sides)}"
     if cell and (p_values := [*_p_values(result)]):
         yield f"p           {'; '.join(p_values)}"
 
 
 def _means(record: Record) -> str:
-    sides = (record.test, record.reference)
+    sides = tuple(reversed(record.sides))
     unit = unit_of(METRICS[record.metric].metric, [side.mean for side in sides])
     means = ", ".join(f"{side.arm} {unit.text(side.mean)} {unit.name}".rstrip() for side in sides)
     typical = f"; typical, from {record.reference.arm}: {typical_text(record, unit.text)}"

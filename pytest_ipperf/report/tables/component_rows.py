@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pytest_ipperf.core.design.limit import Limit, measured_text
 from pytest_ipperf.core.design.question import FAILED_SHARE, SLOW_SHARE
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.records.record import Record
@@ -23,7 +24,7 @@ _INCONCLUSIVE = Verdict.INCONCLUSIVE.name.lower()
 def components_of(record: Record) -> dict[str, Record]:
     """Return a record of each question beside the metric's own, by its metric; of equal metrics the first."""
     found: dict[str, Record] = {}
-    for part in record.parts()[1:]:
+    for part in record.parts()[1 if record.compared else 0 :]:
         found.setdefault(part.metric, part)
     return found
 
@@ -31,6 +32,8 @@ def components_of(record: Record) -> dict[str, Record]:
 def deciding_part(record: Record) -> Record:
     """Return the record of the question that gave the verdict: that of the metric, or of a component."""
     own, *beside = record.parts()
+    if not record.compared:
+        return next((part for part in (own, *beside) if part.verdict == record.verdict), own)
     if not record.metric_verdict or record.metric_verdict == record.verdict:
         return own
     return next((part for part in beside if part.verdict == record.verdict), own)
@@ -45,15 +48,24 @@ def verdict_text(record: Record) -> str:
 def component_rows(found: Mapping[int, Record], columns: Sequence[int]) -> list[Row]:
     """Return a row for each metric that some cell was judged by beside its own."""
     parts = {count: components_of(record) for count, record in found.items()}
+    limits = dict.fromkeys(name for own in parts.values() for name in own if name not in TITLES)
     return [
-        row(f"  {title}", {count: own[name] for count, own in parts.items() if name in own}, columns, component_text)
-        for name, title in TITLES.items()
+        row(f"  {title_of(name)}", {count: own[name] for count, own in parts.items() if name in own}, columns,
+            component_text)
+        for name in (*TITLES, *limits)
         if any(name in own for own in parts.values())
-    ]
+    ]  # fmt: skip
+
+
+def title_of(metric: str) -> str:
+    """Return the title of a component's row; that of a limit is the limit itself."""
+    return TITLES.get(metric, metric)
 
 
 def component_text(part: Record) -> str:
-    """Return the answer of a component: `+0.13 pp [-0.2, +0.4], within 1 pp`."""
+    """Return the answer of a component: `+0.13 pp [-0.2, +0.4], within 1 pp`, or of a limit: `1.2 % beyond, within`."""
+    if limit := Limit.named(part.metric):
+        return f"{measured_text(limit, part.test.mean)}, {part.verdict}"
     change = change_text(part)
     if not part.judges or part.margin_fraction is None:
         return change
@@ -65,7 +77,7 @@ def component_text(part: Record) -> str:
 
 def component_lines(record: Record) -> list[str]:
     """Return the answer of each component with its title."""
-    return [f"{TITLES.get(name, name)} {component_text(part)}" for name, part in components_of(record).items()]
+    return [f"{title_of(name)} {component_text(part)}" for name, part in components_of(record).items()]
 
 
 def component_notes(records: Iterable[Record]) -> list[str]:

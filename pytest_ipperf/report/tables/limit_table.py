@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_ipperf.core.design.cell import client_text
-from pytest_ipperf.core.design.limit import FIGURES, Limit, share_text
+from pytest_ipperf.core.design.limit import FIGURES, QUANTILES, Limit, measured_text, share_text
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.records.component import Component
 from pytest_ipperf.core.records.record import Record
@@ -69,14 +69,12 @@ def _rows(record: Record) -> Iterator[Row]:
     limits = {limit: each for each in record.components if (limit := Limit.named(each.limit))}
     for limit in sorted(limits, key=lambda each: (FIGURES.index(each.figure), each.value)):
         each = limits[limit]
-        yield f"  {limit.figure}", [_measured(each, limit), _bounds(each, limit), _limit(limit), each.verdict]
+        yield (
+            f"  {limit.figure}",
+            [measured_text(limit, each.test_value), _bounds(each, limit), _limit(limit), each.verdict],
+        )
     if kind.counts_failures:
         yield "  completed", [f"{record.test.completed} of {record.test.attempted}"]
-
-
-def _measured(component: Component, limit: Limit) -> str:
-    beyond = " beyond" if limit.is_share and limit.figure != "failed_share" else ""
-    return f"{share_text(component.test_value) if limit.is_share else limit.text_of(component.test_value)}{beyond}"
 
 
 def _bounds(component: Component, limit: Limit) -> str:
@@ -91,5 +89,5 @@ def _bounds(component: Component, limit: Limit) -> str:
 
 
 def _limit(limit: Limit) -> str:
-    allowed = f" in all but {share_text(limit.allowed)}" if limit.is_share and limit.figure != "failed_share" else ""
+    allowed = f" in all but {share_text(limit.allowed)}" if limit.figure in QUANTILES else ""
     return f"{limit.sign} {limit.shown}{allowed}"
