@@ -157,7 +157,7 @@ def _attachments(session: Session, cell: Cell, record: Record) -> Iterator[tuple
 
     yield VALUES, "text/csv", "csv", values_csv(record).encode()
     yield "record", "application/json", "json", json.dumps(json.loads(record.to_json()), indent=2).encode()
-    for arm in (record.reference.arm, record.test.arm):
+    for arm in (side.arm for side in record.sides):
         for file in sorted((session.folder / "captures").glob(f"{cell.workload}-{arm}-*.pcap")):
             host = file.stem.removeprefix(f"{cell.workload}-{arm}-")
             # The name of one arm may be a prefix of another's.

@@ -17,7 +17,7 @@ _Row = tuple[str | int | float | None, ...]
 
 def values_csv(record: Record) -> str:
     """Return rows of what, arm, run (from 1, without warm-ups), value and unit; base units, all digits."""
-    rows = [row for side in (record.reference, record.test) for row in _side(side, record)]
+    rows = [row for side in record.sides for row in _side(side, record)]
     rows += _answer(record)
     return csv_text([dict(zip(_HEAD, row, strict=True)) for row in rows], end="\n")
 

@@ -39,11 +39,11 @@ def description(record: Record, png: bytes | None = None, *, answer: str = "", r
     said = f"<b>{escape(capital(answer or verdict_of(record)))}.</b> {escape(_sentence(record))}".rstrip()
     parts = [f"<p>{said}</p>"]
     if png is not None:
-        change = ", and the change with its interval" if record.judges else ""
-        alt = f"The runs of both arms{change}: {record.sentence}"
+        change = ", and the change with its interval" if record.judges and record.compared else ""
+        alt = f"The runs of {'both arms' if record.compared else 'the arm'}{change}: {record.sentence}"
         data = base64.b64encode(png).decode("ascii")
         parts.append(f'<p><img src="data:image/png;base64,{data}" alt="{escape(alt)}" style="max-width:100%"></p>')
-    parts += _html_table(record, table)
+    parts += _html_table(record, table) if record.compared else _limit_table(table)
     parts.append(f"<p>{escape(capital('; '.join(table.about)))}.</p>")
     notes = paragraphs(reports.notes(record))
     parts += _small([rule if rule and each.startswith(_VERDICT_RULE) else each for each in notes])
@@ -75,6 +75,16 @@ def _html_table(record: Record, table: Table) -> Iterator[str]:
         texts = (first.get(name, ""), second.get(name, ""))
         figures = "".join(f'<td style="{_FIGURE}">{_strong(text, name)}</td>' for text in texts)
         yield f'<tr><th scope="row" style="{_NAME}">{escape(name or "mean of the runs")}</th>{figures}</tr>'
+    yield "</table>"
+
+
+def _limit_table(table: Table) -> Iterator[str]:
+    """Yield the table of an arm alone, with a row for each limit."""
+    yield '<table style="border-collapse:collapse;font-size:.875em">'
+    for number, (name, cells) in enumerate(table.rows):
+        kind = "td" if number else "th"
+        figures = "".join(f'<{kind} style="{_FIGURE}">{_strong(text, name)}</{kind}>' for text in cells)
+        yield f'<tr><th scope="row" style="{_NAME}">{escape(name.strip())}</th>{figures}</tr>'
     yield "</table>"
 
 

@@ -181,7 +181,7 @@ def _lines(result: CellResult) -> Iterator[str]:
         interval = deciding_interval(record)
         yield f"change      {change}{f', {interval.title}' if interval else ''}"
     yield from (f"{title_of(name):<11} {component_text(part)}" for name, part in components_of(record).items())
-    if record.judges:
+    if record.judges and record.margin:
         yield f"margin      {record.margin}"
     yield f"mean        {_means(record)}"
     yield f"epochs      {record.epochs} of {record.blocks} blocks (design {record.design})"

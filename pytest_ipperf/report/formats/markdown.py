@@ -115,8 +115,9 @@ def _table(results: Sequence[CellResult], room: int) -> list[str]:
 def _row(result: CellResult) -> str:
     record = result.record
     beside = components_of(record) if record else {}
-    change = "; ".join([change_text(record), *component_lines(record)]) if record else ""
-    margin = "; ".join([record.margin, *(part.margin for part in beside.values())]) if record and record.judges else ""
+    change = "; ".join(filter(None, [change_text(record), *component_lines(record)])) if record else ""
+    margins = [record.margin, *(part.margin for part in beside.values())] if record and record.judges else []
+    margin = "; ".join(filter(None, margins))
     cells = (_code(result.name), result.word, _text(change), _text(margin), _text(_cut(result.sentence)))
     return f"| {' | '.join(cells)} |"
 

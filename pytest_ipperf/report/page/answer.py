@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.design.limit import Limit
 from pytest_ipperf.core.design.question import BESIDE
 from pytest_ipperf.core.nightly.session_summary import Trouble
 from pytest_ipperf.core.records.completeness import UNMEASURED
@@ -52,6 +53,12 @@ _KINDS = {
 
 def question(records: Sequence[Record]) -> str:
     """Return the session's question: `Is IPv6 as good as IPv4 for HTTP and SMTP?`."""
+    compared = [record for record in records if record.compared]
+    if records and not compared:
+        arms = sorted({record.test.arm for record in records}, key=arm_rank)
+        protocols = listed(dict.fromkeys(PROTOCOLS[record.protocol].title for record in records))
+        return f"Does {_arms(arms)} keep the limits of {protocols}?"
+    records = compared
     arms = sorted({record.test.arm for record in records if not record.twin}, key=arm_rank)
     if not arms:
         return "How far does the reference differ from itself?" if records else "Nothing was judged"
@@ -174,6 +181,8 @@ def _distinct(records: Sequence[Record]) -> Callable[[Record], str]:
 def _finding(chosen: Sequence[Record], among: Sequence[Record]) -> str:
     """Return the sentence about records of one verdict by one metric, without its subject."""
     verdict = chosen[0].verdict
+    if not chosen[0].compared or Limit.named(chosen[0].metric):
+        return _each(chosen, among, lambda record: record.sentence) + "."
     if verdict == "within":
         return f" within {margin_text(chosen)}{at_levels(chosen, among)}{_largest(chosen, among)}."
     if verdict == "exceeds":
