@@ -108,7 +108,9 @@ def test_the_scheduler_of_xdist_is_left_alone(stranger):
                 print("\\nscheduler", type(loop.sched).__module__, type(loop.queue).__module__)
         """)
     )
-    result = stranger.runpytest_subprocess("-p", "no:randomly", "--testbed=bench", "-n2", "--dist=loadfile", "-s")
+    # In new processes, as above: workers are forked where the session is.
+    plain = ("-p", "no:randomly", "--testbed=bench", "-n2", "--dist=loadfile", "-s")
+    result = stranger.run(sys.executable, "-m", "pytest", *plain)
     result.assert_outcomes(passed=8)
     result.stdout.fnmatch_lines(["scheduler xdist.scheduler.loadfile queue"])
     assert not [line for line in result.outlines if "ipperf" in line and "plugins:" not in line]
