@@ -1,10 +1,12 @@
 """Limits in a session: items of every arm, answers, and what is measured for them."""
 
+import json
 import xml.etree.ElementTree as ET
 
 import pytest
 
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
+from tests.support.sessions.forked_python import run_python
 from tests.support.sessions.projects import program
 
 IPV4, IPV6 = "loopback-smtp-c1-1k-ipv4", "loopback-smtp-c1-1k-ipv6"
@@ -65,7 +67,7 @@ def test_a_filter_leaves_the_selected_arms_and_no_reference(project, ipver, meas
         f"IP{measured[2:]}, 1 connection, 1k",
         "  p95 * 0 % beyond *0 % .. * %  <= 30 ms in all but 5 % * within",
         "  mean * ms * .. * ms * <= 25 ms * within",
-        "  completed *360 of 360",
+        "  completed *3600 of 3600",
     ])  # fmt: skip
     assert [arm for epoch in events(project, "epoch") for arm in epoch["paths"]] == [measured] * 6
 
@@ -100,7 +102,7 @@ def test_every_arm_keeps_its_own_answer_to_what_the_body_asserts(project):
     result = project.run("test_limits.py")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines([
-        "E * IPv6: p50 * ms, 360 of 360 connections slower than 25 ms or failed; exceeds limit: the one-sided 95 % *",
+        "E * IPv6: p50 * ms, 3600 of 3600 connections slower than 25 ms or failed; exceeds limit: the one-sided 95 % *",
         f"EXCEEDS {IPV6}: IPv6: *",
     ])  # fmt: skip
     assert verdicts(project)[IPV6]["p50<=25ms"] == "exceeds"
@@ -112,7 +114,7 @@ def test_too_few_connections_are_undecided_and_say_how_many_would_do(project):
     result = project.run("test_limits.py", "--ipver=4")
     assert result.ret == NOTHING_DECIDED
     result.stdout.fnmatch_lines_random([
-        "INCONCLUSIVE *: IPv4: p999 * ms, 0 of 360 connections slower than 1 s or failed; not enough evidence: *",
+        "INCONCLUSIVE *: IPv4: p999 * ms, 0 of 3600 connections slower than 1 s or failed; not enough evidence: *",
         "INCONCLUSIVE *: the connections that this design makes cannot show p999 *; about 4057 connections *",
         "no cell was decided (too little evidence): exit status 10",
     ])  # fmt: skip
@@ -147,15 +149,16 @@ def test_a_comparing_test_has_its_limits_beside_its_margin(project):
         @pytest.mark.limit("p95", "5ms")
         def test_mixed(measured, margin):
             assert measured.slowdown <= margin
-            assert measured.reference.attempted == measured.arm.attempted == 360
+            assert measured.reference.attempted == measured.arm.attempted == 3600
             assert measured.arm.p50 == pytest.approx(0.02, rel=0.05)
             assert measured.arm.quantile(1.0) >= measured.arm.p999
-            assert len(measured.arm.samples) == 12 and len(measured.arm.samples[0]) == 30
+            assert len(measured.arm.samples) == 12 and len(measured.arm.samples[0]) == 300
             assert measured.arm.failed_share == 0
         """
     )
     result = project.run("-k", "mixed", "-v")
     result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["IPv6: p95 * ms, *; exceeds limit: *; the test itself did not fail for it"])
     assert project.measured == ["loopback-smtp-c10-1k ipv4 ipv6"]
     (record,) = events(project, "record")
     assert (record["verdict"], record["metric_verdict"]) == ("exceeds", "within")
@@ -255,3 +258,27 @@ def test_every_report_shows_it(project):
     ((status, shown),) = program(["show", str(folder)])
     assert status == 0
     assert "limits of each arm alone" in shown
+
+
+def test_a_night_takes_each_limit_as_a_hypothesis_of_its_own(project):
+    project.network(slower=0.5)
+    limits(project, p95="35ms")
+    argv = ["-c", "import sys; from pytest_ipperf.cli import main; sys.exit(main())", "night", "--testbed=loopback"]
+    done = run_python([*argv, "-p", "no:randomly", "-q", "test_limits.py"], cwd=project.pytester.path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    verdict = json.loads(next((project.pytester.path / ".ipperf" / "nights").glob("*/verdict.json")).read_text())
+    assert {(each["cell"], each["metric"]): each["ruling"] for each in verdict["cells"]} == {
+        (IPV4, "p95<=35ms"): "within",
+        (IPV4, "mean<=25ms"): "within",
+        (IPV6, "p95<=35ms"): "within",
+        (IPV6, "mean<=25ms"): "exceeds",
+    }
+    assert project.measured == ["loopback-smtp-c1-1k ipv4 ipv6", "loopback-smtp-c1-1k ipv6"]
+
+
+def test_a_limit_that_seems_exceeded_may_be_confirmed_in_fresh_epochs(project):
+    project.network(slower=0.5)
+    limits(project, p95="35ms")
+    result = project.run("test_limits.py", "--ipperf-confirm=yes")
+    result.assert_outcomes(passed=1, failed=1)
+    assert project.measured == ["loopback-smtp-c1-1k ipv4 ipv6", "loopback-smtp-c1-1k-confirm ipv6"]
