@@ -320,7 +320,7 @@ def test_one_lost_connection_is_data_even_where_it_is_the_whole_run(course):
 def test_another_arm_of_which_nothing_completes_is_a_finding(course):
     _, _, found = course(lambda n, arm: (300, {}, []) if arm == FOUR else (0, {"connect refused": 300}, []))
     reported = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN)
-    assert 800 < reported.effects[-1].shown.estimate < 1000  # each failure counts as ten medians of the reference
+    assert 800 < reported.effects[-1].shown.estimate < 1000  # each failure counts as ten means of the reference
     assert reported.failures is not None
     assert reported.failures.estimate == 100
     assert reported.records[-1].test.failed == {"connect refused": 12 * 300}

@@ -106,7 +106,7 @@ def test_failures_of_a_slow_service_are_red_though_its_mean_hardly_moves(session
 
 
 def test_rare_failures_of_both_arms_of_a_fast_service_hide_nothing(session):
-    """One connection in 3600 of each arm, in another run: it counts as ten medians, and not as a thousand."""
+    """One connection in 3600 of each arm, in another run: it counts as ten means, and not as a thousand."""
     result, record = session("failed = int((epoch, block) == (ipver // 2, 0))")
     assert answers(record) == {"response_time": "within", "failed_share": "within"}
     assert record["verdict"] == "within"
