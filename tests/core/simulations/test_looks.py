@@ -159,7 +159,7 @@ def outside(name, count, errors):
 
 def rows():
     """Return the page's rows on looks by simulation, each by its column."""
-    return rows_between("\n## Looks\n", "\n## Limits\n")
+    return rows_between("\n## Looks\n", "\n## Failures and tails\n")
 
 
 @pytest.mark.parametrize("name", SIMULATIONS)
