@@ -13,13 +13,14 @@ import pytest
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.limit import Limit
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.plan import plan_for
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Verdict, judge_looks
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, LabError, RestoreError, UsageError
-from pytest_ipperf.experiment import Conditions, answer, measure, workload
+from pytest_ipperf.experiment import Conditions, answer, answer_alone, limit_of, measure, workload
 from pytest_ipperf.lab.access import ssh
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
@@ -31,6 +32,7 @@ from pytest_ipperf.protocols.base import PHASES
 FOUR, SIX, TUNNEL, TWIN = Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(4, "native", twin=True)
 ISATAP = Arm(6, "isatap")
 TEN, FIFTY = (Question("response_time", Margin.parse(share)) for share in ("10%", "50%"))
+P95 = Limit.parse("p95", "30ms")
 WORKLOAD = Workload(testbed="loopback", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
 CONDITIONS = Conditions(
     design=DESIGNS["quick"], reference=FOUR, server="auto", deadline_s=10.0, owner="test", wait_s=1.0
@@ -166,13 +168,14 @@ def course(monkeypatch):
     """Measures the workload by a script; gives the script, what was heard, and what came of it or was raised."""
 
     def run(reported, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "",
-            *, testbed=BUILTIN["loopback"], **change):  # fmt: skip
+            *, testbed=BUILTIN["loopback"], alone=False, **change):  # fmt: skip
         script, heard = Script(reported, **change), Heard()
         monkeypatch.setattr(workload, "live_testbed", script.live_testbed)
         monkeypatch.setattr(workload, "leased", lambda *_: contextlib.nullcontext())
         monkeypatch.setattr(workload, "time", script)
-        plan = plan_for(WORKLOAD, [conditions.reference, *arms], conditions.design, 1)
-        questions = {"asked": dict.fromkeys(arms, asked), "refuses": refuses}
+        plan = plan_for(WORKLOAD, arms if alone else [conditions.reference, *arms], conditions.design, 1)
+        asked_of = asked if isinstance(asked, dict) else dict.fromkeys(arms, asked)
+        questions = {"asked": asked_of, "refuses": refuses}
         try:
             return script, heard, measure(plan, testbed, conditions, heard, **questions)
         except (InvalidError, LabError) as error:
@@ -600,3 +603,48 @@ def test_hosts_are_started_anew_before_each_epoch_but_the_first(course, monkeypa
 def test_hosts_that_cannot_be_started_anew_are_told_before_anything_is(course):
     with pytest.raises(UsageError, match=r"^testbed lab is built anew before each epoch anyway; --ipperf-reboot=yes "):
         course(lambda *_: (30, {}, ()), dataclasses.replace(CONDITIONS, reboot=True), testbed=BUILTIN["lab"])
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_arm_of_which_only_limits_are_asked_is_measured_without_the_reference(course):
+    script, _, found = course(well, asked=(Question.about(P95),), alone=True)
+    assert set(script.ran) == {SIX}
+    record = answer_alone(found, Cell(WORKLOAD, SIX), CONDITIONS, "response_time").records[-1]
+    assert (record.compared, record.verdict, record.estimate, record.test.attempted) == (False, "measured", None, 3600)
+    judgement = limit_of(found, Cell(WORKLOAD, SIX), CONDITIONS)(P95, True)  # noqa: FBT003 - at the looks
+    assert judgement.verdict is Verdict.WITHIN
+
+
+def test_failed_connections_of_a_lone_reference_are_its_answer_and_no_trouble(course):
+    _, heard, found = course(
+        lambda number, arm: (0, {"connect refused": 300}, []), arms=(FOUR,), asked=(Question.about(P95),), alone=True
+    )
+    assert heard[-1] == "ended"
+    assert limit_of(found, Cell(WORKLOAD, FOUR), CONDITIONS)(P95, True).verdict is Verdict.EXCEEDS  # noqa: FBT003
+    asked = {FOUR: (Question.about(P95),), SIX: (TEN,)}
+    _, _, error = course(lambda number, arm: (0, {"connect refused": 300}, []), asked=asked)
+    assert "there is nothing to compare with" in str(error)
+
+
+def test_a_lone_arm_whose_path_is_wrong_ends_nothing_but_itself(course):
+    asked = dict.fromkeys((FOUR, SIX), (Question.about(P95),))
+    seen = {FOUR: ["seen on another device"]}
+    script, _, found = course(
+        well, arms=(FOUR, SIX), asked=asked, alone=True, contradicts=lambda arm, epoch: seen.get(arm, [])
+    )
+    assert set(script.ran) == {SIX}
+    assert "seen on another device" in str(found.trouble[FOUR])
+
+
+def test_the_reference_is_measured_on_after_its_own_limits_are_answered(course):
+    """IPv6 is undecided at the first looks, as every second epoch takes twice as long."""
+    asked = {FOUR: (Question.about(P95),), SIX: (TEN,)}
+    script, heard, found = course(
+        well, LOOKS, asked=asked, slow=lambda arm, epoch: 1.2 if arm == SIX and epoch % 2 else 1.0 + 0.001 * epoch
+    )
+    going_on = [each[3] for each in heard if each[0] == "look"]
+    assert going_on[0] == ["ipv4", "ipv6"]
+    assert found.looks[FOUR] == 1
+    assert script.ran.count(FOUR) == script.ran.count(SIX)
