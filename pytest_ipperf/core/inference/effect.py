@@ -116,15 +116,17 @@ class Effect:
         below, above = (exceeds, within) if self.metric.direction == "lower_is_better" else (within, exceeds)
         return self.change.estimate - below, self.change.estimate + above
 
-    def finding(self, alpha: float | None = None) -> str:
+    def finding(self, alpha: float | None = None, exceeds_alpha: float | None = None) -> str:
         """Describe the effect without a margin; an arm is called worse or better only if the interval excludes 0.
 
-        The interval is the one between the one-sided bounds at level `alpha`, or else that of `change`. If the first
-        excludes 0 and the second does not, the sentence calls the arm neither.
+        The interval is the one between the bounds of `one_sided` at these levels, or else that of `change`. If the
+        first excludes 0 and the second does not, the sentence calls the arm neither.
         """
         confidence, (low, high) = self.change.confidence, (self.change.low, self.change.high)
         if alpha is not None:
-            confidence, (low, high) = 1 - alpha * (1 + self.metric.exceeds_level), self.one_sided(alpha)
+            excess = alpha if exceeds_alpha is None else exceeds_alpha
+            confidence = 1 - alpha - excess * self.metric.exceeds_level
+            low, high = self.one_sided(alpha, exceeds_alpha)
         level, ends = f"{100 * confidence:.4g} % interval", (self.show(low), self.show(high))
         quantity = "" if self.metric.words == SPEED else self.metric.title
         arms, of = f"{self.test.title} against {self.reference.title}", f" of {quantity}" if quantity else ""

@@ -108,9 +108,9 @@ class Judgement:
             return f"{self._seemed(effect)}; {self.verdict.value}: not confirmed in fresh epochs: {self.unconfirmed}"
         if self.verdict is Verdict.INCONCLUSIVE:
             why = self.doubt or self._why_undecided(effect, mde_fraction)
-            return f"{effect.finding(self.alpha)}; {self.verdict.value}: {why}"
+            return f"{effect.finding(self.alpha, self.exceeds_alpha)}; {self.verdict.value}: {why}"
         at = f", at {self._look_text(effect)}" if self.looks > 1 else ""
-        return f"{effect.finding(self.alpha)}; {self._why(effect)}{at}"
+        return f"{effect.finding(self.alpha, self.exceeds_alpha)}; {self._why(effect)}{at}"
 
     def _of_fresh_epochs(self, first: Effect, effect: Effect, text: str) -> str:
         """Return `text`, which is about the fresh epochs, with what the first ones showed."""

@@ -44,7 +44,8 @@ def deciding_interval(record: Record) -> ChangeInterval | None:
     if not record.judges:
         return None
     if record.lower_bound is not None and record.upper_bound is not None:
-        missed = record.alpha * (1 + METRICS[record.metric].metric.exceeds_level)
+        excess = record.confirms.level if record.confirms else record.alpha
+        missed = record.alpha + excess * METRICS[record.metric].metric.exceeds_level
         return ChangeInterval(record.lower_bound, record.upper_bound, 1 - missed)
     return _two_sided(record)
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from pytest_ipperf.core.records.first_estimate import FirstEstimate
 from pytest_ipperf.report.tables.cell_results import change_text
 from pytest_ipperf.report.tables.intervals import ChangeInterval, deciding_interval, levels_text, wider_interval
 
@@ -43,6 +44,13 @@ def test_at_the_level_of_several_looks_it_is_the_wider_one(cell):
 def test_the_bounds_of_failures_have_two_levels(factory, cell):
     _, part = factory.failing(cell, 0.002).parts()
     assert decides(part).title == "94 % interval"
+
+
+def test_fresh_epochs_have_the_level_at_which_they_confirm(cell):
+    first = FirstEstimate(
+        estimate=12.0, lower_bound=10.5, upper_bound=13.5, alpha=0.05, epochs=6, level=0.01, sentence="..."
+    )
+    assert decides(dataclasses.replace(cell, confirms=first)).title == "94 % interval"
 
 
 def test_a_record_without_bounds_keeps_its_interval(cell):
