@@ -17,7 +17,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, settings, style_of
 from pytest_ipperf.report.tables.cell_results import change_text, margin_change
-from pytest_ipperf.report.tables.component_rows import component_text, deciding_part, title_of
+from pytest_ipperf.report.tables.component_rows import deciding_part, title_of
 from pytest_ipperf.report.tables.intervals import ChangeInterval, deciding_interval, wider_interval
 
 if TYPE_CHECKING:
@@ -133,5 +133,7 @@ def _draw_change(axes: Axes, record: Record, found: ChangeInterval) -> None:
     beyond = "" if limit is None else f"\nhatched: beyond the margin of {percent_text(limit)} {record.change_unit}"
     axes.set_xlabel(f"change against {reference}, {record.change_unit}{beyond}")
     part = deciding_part(record)
-    beside = "" if part.metric == record.metric else f"\n{title_of(part.metric)} decide: {component_text(part)}"
+    beside = (
+        "" if part.metric == record.metric else f"\n{record.verdict} by {title_of(part.metric)}, not by this change"
+    )
     axes.set_title(f"change {change_text(record)} ({found.title}){beside}", fontsize=9)
