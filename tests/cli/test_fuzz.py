@@ -27,6 +27,7 @@ import pytest
 from pytest_ipperf import cli
 from pytest_ipperf.cli.commands.night import _check
 from pytest_ipperf.cli.night.decide import decide_night
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
@@ -75,7 +76,7 @@ def resumed(root: Path, number: int) -> Any:
         earlier = ResumedSession(read_session(root / "runs" / name_of(number), damage=[]))
     except IpperfError:
         return None
-    settings: Any = SimpleNamespace(inventory=BUILTIN)
+    settings: Any = SimpleNamespace(inventory=BUILTIN, reference=Arm(4, "native"))
     earlier.select([PLAN], {PLAN.workload: {}}, settings)
     found = earlier.reuse(PLAN, STATE, 10.0)
     return found.runs if found else None

@@ -117,7 +117,7 @@ def test_only_the_runs_of_the_arm_count_and_no_warm_ups():
 def test_a_mean_keeps_its_limit_by_the_bound_of_its_epochs():
     found = judge_limit(means(0.0030, 0.0034, 0.0031, 0.0033, 0.0032, 0.0032), FOUR, MEAN)
     assert found.sentence() == (
-        "IPv4: mean 3.2 ms; within limit: the one-sided 95 % upper bound 3.32 ms lies within the limit of 5 ms"
+        "IPv4: mean 3.2 ms; within limit: the one-sided 95 % upper bound 3.316 ms lies within the limit of 5 ms"
     )
     assert found.effect.shown.estimate == pytest.approx(-36)
     assert found.effect.unit == "% from limit"

@@ -36,7 +36,7 @@ def measured():
     runs = [
         Run(
             arm=arm, epoch=epoch.number, block=block, slot=slot, warmup=block < 0, started_at=0.0, attempted=1,
-            failed={}, values={"response_time": 0.01}, completed_s=0.01, client=client,
+            failed={}, values={"response_time": 0.01}, completed_s=0.01, times=(0.01,), client=client,
             facts={"start_skew_s": 0.009 if block < 0 else 0.003 - 0.001 * slot, "start_skew_error_s": 0.001},
         )
         for epoch in plan.epochs
