@@ -16,6 +16,8 @@ from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.cli.output import screen_width, write_lines
 from pytest_ipperf.cli.records_folder import records_argument
 from pytest_ipperf.cli.sessions import SESSION, Records, records
+from pytest_ipperf.core.design.limit import Limit
+from pytest_ipperf.core.design.question import BESIDE
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_percent, parse_points
@@ -76,6 +78,7 @@ def _accept(found: Records, args: argparse.Namespace) -> None:
     metric, up_to = args.metric, None
     if not args.gone:
         metric = _one_metric(keys)
+        keys = [key for key in keys if key.metric == metric]
         up_to = _given(args.up_to, metric) if args.up_to else _level(found, keys, metric, args.session)
         _check_level(found, keys, up_to, args.session)
     acceptance = Acceptance(
@@ -158,7 +161,9 @@ def _metrics(keys: Sequence[HistoryKey]) -> str:
 
 
 def _one_metric(keys: Sequence[HistoryKey]) -> str:
-    metrics = list(dict.fromkeys(key.metric for key in keys))
+    """Return the metric of the keys; failures, tails and limits are meant only if `--metric` names them."""
+    every = list(dict.fromkeys(key.metric for key in keys))
+    metrics = [name for name in every if name not in BESIDE and Limit.named(name) is None] or every
     if len(metrics) > 1:
         raise UsageError(f"these cells have several metrics ({_metrics(keys)}); name the one that is worse by --metric")
     return metrics[0]

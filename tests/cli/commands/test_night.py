@@ -574,7 +574,10 @@ def test_a_verdict_can_be_found_again(project, night):
     archive = Archive(project.pytester.path / ".ipperf")
     screening, fresh = archive.sessions()
     assert (screening.gate_status, fresh.gate_status, screening.saved) == (1, None, "night")
-    sound = {key.cell: past.sound for key, past in archive.history_entries(screening).items()}
+    entries = archive.history_entries(screening)
+    sound = {key.cell: past.sound for key, past in entries.items() if key.metric == "response_time"}
+    failures = {key.cell: past.sound for key, past in entries.items() if key.metric == "failed_share"}
+    assert failures == dict.fromkeys(sound, True)
     assert sound == {f"{FEW}-ipv6": True, f"{MANY}-ipv6": False, f"{FEW}-ipv4-twin": True, f"{MANY}-ipv4-twin": True}
     archive.close()
     assert verdict["fresh_session"] == fresh.name

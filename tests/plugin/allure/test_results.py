@@ -87,7 +87,7 @@ class Folder:
 
     def network(self, **change) -> None:
         known = {"slower": NIGHT, "noise": 0.02, "broken": ("loopback-smtp-c16-6384",), "invalid": "", "from_epoch": 0,
-                 "run_s": 0.0, "twin": 0.0, "log": str(self.path / "log")}  # fmt: skip
+                 "run_s": 0.0, "twin": 0.0, "fresh": None, "log": str(self.path / "log")}  # fmt: skip
         text = textwrap.dedent(SYNTHETIC).format(**{**known, **change})
         (self.path / "conftest.py").write_text(text + textwrap.dedent(CAPTURES))
 
@@ -344,7 +344,7 @@ def test_a_folder_that_cannot_be_written_is_told_beside_other_troubles_and_ends_
     (tmp_path / "file").write_text("")
     asked = {"client": "lean", "rate_per_s": 0.0, "workers": 1, "design": DESIGNS["quick"], "seed": 1}
     settings = SimpleNamespace(**asked, reference=Arm(4, "native"), flags=False)
-    session = SimpleNamespace(settings=settings, folder=tmp_path / "S", testbeds=[])
+    session = SimpleNamespace(settings=settings, folder=tmp_path / "S", testbeds=[], confirms=False)
     ending = SimpleNamespace(troubles=["tables: the disk is full"])
     config: Any = SimpleNamespace(
         stash={VERDICTS: SimpleNamespace(measurements=1, records=[]), SESSION: session, SESSION_END: ending},
