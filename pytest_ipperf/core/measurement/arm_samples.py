@@ -1,4 +1,4 @@
-"""What was measured of one arm, for tests that compute figures of their own."""
+"""Samples of one arm, for tests that compute figures of their own."""
 
 from __future__ import annotations
 
