@@ -7,6 +7,7 @@ Tests that need no known difference measure for real.
 
 import json
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -177,10 +178,14 @@ class Project:
         return [*([f"--testbed={testbed}"] if testbed else []), "-p", "no:randomly", *arguments]
 
     def kept(self) -> list[dict]:
-        """Return all events of the journals in the folder, without incomplete lines."""
-        files = sorted((self.pytester.path / ".ipperf").rglob("*.jsonl"))
-        lines = [line for file in files for line in file.read_text().splitlines(keepends=True)]
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        """Return all events of the journals in the folder, session by session, without incomplete lines."""
+        sessions: dict[Path, list[dict]] = {}
+        for file in sorted((self.pytester.path / ".ipperf").rglob("*.jsonl")):
+            lines = [line for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            sessions.setdefault(file.parent, []).extend(map(json.loads, lines))
+        # Not by the folders' names, which say the second in which a session began.
+        began = sorted(filter(None, sessions.values()), key=lambda events: min(each.get("at", 0) for each in events))
+        return [event for events in began for event in events]
 
     @property
     def measured(self) -> list[str]:
