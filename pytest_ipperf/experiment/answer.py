@@ -15,6 +15,7 @@ from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm, Cell
 from pytest_ipperf.core.design.design import Design, never_judges
 from pytest_ipperf.core.design.limit import Limit
+from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.claim import Slowdown
@@ -49,6 +50,7 @@ class Answer:
     `effects` and `records` have one element for each look; the records hold no question yet. `failures` is the
     difference of the failure shares in percentage points. A design of a single epoch has no estimate of the spread:
     `effects` is then empty and `failures` is None. `stopped` is the reason why not all looks were taken, or empty.
+    `effects_for` returns the effects for another margin, if the judged values depend on it.
     `beside` are the judgements of what is asked beside the cell's question. `runs` are the workload's runs up to the
     last look. `doubts` maps verdicts to the reason why they are not reliable:
     the tunnels' backend would determine them, too few packets were sent, or connections transferred wrong content.
@@ -61,6 +63,7 @@ class Answer:
     stopped: str
     doubts: Mapping[Verdict, str]
     beside: tuple[Judgement, ...] = ()
+    effects_for: Callable[[Margin], tuple[Effect, ...]] | None = None
 
 
 def answer(
@@ -90,7 +93,12 @@ def answer(
         ends = [plan.epochs_by(look) for look in range(1, looks + 1)]
         pair = (cell.arm, conditions.reference)
         cost = arms_header_cost(measurement.network.links, *pair, plan.workload)
-        effects = effects_of(runs, *pair, question, ends, deadline_s=conditions.deadline_s, header_cost=cost)
+
+        def effects_for(margin: Margin) -> tuple[Effect, ...]:
+            asked = dataclasses.replace(question, margin=margin)
+            return effects_of(runs, *pair, asked, ends, deadline_s=conditions.deadline_s, header_cost=cost)
+
+        effects = effects_for(question.margin)
         slowdowns = (
             (
                 each,
@@ -122,6 +130,7 @@ def answer(
         doubts=doubts_about(measurement, runs, cell, conditions, question),
         stopped=stopped,
         beside=judged,
+        effects_for=effects_for if effects and METRICS[question.metric].at_look else None,
     )
 
 

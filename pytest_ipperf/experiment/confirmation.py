@@ -46,6 +46,8 @@ class FreshEpochs:
         alpha, measurement = self.conditions.design.alpha, self._of(cell)
         if measurement is None:
             return Confirmation(effect=None, level=self.level, alpha=alpha, refused=self.refused).judged(first)
+        if not question.beside:  # the test may state another margin, on which the judged values depend
+            question = replace(question, margin=first.margin)
         confirmation = Confirmation(
             effect=_slowdown(measurement, cell, self.conditions, question).effects[-1],
             level=self.level,

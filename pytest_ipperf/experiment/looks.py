@@ -37,7 +37,7 @@ def effects_of(
     Raises InvalidError as `compare` does.
     """
     measure = METRICS[question.metric]
-    facts = LookFacts(reference=reference, deadline_s=deadline_s, tail=question.tail)
+    facts = LookFacts(reference=reference, margin=question.margin, deadline_s=deadline_s, tail=question.tail)
     at_look = measure.at_look
     return effects_at(
         runs,

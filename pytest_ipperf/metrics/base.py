@@ -14,10 +14,14 @@ from pytest_ipperf.core.measurement.run_data import RunData
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookFacts:
-    """Facts about the runs of a look by which they are judged; `tail` is the margin of a question about slow ones."""
+    """Facts about the runs of a look by which they are judged.
+
+    `margin` is that of the question, `tail` the one beyond which a question about slow connections calls them slow.
+    """
 
     reference: Arm
     deadline_s: float
+    margin: Margin
     tail: Margin | None = None
 
 

@@ -2,8 +2,9 @@
 
 The value of a run is the mean over its connections; a failed one counts as the deadline (a restricted mean), so that an
 arm cannot win by losing its slowest connections. A run is judged by the mean of its times capped at ten means of the
-reference, if that is less than the deadline: a single failure of a fast service would otherwise hide all its times. At
-most a tenth of the reference's connections is beyond its ten means; of ten medians it could be half.
+reference, or at twice what the margin allows if that is more, or at the deadline if that is less: a single failure of a
+fast service would otherwise hide all its times. At most a tenth of the reference's connections is beyond its ten means;
+of ten medians it could be half.
 """
 
 import statistics
@@ -28,9 +29,16 @@ def _at_look(runs: Sequence[Run], facts: LookFacts) -> Sequence[float]:
 
 
 def cap(runs: Sequence[Run], facts: LookFacts) -> float:
-    """Return the time in seconds at which response times are capped, and as which failed connections count."""
+    """Return the time in seconds at which response times are capped, and as which failed connections count.
+
+    It is at least twice what the margin allows, as an arm could never exceed a margin beyond the cap.
+    """
     times = [time for run in runs if run.arm == facts.reference for time in run.times]
-    return min(facts.deadline_s, _CAP_IN_MEANS * statistics.fmean(times)) if times else facts.deadline_s
+    if not times:
+        return facts.deadline_s
+    mean_s = statistics.fmean(times)
+    allowed = 1 + facts.margin.effective(mean_s)
+    return min(facts.deadline_s, max(_CAP_IN_MEANS, 2 * allowed) * mean_s)
 
 
 measure = Measure(

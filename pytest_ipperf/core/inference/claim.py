@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.question import FAILED_SHARE
 from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.verdict import Judgement, Verdict, judge_looks
 from pytest_ipperf.core.portable.errors import InvalidError, UndecidedError, UnjudgedError, UsageError
@@ -32,6 +33,15 @@ class InconclusiveError(UndecidedError):
 _WORST_FIRST = (Verdict.INVALID, Verdict.EXCEEDS, Verdict.UNJUDGED, Verdict.INCONCLUSIVE, Verdict.WITHIN)
 
 
+def _stands_aside(judgement: Judgement) -> bool:
+    """Return whether a judgement beside a claim counts for nothing: failed connections too few to be judged.
+
+    These are judged in every test, whereas a tail is asked about by its author.
+    """
+    asked = judgement.effect is not None and judgement.effect.metric.name != FAILED_SHARE
+    return judgement.verdict is Verdict.UNJUDGED and not asked
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A question put to the data, and its judgement.
@@ -46,7 +56,7 @@ class Claim:
     @property
     def deciding(self) -> Judgement:
         """Judgement that determines the answer: the worst one, of equal ones that of the question itself."""
-        counting = (self.judgement, *(each for each in self.beside if each.verdict is not Verdict.UNJUDGED))
+        counting = (self.judgement, *(each for each in self.beside if not _stands_aside(each)))
         return min(counting, key=lambda each: _WORST_FIRST.index(each.verdict))
 
     def __bool__(self) -> bool:
@@ -79,7 +89,8 @@ class Slowdown:
     taken. A design with `judges=False` answers no claim. `doubts` maps each verdict that would not be believed here to
     the reason; such a claim has no answer. `epoch_s` is the duration of an epoch in seconds, for the advice. `beside`
     are the judgements of what must be within its margin as well. `confirm` returns the
-    judgement that an excess has in fresh epochs, if it counts only when they confirm it.
+    judgement that an excess has in fresh epochs, if it counts only when they confirm it. `effects_for` returns the
+    effects for a margin, if the values by which runs are judged depend on it.
     """
 
     effects: tuple[Effect, ...]
@@ -92,6 +103,7 @@ class Slowdown:
     epoch_s: float = 0.0
     beside: tuple[Judgement, ...] = ()
     confirm: Callable[[Judgement], Judgement] | None = field(default=None, repr=False)
+    effects_for: Callable[[Margin], tuple[Effect, ...]] | None = field(default=None, repr=False)
 
     def __le__(self, margin: Margin | str) -> Claim:
         """Return the claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
@@ -105,7 +117,8 @@ class Slowdown:
         if not self.effects:
             return self._unmeasured(allowed)
         allowed.check(self.effects[0].metric)
-        judgement = judge_looks(self.effects, allowed, alpha=self.alpha, looks=self.looks)
+        effects = self.effects if self.effects_for is None else self.effects_for(allowed)
+        judgement = judge_looks(effects, allowed, alpha=self.alpha, looks=self.looks)
         if not self.judges:
             return replace(
                 judgement, verdict=Verdict.UNJUDGED, reasons=("never_judges",), design=self.design, p_exceeds=None

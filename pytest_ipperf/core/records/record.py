@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must no
     from pytest_ipperf.core.inference.verdict import Judgement
 
 _OF_COMPONENTS_ALONE = frozenset({"title", "arm", "limit"})
-_WORST_FIRST = ("exceeds", "inconclusive", "within", "unjudged")
+_WORST_FIRST = ("invalid", "exceeds", "unjudged", "inconclusive", "within")
 
 _NO_EVIDENCE = frozenset(
     {"too_few_epochs", "zero_spread", "never_judges", "no_effect", "too_few_connections", "doubted"}

@@ -51,7 +51,19 @@ def limits_of(node: pytest.Item, protocol: str) -> tuple[Limit, ...]:
     asked = [limit for limit in node.config.stash[SESSION].settings.limits if limit.figure in there]
     replaced = {limit.figure for limit in asked}
     marked = [_marked_limit(mark, protocol) for mark in node.iter_markers("limit")]
-    return tuple(dict.fromkeys((*(limit for limit in marked if limit.figure not in replaced), *asked)))
+    found = tuple(dict.fromkeys((*(limit for limit in marked if limit.figure not in replaced), *asked)))
+    for limit in found:
+        check_deadline(limit, node.config.stash[SESSION].settings.deadline_s)
+    return found
+
+
+def check_deadline(limit: Limit, deadline_s: float) -> None:
+    """Raise UsageError for a limit of the mean that every arm keeps, as a failed connection counts as the deadline."""
+    if limit.figure == MEAN and limit.value >= deadline_s:
+        raise UsageError(
+            f"limit {limit.name} cannot be exceeded, as failed connections count as the deadline of {deadline_s:g} s; "
+            "use a smaller limit, or a larger --ipperf-deadline"
+        )
 
 
 def _marked_limit(mark: pytest.Mark, protocol: str) -> Limit:

@@ -37,6 +37,7 @@ from pytest_ipperf.experiment import (
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.collect.limits_alone import is_alone
 from pytest_ipperf.plugin.collect.questions import (
+    check_deadline,
     explicit_margin,
     figures_of,
     limits_of,
@@ -52,6 +53,7 @@ from pytest_ipperf.plugin.measure.stash import ASIDE, INVALID, RECORD, WITHIN
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.journal import log_complete, log_not_resumed
 from pytest_ipperf.plugin.session.session import Session
+from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
 
@@ -172,6 +174,7 @@ class _Limits:
     def _claim(self, limit: Limit) -> Claim:
         if limit.figure not in figures_of(self.protocol):
             raise UsageError(f"limit {limit.name}: {no_figure(limit.figure, self.protocol)}")
+        check_deadline(limit, self.item.config.stash[SESSION].settings.deadline_s)
         claim = Claim(self.judged(limit, limit in self.asked))
         record = _keep(self.item, limit.name, claim.judgement)
         if claim.judgement.verdict is Verdict.WITHIN:
@@ -238,6 +241,7 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
         doubts=found.doubts,
         epoch_s=epoch_s(measurement, design),
         beside=found.beside,
+        effects_for=found.effects_for,
         confirm=None if confirm is None or question is None else partial(confirm, question),
         item=item,
         records=records,

@@ -72,8 +72,7 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
     attributes.ipperf = True
     record = None
     if call.when == "call" and (record := _record(item)) is not None:
-        if report.passed:
-            error, record = _answer(item, report, record)
+        error, record = _settled(item, report, record, error)
         attributes.ipperf_record = record.to_json()
         item.user_properties += _properties(record)  # JUnit takes them from the report of the teardown
     if isinstance(error, UnjudgedError):
@@ -104,6 +103,32 @@ def _make_subtest_report(
             _skip(item, report, f"flagged: {record.sentence}")
     elif report.failed:
         _name_trouble(item, call, report, error)
+
+
+def _settled(
+    item: pytest.Item, report: pytest.TestReport, record: Record, error: BaseException | None
+) -> tuple[BaseException | None, Record]:
+    """Return why a test has no answer, or None, and the record that counts."""
+    if report.passed:
+        return _answer(item, report, record)
+    if isinstance(error, UndecidedError | UnjudgedError):
+        return _undecided(item, report, record, error)
+    return error, record
+
+
+def _undecided(
+    item: pytest.Item, report: pytest.TestReport, record: Record, error: UndecidedError | UnjudgedError
+) -> tuple[UndecidedError | UnjudgedError | None, Record]:
+    """Return why a test whose assertion is undecided is so, and the record that counts; None if something exceeds.
+
+    What a marker, an option or a subtest found beyond its margin is not undone by an undecided assertion.
+    """
+    subtests: list[_SubtestResult] = item.stash[_SUBTESTS]
+    beyond = [each.record for each in subtests if each.error is None] + [record] * (record.verdict == "exceeds")
+    if not beyond:
+        return error, record
+    report.outcome, report.longrepr = "failed", beyond[0].sentence
+    return None, beyond[0]
 
 
 def _answer(

@@ -128,6 +128,20 @@ def test_a_limit_that_was_not_asserted_counts_as_well(project):
     result.stdout.fnmatch_lines(["*exceeds limit*; the test itself did not fail for it"])
 
 
+def test_a_limit_that_is_exceeded_is_red_though_an_assertion_is_undecided(project):
+    project.network(slower=0.09, noise=0.03)
+    limits(project, p95="1ms", body='assert measured.slowdown <= "10%"')
+    project.run("test_limits.py").assert_outcomes(failed=1)
+    (record,) = events(project, "record")
+    assert (record["verdict"], record["metric_verdict"]) == ("exceeds", "inconclusive")
+
+
+def test_a_limit_of_the_mean_beyond_the_deadline_is_refused(project):
+    limits(project, mean="15s")
+    result = project.run("test_limits.py")
+    result.stdout.fnmatch_lines(["*limit mean<=15s cannot be exceeded, as failed connections count as the deadline*"])
+
+
 def test_a_design_that_never_judges_judges_no_limit(project):
     project.network()
     limits(project, body="assert measured.p95 <= '30ms'")
