@@ -84,7 +84,7 @@ def night_document(
             "warnings": night.warnings,
             "notes": night.notes,
             "troubles": [{"nodeid": name, "sentence": sentence} for name, sentence in night.troubles.items()],
-            "cells": [_cell(cell) for cell in night.cells],
+            "cells": [_cell(cell) for cell in (*night.cells, *night.quiet)],
         }
     )
     return found
@@ -114,7 +114,7 @@ def _maker() -> str:
 
 
 def _counts(night: NightReport) -> dict[str, int]:
-    """Return the number of cells for every ruling, including those without cells."""
+    """Return the number of cells that reports show for every ruling, including those without cells."""
     found = Counter(cell.decision for cell in night.cells)
     return {decision.name.lower(): found[decision] for decision in GateDecision}
 

@@ -109,7 +109,11 @@ def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) 
     )
     found = again()
     then = {(each["cell"], each["metric"]): each["ruling"] for each in verdict["cells"]}
-    now = {(each.key.cell, each.key.metric): each.decision.name.lower() for each in found.report.cells}
+    # Verdicts of earlier versions do not list tails and limits that were well.
+    unlisted = {(each.key.cell, each.key.metric) for each in found.report.quiet} - then.keys()
+    reports = (*found.report.cells, *found.report.quiet)
+    ruled = {(each.key.cell, each.key.metric): each.decision.name.lower() for each in reports}
+    now = {name: ruling for name, ruling in ruled.items() if name not in unlisted}
     if found.report.gate_status == verdict["status"] and then == now:
         return found
     before, after = GateStatus(verdict["status"]).word, found.report.gate_status.word

@@ -11,6 +11,11 @@ BESIDE = FAILED_SHARE, SLOW_SHARE = "failed_share", "slow_share"
 """Metrics of questions that are asked beside another one: the shares of failed and of slow connections."""
 
 
+def is_component(metric: str) -> bool:
+    """Return whether a metric's name is that of a component: a share of failed or slow connections, or a limit."""
+    return metric in BESIDE or Limit.named(metric) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A metric's name and the margin asked of it.

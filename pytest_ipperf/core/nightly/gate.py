@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.design.question import BESIDE, FAILED_SHARE, is_component
 from pytest_ipperf.core.nightly import sentences
 from pytest_ipperf.core.nightly.aa_check import AACheck, aa_check_of
 from pytest_ipperf.core.nightly.acceptance import Acceptance, acceptance_of
@@ -68,6 +69,8 @@ class _Accepted:
 
 
 _QUIET = (GateDecision.WITHIN, GateDecision.UNJUDGED)
+_FINISHED = ("within", "measured")
+"""Verdicts of a test whose body ran to its end; any other may have ended at its first assertion."""
 
 # A key and a node id, as several tests may ask different margins of one cell and metric.
 _Name = tuple[HistoryKey, str]
@@ -103,9 +106,17 @@ def decide(
     rates = ErrorRates(FAMILY_ALPHA, HISTORY_ALPHA)
     measured = {(record.cell, record.metric) for record in _parts(screen)}
     absent = {(key.cell, key.metric): key for key in expected if (key.cell, key.metric) not in measured}
+    reports = [_report(each, whole.get(name, each.screen), rates) for name, each in evidence.items()]
+    quiet = [each for name, each in zip(evidence, reports, strict=True) if name not in whole and _is_quiet(each)]
+    absence = _Absence(
+        accepted=acceptances,
+        trouble_of=_trouble_by_cell({*measured, *absent}, troubles),
+        own={cell for cell, metric in (*measured, *absent) if not is_component(metric)},
+        unfinished=_unfinished(screen, fresh),
+    )
     cells = (
-        *_reports(evidence, whole, rates),
-        *_absent_cells(sorted(absent.values()), acceptances, _trouble_by_cell({*measured, *absent}, troubles)),
+        *(each for each in reports if each not in quiet),
+        *map(absence.report, sorted(absent.values())),
     )
     aa_check = aa_check_of(screen, metric_of)
     gate_status = _gate_status(cells, aa_check, troubles, evidence.values(), {name[0] for name in whole})
@@ -118,6 +129,8 @@ def decide(
         family_alpha=FAMILY_ALPHA,
         history_alpha=HISTORY_ALPHA,
         warnings=sentences.warnings([each.screen for each in evidence.values()], expected, histories, aa_check),
+        # The failed connections are asked about in every test, so that the question cannot be missing.
+        quiet=tuple(each for each in quiet if each.key.metric != FAILED_SHARE),
     )
 
 
@@ -215,14 +228,15 @@ def _against_history(
     }
 
 
-def _reports(
-    evidence: Mapping[_Name, Evidence], whole: Mapping[_Name, Record], rates: ErrorRates
-) -> Iterable[CellReport]:
-    """Report every cell by the metric of its test; what is asked beside that is reported only if it is not well."""
-    for name, each in evidence.items():
-        report = _report(each, whole.get(name, each.screen), rates)
-        if name in whole or report.flagged or report.decision not in _QUIET:
-            yield report
+def _is_quiet(report: CellReport) -> bool:
+    """Return whether what is asked beside a cell's metric is well, so that reports leave it out."""
+    return not report.flagged and report.decision in _QUIET
+
+
+def _unfinished(screen: Iterable[Record], fresh: Iterable[Record]) -> set[str]:
+    """Return the cells of tests that may have ended before they asked all their questions, also in fresh epochs."""
+    finished = {(each.cell, each.nodeid) for each in (*screen, *fresh) if each.verdict in _FINISHED}
+    return {each.cell for each in screen if not each.twin and (each.cell, each.nodeid) not in finished}
 
 
 def _report(each: Evidence, screen: Record, rates: ErrorRates) -> CellReport:
@@ -239,6 +253,7 @@ def _report(each: Evidence, screen: Record, rates: ErrorRates) -> CellReport:
         p_history=each.prediction.p if each.prediction else None,
         p_history_adjusted=each.p_history,
         nights=each.nights,
+        is_beside=is_component(each.key.metric) and each.screen.compared,
     )
 
 
@@ -265,18 +280,31 @@ def _of_fresh(each: Evidence, alpha: float) -> GateDecision:
     return GateDecision.WITHIN if confirmation.within else GateDecision.INCONCLUSIVE
 
 
-def _absent_cells(
-    absent: Iterable[HistoryKey], accepted: _Accepted, trouble_of: Mapping[str, str]
-) -> Iterable[CellReport]:
-    """Report the cells that earlier nights measured and this one did not: in trouble, given up, or missing."""
-    for key in absent:
-        acceptance = accepted.of_absent(key)
-        if key.cell in trouble_of:
-            yield CellReport(key=key, decision=GateDecision.TROUBLE, sentence=trouble_of[key.cell])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Absence:
+    """What explains that a cell, or a question beside it, was measured by earlier nights and not by this one.
+
+    `own` are the cells with a metric, `unfinished` those whose tests may have ended before they asked everything.
+    """
+
+    accepted: _Accepted
+    trouble_of: Mapping[str, str]
+    own: Collection[str]
+    unfinished: Collection[str]
+
+    def report(self, key: HistoryKey) -> CellReport:
+        """Report it: in trouble, given up, not asked because its test ended early, or missing."""
+        acceptance = self.accepted.of_absent(key)
+        component = is_component(key.metric)
+        if key.cell in self.trouble_of:
+            decision, words = GateDecision.TROUBLE, self.trouble_of[key.cell]
+        elif acceptance is None and component and key.cell in self.unfinished:
+            decision, words = GateDecision.INCONCLUSIVE, sentences.UNASKED
         else:
             decision = GateDecision.GONE if acceptance else GateDecision.MISSING
-            words = sentences.absence(acceptance, accepted.lapsed(key))
-            yield CellReport(key=key, decision=decision, sentence=words)
+            words = sentences.absence(acceptance, self.accepted.lapsed(key))
+        beside = key.metric in BESIDE or (component and key.cell in self.own)
+        return CellReport(key=key, decision=decision, sentence=words, is_beside=beside)
 
 
 def _trouble_by_cell(known: Iterable[tuple[str, str]], troubles: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pytest_ipperf.core.design.question import BESIDE
 from pytest_ipperf.core.nightly.aa_check import AACheck
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
@@ -70,7 +69,8 @@ class CellReport:
     `screen` is the cell's record in the screening, `fresh` the second one of a flagged cell; a missing cell has
     neither. `p_fresh` is the one-sided p-value of the fresh data, `p_adjusted` the same by Holm over all flagged cells;
     `p_history` and `p_history_adjusted` are those against the cell's last `nights` nights. `sentence` describes the
-    decision.
+    decision. `is_beside` is set if it is about what is asked beside the metric of a cell, such as its failed
+    connections, and so is no cell of its own.
     """
 
     key: HistoryKey
@@ -84,11 +84,7 @@ class CellReport:
     p_history: float | None = None
     p_history_adjusted: float | None = None
     nights: int = 0
-
-    @property
-    def is_beside(self) -> bool:
-        """Return whether it is about what is asked beside a cell's metric, such as its failed connections."""
-        return self.key.metric in BESIDE
+    is_beside: bool = False
 
     @property
     def record(self) -> Record | None:
@@ -100,9 +96,10 @@ class CellReport:
 class NightReport:
     """All cells, the A/A check if the reference had a twin, and items that failed for another reason than their margin.
 
-    `family_alpha` is the level of the fresh data over all flagged cells, `history_alpha` that against history.
-    `warnings` are sentences for the reader that do not affect the status, such as changed hosts, and `notes` those on
-    the nights together, such as how rare an outage can have been missed.
+    `quiet` are the tails and limits beside a cell's metric that are well: reports leave them out, and the next night
+    expects them as it expects the cells. `family_alpha` is the level of the fresh data over all flagged cells,
+    `history_alpha` that against history. `warnings` are sentences for the reader that do not affect the status, such as
+    changed hosts, and `notes` those on the nights together, such as how rare an outage can have been missed.
     """
 
     cells: tuple[CellReport, ...]
@@ -114,6 +111,7 @@ class NightReport:
     history_alpha: float
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    quiet: tuple[CellReport, ...] = ()
 
     def with_decision(self, *decisions: GateDecision) -> tuple[CellReport, ...]:
         """Return the cells with one of these decisions."""

@@ -14,6 +14,8 @@ from pytest_ipperf.core.nightly.report import CellReport, GateDecision, GateStat
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 
+UNASKED = "earlier nights asked it, and tonight its test ended undecided or failed before it did"
+
 # Most cells that a headline names.
 _NAMED = 3
 
@@ -45,7 +47,7 @@ def headline(
         decision: [str(cell.key) for cell in cells if cell.decision is decision] for decision in GateDecision
     }
     own = [cell for cell in cells if not cell.is_beside]
-    unwell = {cell.key.cell for cell in cells if cell.is_beside}
+    unwell = {cell.key.cell for cell in cells if cell.is_beside and cell.decision is not GateDecision.WITHIN}
     within = sum(cell.decision is GateDecision.WITHIN and cell.key.cell not in unwell for cell in own)
     parts = []
     if gate_status is GateStatus.UNSTABLE and aa_check is not None:
@@ -59,10 +61,11 @@ def headline(
         (GateDecision.MISSING, "no longer measured"),
     ):
         if by_decision[decision]:
-            parts.append(f"{_share(len(by_decision[decision]), len(own))} {words}: {_names(by_decision[decision])}")
+            counted = _cells(cell for cell in cells if cell.decision is decision)
+            parts.append(f"{_share(counted, len(own))} {words}: {_names(by_decision[decision])}")
     if troubles or by_decision[GateDecision.TROUBLE]:
         parts.append(f"trouble with {_count(max(len(troubles), len(by_decision[GateDecision.TROUBLE])), 'item')}")
-    if unconfirmed := sum(_is_unconfirmed(cell) for cell in cells):
+    if unconfirmed := _cells(filter(_is_unconfirmed, cells)):
         parts.append(f"{_share(unconfirmed, len(own))} flagged and not measured again")
     parts.append(f"{_share(within, len(own))} within the margin")
     parts += _rest(cells, by_decision)
@@ -207,6 +210,13 @@ def _rest(cells: Sequence[CellReport], by_decision: Mapping[GateDecision, Sequen
 
 
 _REFUTED = (GateDecision.WITHIN, GateDecision.INCONCLUSIVE)
+
+
+def _cells(chosen: Iterable[CellReport]) -> int:
+    """Return the number of cells that these reports are about; one beside a cell's metric is no cell of its own."""
+    found = list(chosen)
+    own = [cell.key.cell for cell in found if not cell.is_beside]
+    return len(own) + len({cell.key.cell for cell in found if cell.is_beside} - set(own))
 
 
 def _is_unconfirmed(cell: CellReport) -> bool:

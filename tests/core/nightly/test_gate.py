@@ -22,11 +22,13 @@ from pytest_ipperf.core.nightly.gate import decide, flagged
 from pytest_ipperf.core.nightly.prediction import MOST_NIGHTS
 from pytest_ipperf.core.nightly.report import GateDecision, GateStatus
 from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.component import Component
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.change_points import LEAST_NIGHTS
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.json_document import night_document
 
 PAGE = Path(__file__).parents[3] / "docs" / "night.md"
 TODAY = dt.date(2026, 11, 22)
@@ -462,6 +464,69 @@ def test_a_night_without_any_cell_has_decided_nothing(golden):
     report = night([])
     assert report.gate_status is GateStatus.NOTHING_DECIDED
     golden(told(report))
+
+
+# --- what is asked beside a metric ------------------------------------------------------------------------------------
+
+
+P95 = HistoryKey("a", "p95<=20ms", "1")
+
+
+def limited(cell, percent=3, *, verdict="within", **more: Any) -> Record:
+    """Make a record with a limit beside its metric, that is kept, exceeded or undecided."""
+    found = record(cell, percent, **more)
+    estimate = {"within": 1.0, "exceeds": 9.0, "inconclusive": 5.0}[verdict]
+    limit = Component(
+        metric=P95.metric, test_value=estimate / 100, reference_value=0.05, estimate=estimate, low=estimate - 1,
+        high=estimate + 1, lower_bound=estimate - 1, upper_bound=estimate + 1, change_unit="pp", sd_epoch=0.01,
+        margin="5pp", margin_fraction=0.05, alpha=0.05, verdict=verdict, reasons=(), sentence="", p_exceeds=0.5,
+        look=1, epochs=10, limit=P95.metric,
+    )  # fmt: skip
+    worst = found.verdict if verdict == "within" else verdict
+    return replace(found, components=(limit,), verdict=worst).with_metric(found.verdict, (), found.sentence)
+
+
+def test_a_limit_that_is_kept_is_stored_and_not_shown():
+    report = night([limited("a")])
+    assert [str(cell.key) for cell in report.cells] == ["a response_time"]
+    assert [(cell.key, cell.decision) for cell in report.quiet] == [(P95, GateDecision.WITHIN)]
+    document = night_document(report, session="s")
+    assert [cell["metric"] for cell in document["cells"]] == [TIME, P95.metric]
+
+
+def test_a_limit_that_is_no_longer_asked_is_missing():
+    expected = [KEY, *(cell.key for cell in night([limited("a")]).quiet)]
+    report = night([record("a", 3)], expected=expected)
+    assert report.gate_status is GateStatus.SHRUNK
+    assert [(cell.key, cell.decision) for cell in report.with_decision(GateDecision.MISSING)] == [
+        (P95, GateDecision.MISSING)
+    ]
+    assert "1 of 1 cell is no longer measured: a p95<=20ms" in report.headline
+
+
+@pytest.mark.parametrize("percent", [10, 14], ids=["undecided", "flagged"])
+def test_a_limit_that_an_unfinished_test_did_not_ask_is_undecided(percent):
+    report = night([record("a", percent), record("b", 3)], expected=[KEY, P95])
+    assert report.with_decision(GateDecision.MISSING) == ()
+    assert P95 in {cell.key for cell in report.with_decision(GateDecision.INCONCLUSIVE)}
+
+
+def test_a_limit_is_missing_if_fresh_epochs_finished_the_test_without_it():
+    report = night([record("a", 14)], [record("a", 3)], expected=[KEY, P95])
+    assert [cell.key for cell in report.with_decision(GateDecision.MISSING)] == [P95]
+
+
+def test_a_limit_of_a_compared_cell_is_no_cell_of_its_own():
+    report = night([limited("a", verdict="exceeds"), record("b", 3)], [limited("a", verdict="exceeds")])
+    assert "1 of 2 cells is beyond the margin, confirmed in fresh epochs: a p95<=20ms" in report.headline
+    assert "1 of 2 cells is within the margin" in report.headline
+
+
+def test_a_limit_of_a_cell_without_a_comparison_is_a_cell():
+    alone = replace(limited("a"), reference=side(V6), estimate=None, margin="", margin_fraction=None)
+    report = night([alone])
+    assert [(cell.key, cell.is_beside) for cell in report.cells] == [(P95, False)]
+    assert report.quiet == ()
 
 
 # --- the A/A check ----------------------------------------------------------------------------------------------------
