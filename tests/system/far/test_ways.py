@@ -77,7 +77,7 @@ def listen_beside(host, port):
     (folder / "sshd_config").write_text(own_key)
     host.run(machines.sshd_program(), "-f", str(folder / "sshd_config"))
     end = time.monotonic() + 20
-    while host.run("ps", "-Ao", "args").count("[listener]") < 2 and time.monotonic() < end:
+    while host.run("ps", "-wwAo", "args").count("[listener]") < 2 and time.monotonic() < end:
         time.sleep(0.02)  # it goes to the background before it listens
     return folder / "user_key", identity
 
@@ -144,7 +144,7 @@ def test_the_agents_of_ordinary_users_are_roots_by_sudo_and_measure(farm):
     with stands.session("--design=smoke", "--ipperf-server=embedded", suite=ONE) as process:
         while process.poll() is None:
             for host in stands.hosts.values():
-                seen |= set(host.run("ps", "-Ao", "user:9,args").splitlines())
+                seen |= set(host.run("ps", "-wwAo", "user:9,args").splitlines())
             time.sleep(0.3)
         said = process.stdout.read()
     assert process.returncode == NOTHING_DECIDED, said
