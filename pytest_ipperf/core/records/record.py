@@ -239,15 +239,17 @@ class Record:
         """Return the record with the verdict of its metric alone beside that of all its questions."""
         return dataclasses.replace(self, metric_verdict=verdict, metric_reasons=reasons, metric_sentence=sentence)
 
-    def beside(self, judgements: Iterable[Judgement]) -> Record:
+    def beside(self, judgements: Iterable[Judgement], *, asked: bool = False) -> Record:
         """Return the record with the answers to what is asked beside its metric as its components.
 
         While nothing is asked about the metric itself, the worst of them is the record's verdict. Failed connections
-        count there only if they exceed their margin, because they are asked about in every test.
+        are asked about in every test, so they count there only if they exceed their margin, or if the test has `asked`
+        about them itself and they are enough to be judged.
         """
         components = tuple(Component.of(each) for each in judgements if each.effect is not None)
         found = dataclasses.replace(self, components=components)
-        counting = [each for each in components if each.metric != FAILED_SHARE or each.verdict == "exceeds"]
+        weighty = ("exceeds", "inconclusive", "within") if asked else ("exceeds",)
+        counting = [each for each in components if each.metric != FAILED_SHARE or each.verdict in weighty]
         if self.verdict != "measured" or not counting:
             return found
         worst = min(counting, key=lambda each: _WORST_FIRST.index(each.verdict))

@@ -16,7 +16,7 @@ from pytest_ipperf.core.portable.workload_kind import ClientLoad
 from pytest_ipperf.lab.inventory.limits import beyond, too_many
 from pytest_ipperf.plugin.activation import measures
 from pytest_ipperf.plugin.collect.levels import level_grid, unsupported
-from pytest_ipperf.plugin.collect.limits_alone import asks_limits_alone, is_alone
+from pytest_ipperf.plugin.collect.limits_alone import asks_limits_alone, check_alone, is_alone
 from pytest_ipperf.plugin.collect.node_ids import named_ids
 from pytest_ipperf.plugin.collect.questions import (
     check_markers,
@@ -93,9 +93,10 @@ def finish(session: pytest.Session) -> None:
         known = session_of(session.config)
     except IpperfError as error:  # an invalid setting, or damaged records of earlier sessions
         raise pytest.UsageError(spell_options(session.config, str(error))) from None
-    known.make_plans(asked(session.items))
-    known.items = {item.nodeid: str(cell) for item in session.items if (cell := cell_of(item)) is not None}
     try:
+        _check_items(session.items)
+        known.make_plans(asked(session.items))
+        known.items = {item.nodeid: str(cell) for item in session.items if (cell := cell_of(item)) is not None}
         _check_filters(known)
         known.check_client()
         known.check_reboot()
@@ -106,6 +107,18 @@ def finish(session: pytest.Session) -> None:
         if not known.is_worker:
             raise pytest.UsageError(known.mistake) from None
         session.items.clear()
+
+
+def _check_items(items: Iterable[pytest.Item]) -> None:
+    """Raise UsageError for invalid markers of single items, which `pytest.param` and hooks may have added."""
+    for item in items:
+        if (cell := cell_of(item)) is None:
+            continue
+        try:
+            check_markers(item, cell.workload.protocol)
+            check_alone(item)
+        except UsageError as error:
+            raise UsageError(f"{item.nodeid}: {error}") from None
 
 
 def _check_filters(session: Session) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.plugin.activation import MEASURED
 from pytest_ipperf.plugin.collect.claims import compares_nothing
 from pytest_ipperf.plugin.session.stash import session_of
@@ -27,6 +28,16 @@ def _uses_measured(definition: pytest.FixtureDef[object]) -> bool:
     """Return whether a fixture requests or replaces `measured`, so that it may compare."""
     ours = definition.func.__module__ == _OURS
     return not ours and (definition.argname == MEASURED or MEASURED in definition.argnames)
+
+
+def check_alone(item: pytest.Item) -> None:
+    """Raise UsageError if an item of a test that has limits alone has a marker of its own that compares."""
+    names = [mark.name for mark in item.iter_markers() if mark.name in _OF_COMPARISONS]
+    if names and is_alone(item):
+        raise UsageError(
+            f"marker {names[0]} of this item would not be judged, as its test compares nothing; mark the whole test "
+            f"{names[0]}, or use `measured.slowdown <= margin`"
+        )
 
 
 def is_alone(item: pytest.Item) -> bool:

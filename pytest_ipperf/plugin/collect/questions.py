@@ -100,6 +100,12 @@ def explicit_margin(node: pytest.Item) -> bool:
     return node.config.stash[SESSION].settings.margin is not None or _marked(node) is not None
 
 
+def explicit_failures(node: pytest.Item) -> bool:
+    """Return whether a margin of failures is asked of an item by `--ipperf-failures` or its marker."""
+    marked = any("failures" in mark.kwargs for mark in node.iter_markers("margin"))
+    return marked or node.config.stash[SESSION].settings.failures_asked
+
+
 def check_markers(node: pytest.Item, protocol: str) -> None:
     """Raise UsageError for invalid markers; `--margin` is not checked, as it may suit one test and not another."""
     _own_margin(node, metric_of(node, protocol))

@@ -16,7 +16,7 @@ from pytest_ipperf.core.inference.claim import Claim, Slowdown
 from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.figure import Figure
 from pytest_ipperf.core.inference.limit import LimitJudgement
-from pytest_ipperf.core.inference.verdict import Judgement, Verdict
+from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.arm_samples import ArmSamples
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, UndecidedError, UsageError
@@ -38,6 +38,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.collect.limits_alone import is_alone
 from pytest_ipperf.plugin.collect.questions import (
     check_deadline,
+    explicit_failures,
     explicit_margin,
     figures_of,
     limits_of,
@@ -47,9 +48,10 @@ from pytest_ipperf.plugin.collect.questions import (
     questions_beside,
 )
 from pytest_ipperf.plugin.display.progress import Progress
+from pytest_ipperf.plugin.measure.answers import Answers
 from pytest_ipperf.plugin.measure.fresh_epochs import answer_again, fresh_epochs_of
 from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN
-from pytest_ipperf.plugin.measure.stash import ASIDE, INVALID, RECORD, WITHIN
+from pytest_ipperf.plugin.measure.stash import ANSWERS, INVALID
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.journal import log_complete, log_not_resumed
 from pytest_ipperf.plugin.session.session import Session
@@ -111,9 +113,7 @@ class RecordedSlowdown(Slowdown):
 
     def __le__(self, margin: Margin | str) -> Claim:
         claim = Slowdown.__le__(self, margin)
-        self.item.stash[RECORD] = record = _with_aside(self.item, self.judged_record(claim))
-        if claim.deciding.verdict is Verdict.WITHIN:
-            self.item.stash[WITHIN] = record
+        self.item.stash[ANSWERS].add_record(self.judged_record(claim), asked=False)
         return claim
 
     def judged_record(self, claim: Claim) -> Record:
@@ -145,7 +145,7 @@ class RecordedTail:
         question = Question(SLOW_SHARE, self.failures, tail)
         slowdown = replace(self.of(question), confirm=self.confirm and partial(self.confirm, question))
         claim = Claim(slowdown.judged(self.failures))
-        _keep(self.item, f"tail {tail}", claim.judgement)
+        self.item.stash[ANSWERS].add_component("tail", str(tail), claim.judgement, asked=False)
         return claim
 
     def __bool__(self) -> bool:
@@ -169,30 +169,16 @@ class _Limits:
     def judge_asked(self) -> None:
         """Judge the limits that were asked by marker or option."""
         for limit in self.asked:
-            _keep(self.item, limit.name, self.judged(limit, True))  # noqa: FBT003 - at the looks
+            judgement = self.judged(limit, True)  # noqa: FBT003 - at the looks
+            self.item.stash[ANSWERS].add_component(limit.figure, limit.name, judgement, asked=True)
 
     def _claim(self, limit: Limit) -> Claim:
         if limit.figure not in figures_of(self.protocol):
             raise UsageError(f"limit {limit.name}: {no_figure(limit.figure, self.protocol)}")
         check_deadline(limit, self.item.config.stash[SESSION].settings.deadline_s)
         claim = Claim(self.judged(limit, limit in self.asked))
-        record = _keep(self.item, limit.name, claim.judgement)
-        if claim.judgement.verdict is Verdict.WITHIN:
-            self.item.stash[WITHIN] = record
+        self.item.stash[ANSWERS].add_component(limit.figure, limit.name, claim.judgement, asked=False)
         return claim
-
-
-def _keep(item: pytest.Item, asked: str, judgement: Judgement) -> Record:
-    """Make a judgement a component of the item's record; return the record."""
-    item.stash[ASIDE][asked] = judgement
-    item.stash[RECORD] = record = item.stash[RECORD].also(judgement)
-    return record
-
-
-def _with_aside(item: pytest.Item, record: Record) -> Record:
-    for judgement in item.stash[ASIDE].values():
-        record = record.also(judgement)
-    return record
 
 
 def _failures(beside: Sequence[Question]) -> Margin | None:
@@ -229,8 +215,9 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
     else:
         found = answer(measurement, cell, conditions, question, beside, confirm=confirm)
     origin, design = session.reused_from(cell.workload), conditions.design
-    records = tuple(replace(record, taken_from=origin).beside(found.beside) for record in found.records)
-    item.stash[RECORD], item.stash[WITHIN], item.stash[ASIDE] = records[-1], None, {}
+    asked = explicit_failures(item)
+    records = tuple(replace(each, taken_from=origin).beside(found.beside, asked=asked) for each in found.records)
+    answers = item.stash[ANSWERS] = Answers(records[-1])
     slowdown = RecordedSlowdown(
         effects=found.effects,
         judges=design.judges,
@@ -248,14 +235,13 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
         again=partial(answer_again, session, cell, question, fresh),
     )
     if question is not None and explicit_margin(item):  # judged whether or not the test does so
-        item.stash[RECORD] = slowdown.judged_record(Slowdown.__le__(slowdown, question.margin))
+        answers.add_record(slowdown.judged_record(Slowdown.__le__(slowdown, question.margin)), asked=True)
     if question is not None and confirm and slowdown.judged(question.margin).first:
         found = slowdown.again()
-    asked = limits_of(item, protocol)
     judged = limit_of(measurement, cell, conditions)
     if fresh is not None:
         judged = fresh.confirming_limits(cell, judged)
-    limits = _Limits(item=item, protocol=protocol, asked=asked, judged=judged)
+    limits = _Limits(item=item, protocol=protocol, asked=limits_of(item, protocol), judged=judged)
     limits.judge_asked()
     metric = records[-1].metric
     sides = {

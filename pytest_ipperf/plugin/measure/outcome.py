@@ -21,7 +21,7 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, UndecidedError, UnjudgedError
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.collect.collection import cell_of
-from pytest_ipperf.plugin.measure.stash import INVALID, RECORD, WITHIN
+from pytest_ipperf.plugin.measure.stash import ANSWERS, INVALID
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.stash import SESSION
 
@@ -71,7 +71,7 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
     attributes: Any = report  # xdist sends plain attributes to the controller
     attributes.ipperf = True
     record = None
-    if call.when == "call" and (record := _record(item)) is not None:
+    if call.when == "call" and (record := _record(item, passed=report.passed)) is not None:
         error, record = _settled(item, report, record, error)
         attributes.ipperf_record = record.to_json()
         item.user_properties += _properties(record)  # JUnit takes them from the report of the teardown
@@ -93,7 +93,7 @@ def _make_subtest_report(
     item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, error: BaseException | None
 ) -> None:
     """Keep the answer of a subtest for the report of its item, which alone is counted."""
-    record = _record(item)
+    record = _record(item, passed=report.passed)
     if record is not None and isinstance(error, UndecidedError | UnjudgedError):
         item.stash[_SUBTESTS].append(_SubtestResult(record, error))
         _skip(item, report, str(error))
@@ -108,45 +108,24 @@ def _make_subtest_report(
 def _settled(
     item: pytest.Item, report: pytest.TestReport, record: Record, error: BaseException | None
 ) -> tuple[BaseException | None, Record]:
-    """Return why a test has no answer, or None, and the record that counts."""
-    if report.passed:
-        return _answer(item, report, record)
-    if isinstance(error, UndecidedError | UnjudgedError):
-        return _undecided(item, report, record, error)
-    return error, record
+    """Make what was found the outcome of a test that has not failed; return why it has none, or None, and its record.
 
-
-def _undecided(
-    item: pytest.Item, report: pytest.TestReport, record: Record, error: UndecidedError | UnjudgedError
-) -> tuple[UndecidedError | UnjudgedError | None, Record]:
-    """Return why a test whose assertion is undecided is so, and the record that counts; None if something exceeds.
-
-    What a marker, an option or a subtest found beyond its margin is not undone by an undecided assertion.
+    What exceeds its margin takes precedence: first of subtests, then of the record. An assertion that is undecided
+    cannot undo it. Then come undecided assertions, subtests and answers that were not asserted, in this order.
     """
-    subtests: list[_SubtestResult] = item.stash[_SUBTESTS]
-    beyond = [each.record for each in subtests if each.error is None] + [record] * (record.verdict == "exceeds")
-    if not beyond:
+    if report.failed and not isinstance(error, UndecidedError | UnjudgedError):
         return error, record
-    report.outcome, report.longrepr = "failed", beyond[0].sentence
-    return None, beyond[0]
-
-
-def _answer(
-    item: pytest.Item, report: pytest.TestReport, record: Record
-) -> tuple[UndecidedError | UnjudgedError | None, Record]:
-    """Return why a test that ran to its end is undecided, or None, and the record that counts.
-
-    A subtest that exceeds its margin takes precedence, then an undecided one. A claim beyond its margin that was not
-    asserted counts only if no claim was within: a test may assert 50 % and then ask whether 5 % is kept as well.
-    """
     subtests: list[_SubtestResult] = item.stash[_SUBTESTS]
-    for subtest in sorted(subtests, key=lambda each: each.error is not None):
-        if subtest.error is None:
-            report.outcome, report.longrepr = "failed", subtest.record.sentence
-        return subtest.error, subtest.record
-    if record.verdict == "exceeds":
-        record = _record(item, within=True) or record
-    return _unasserted(report, record), record
+    beyond = [each.record for each in subtests if each.error is None]
+    if beyond:
+        report.outcome, report.longrepr = "failed", beyond[0].sentence
+        return None, beyond[0]
+    if record.verdict in ("invalid", "exceeds"):
+        report.outcome, report.longrepr = "failed", f"{record.sentence}; the test itself did not fail for it"
+        return (InvalidError(record.sentence) if record.verdict == "invalid" else None), record
+    if error is None and subtests:
+        return subtests[0].error, subtests[0].record
+    return error or _unasserted(record), record
 
 
 def _name_trouble(
@@ -156,7 +135,8 @@ def _name_trouble(
     attributes.ipperf_trouble = _trouble_kind(item, call, error)
     if call.when == "call" and isinstance(error, IpperfError):
         attributes.ipperf_error = True
-        report.longrepr = _without_internals(item, error)
+        if error.__traceback__ is not None:  # raised by the test
+            report.longrepr = _without_internals(item, error)
 
 
 class CallPhase:
@@ -172,19 +152,13 @@ class CallPhase:
             item.stash[_IN_CALL] = False
 
 
-def _unasserted(report: pytest.TestReport, record: Record) -> UndecidedError | UnjudgedError | None:
-    """Make the verdict the outcome of a test that computed it without asserting it; return why it is undecided.
-
-    `measured.slowdown <= margin or known` would otherwise pass although its record says `exceeds`.
-    """
+def _unasserted(record: Record) -> UndecidedError | UnjudgedError | None:
+    """Return why a test is undecided that computed its verdict without asserting it; None if it is decided."""
     if record.verdict == "inconclusive":
         return UndecidedError(record.sentence)
     asked = record.margin or any(each.limit for each in record.components)
     if record.verdict == "unjudged" and asked:
         return UnjudgedError(record.sentence)
-    if record.verdict == "exceeds":
-        report.outcome = "failed"
-        report.longrepr = f"{record.sentence}; the test itself did not fail for it"
     return None
 
 
@@ -201,10 +175,10 @@ def _without_internals(item: pytest.Item, error: BaseException) -> Any:
     return item.repr_failure(pytest.ExceptionInfo.from_exception(error.with_traceback(shown)))
 
 
-def _record(item: pytest.Item, *, within: bool = False) -> Record | None:
-    """Return the record of the last claim, or of the last one within its margin; None if there is none."""
-    found = item.stash.get(WITHIN, None) if within else item.stash.get(RECORD, None)
-    return dataclasses.replace(found, nodeid=item.nodeid) if found else None
+def _record(item: pytest.Item, *, passed: bool) -> Record | None:
+    """Return the record of what a test has asked; None if it has measured nothing. `passed` is as in `Answers`."""
+    answers = item.stash.get(ANSWERS, None)
+    return dataclasses.replace(answers.record(passed=passed), nodeid=item.nodeid) if answers else None
 
 
 def _skip(item: pytest.Item, report: pytest.TestReport, sentence: str) -> None:

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.plugin.measure.answers import Answers
 
-if TYPE_CHECKING:  # imports scipy, which reports of tests do not need
-    from pytest_ipperf.core.inference.verdict import Judgement
-
-RECORD = pytest.StashKey[Record]()
-"""Record of an item's cell, updated by every claim of the test."""
-WITHIN = pytest.StashKey[Record | None]()
-"""Record of an item's last claim that was within its margin."""
-ASIDE: pytest.StashKey[dict[str, Judgement]] = pytest.StashKey()
-"""Judgements of an item's limits and tails by what was asked; every record of the item has them as components."""
+ANSWERS = pytest.StashKey[Answers]()
+"""Answers that an item's test has got."""
 INVALID = pytest.StashKey[bool]()
 """True if the set-up of an item failed because its measurement is invalid, False if for another reason."""

@@ -136,6 +136,63 @@ def test_a_limit_that_is_exceeded_is_red_though_an_assertion_is_undecided(projec
     assert (record["verdict"], record["metric_verdict"]) == ("exceeds", "inconclusive")
 
 
+def test_a_stricter_limit_beside_one_that_is_within_is_no_breach_in_either_order(project):
+    project.network()
+    project.pytester.makepyfile(
+        test_orders="""
+        import pytest
+
+        pytestmark = [pytest.mark.smtp, pytest.mark.levels(connections=[1]), pytest.mark.limit("mean", "1s")]
+
+        def test_afterwards(measured):
+            assert measured.p95 <= "30ms"
+            assert not bool(measured.p95 <= "1ms")
+
+        def test_before(measured):
+            assert not bool(measured.p95 <= "1ms")
+            assert measured.p95 <= "30ms"
+
+        def test_never(measured):
+            assert not bool(measured.p95 <= "1ms")
+            assert measured.p50 <= "30ms"
+        """
+    )
+    result = project.run("test_orders.py", "--ipver=4")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["FAILED *test_never*"])
+
+
+def test_a_limit_without_an_answer_is_an_error_though_the_body_asserts_nothing(project):
+    """All epochs give the same mean to the last bit, as a broken clock does."""
+    project.network(noise=0.0)
+    limits(project, mean="1s", body="measured.cell")
+    result = project.run("test_limits.py", "--ipver=4")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*invalid*gave exactly the same mean*"])
+
+
+@pytest.mark.parametrize("mark", ['margin("5%")', 'tail("10%,1ms")', 'metric("response_time")'])
+def test_a_marker_that_compares_on_one_item_of_limits_alone_is_refused(project, mark):
+    project.network()
+    project.pytester.makepyfile(
+        test_one=f"""
+        import pytest
+
+        @pytest.mark.smtp
+        @pytest.mark.levels(connections=[1])
+        @pytest.mark.limit("mean", "1s")
+        @pytest.mark.parametrize("way", [1, pytest.param(2, marks=pytest.mark.{mark})])
+        def test_it(measured, way):
+            assert measured.p95 <= "30ms"
+        """
+    )
+    result = project.run("test_one.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    name = mark.partition("(")[0]
+    result.stderr.fnmatch_lines([f"*test_it*: marker {name} of this item would not be judged*"])
+    assert not project.measured
+
+
 def test_a_limit_of_the_mean_beyond_the_deadline_is_refused(project):
     limits(project, mean="15s")
     result = project.run("test_limits.py")

@@ -179,6 +179,24 @@ def test_a_stricter_question_beside_one_that_is_within_is_no_breach_in_either_or
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("asked", ["marker", "option"])
+def test_a_margin_that_is_asked_is_not_undone_by_a_wider_one_of_the_body(project, asked):
+    project.network(slower=0.3)
+    marks = ', pytest.mark.margin("5%")' if asked == "marker" else ""
+    project.pytester.makepyfile(
+        f"""
+        import pytest
+
+        pytestmark = [pytest.mark.smtp, pytest.mark.levels(connections=[1]){marks}]
+
+        def test_wider(measured):
+            assert measured.slowdown <= "50%"
+        """
+    )
+    project.run(*(["--margin=5%"] if asked == "option" else [])).assert_outcomes(failed=1)
+    assert verdicts(project) == {"wider": ("exceeds", "5%")}
+
+
 @pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest has subtests from 9.0 on")
 @pytest.mark.parametrize("flags", [(), ("--ipperf-exceeds=flag",)], ids=["fail", "flag"])
 def test_an_item_takes_the_answer_of_its_subtests_and_counts_once(project, flags):
