@@ -115,7 +115,7 @@ def answer(
             dataclasses.replace(slowdown, confirm=confirm and partial(confirm, each)).judged(each.margin)
             for each, slowdown in slowdowns
         )
-        failures = difference(runs, *pair, lambda run: run.failures / run.attempted, confidence=CONFIDENCE)
+        failures = difference(runs, *pair, lambda run: run.failed_share, confidence=CONFIDENCE)
         judgement = judge(effects[-1], question.margin, alpha=conditions.design.alpha)
         if judgement.verdict is Verdict.INVALID:
             raise InvalidError(f"{cell}: {judgement.sentence()}")

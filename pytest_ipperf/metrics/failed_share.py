@@ -23,7 +23,7 @@ def _value(outcome: RunData) -> float | None:
 
 def _at_look(runs: Sequence[Run], facts: LookFacts) -> Sequence[float]:
     del facts
-    return [run.failures / run.attempted for run in runs]
+    return [run.failed_share for run in runs]
 
 
 measure = Measure(

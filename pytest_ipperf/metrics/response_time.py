@@ -17,6 +17,8 @@ from pytest_ipperf.core.stats.failures import restricted_mean
 from pytest_ipperf.metrics.base import LookFacts, Measure
 
 _CAP_IN_MEANS = 10
+MOST_SHOWN = _CAP_IN_MEANS / 2 - 1
+"""Largest slow-down, as a fraction, of which the cap leaves room to show an excess whatever the margin."""
 
 
 def _value(outcome: RunData) -> float:

@@ -24,7 +24,7 @@ def _value(outcome: RunData) -> float | None:
 
 def _at_look(runs: Sequence[Run], facts: LookFacts) -> Sequence[float]:
     limit_s = threshold_s(runs, facts)
-    return [(sum(time > limit_s for time in run.times) + run.failures) / run.attempted for run in runs]
+    return [(sum(time > limit_s for time in run.times) + run.failures) / run.checked_attempts for run in runs]
 
 
 def threshold_s(runs: Sequence[Run], facts: LookFacts) -> float:

@@ -6,7 +6,10 @@ import pytest
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.question import FAILED_SHARE, SLOW_SHARE
 from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.metrics.base import LookFacts
 from pytest_ipperf.metrics.response_time import cap, measure
 
@@ -53,3 +56,11 @@ def test_an_arm_can_exceed_any_margin_below_the_deadline(margin):
     allowed_s = 0.00005 * (1 + facts.margin.effective(0.00005))
     assert measure.at_look
     assert measure.at_look(runs, facts)[1] == pytest.approx(min(2.0, 2 * allowed_s))
+
+
+@pytest.mark.parametrize("name", [FAILED_SHARE, SLOW_SHARE])
+def test_a_share_of_a_run_that_began_nothing_is_invalid(name):
+    judge = METRICS[name].at_look
+    assert judge
+    with pytest.raises(InvalidError, match="began no connection in epoch"):
+        judge([run(V4, [0.01]), run(V6, [])], FACTS)

@@ -22,7 +22,7 @@ from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_percent, parse_points
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
-from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.metrics import METRICS, response_time
 from pytest_ipperf.report.tables.layout import Row, aligned
 from pytest_ipperf.store import accept, acceptances, withdraw
 
@@ -80,6 +80,7 @@ def _accept(found: Records, args: argparse.Namespace) -> None:
         metric = _one_metric(keys)
         keys = [key for key in keys if key.metric == metric]
         up_to = _given(args.up_to, metric) if args.up_to else _level(found, keys, metric, args.session)
+        _check_shown(metric, up_to)
         _check_level(found, keys, up_to, args.session)
     acceptance = Acceptance(
         cell=args.cell,
@@ -206,6 +207,17 @@ def _level(found: Records, keys: Sequence[HistoryKey], name: str, session: str) 
             "give --up-to to accept all the same"
         )
     return math.ceil(round(100 * worst.share, 6)) / 100
+
+
+def _check_shown(metric: str, up_to: float) -> None:
+    """Raise UsageError for a level that no measurement can exceed, with which a cell would be green for ever."""
+    if metric == response_time.measure.metric.name and up_to > response_time.MOST_SHOWN:
+        raise UsageError(
+            f"up to {100 * up_to:g} % cannot be accepted, as response times are capped and could hardly exceed it; "
+            f"accept {100 * response_time.MOST_SHOWN:g} % at most, or measure the cell with a larger margin"
+        )
+    if metric in METRICS and METRICS[metric].metric.scale == "difference" and up_to >= 1:
+        raise UsageError(f"up to {100 * up_to:g} pp cannot be exceeded; accept less than 100 pp")
 
 
 def _check_level(found: Records, keys: Sequence[HistoryKey], up_to: float, session: str) -> None:

@@ -244,7 +244,7 @@ def _interval(mean: float, spread: float, epochs: int) -> Interval:
 
 def _value(run: Run, limit: Limit, quantity: str) -> float:
     if limit.is_share:
-        return _events(run, limit) / run.attempted
+        return _events(run, limit) / run.checked_attempts
     value = run.values[THROUGHPUT if limit.figure == THROUGHPUT else quantity]
     if value is None and limit.figure == THROUGHPUT:
         value = 0.0  # nothing arrived

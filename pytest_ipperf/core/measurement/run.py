@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import ClientFacts
+from pytest_ipperf.core.portable.errors import InvalidError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,18 @@ class Run:
     def completed(self) -> int:
         """Number of connections or datagrams that completed."""
         return self.attempted - self.failures
+
+    @property
+    def failed_share(self) -> float:
+        """Share of connections or datagrams that failed; raise InvalidError for a run that began none."""
+        return self.failures / self.checked_attempts
+
+    @property
+    def checked_attempts(self) -> int:
+        """Number of connections or datagrams begun; raise InvalidError if there are none."""
+        if self.attempted < 1:
+            raise InvalidError(f"a run of {self.arm} began no connection in epoch {self.epoch}; nothing can be judged")
+        return self.attempted
 
 
 def leading(failed: Mapping[str, int], most: int) -> dict[str, int]:

@@ -111,6 +111,17 @@ def test_the_level_of_a_rate_is_how_much_less_it_is(program, tmp_path):
             [C2, "--reason", "so", "--up-to", "5%"],
             "up to 5 % there is nothing to accept, as the margin of these cells is 10 %; give a larger --up-to",
         ),
+        (
+            [C2, "--reason", "so", "--up-to", "401%"],
+            (
+                "up to 401 % cannot be accepted, as response times are capped and could hardly exceed it; accept 400 % "
+                "at most, or measure the cell with a larger margin"
+            ),
+        ),
+        (
+            [C3, "--reason", "so", "--up-to", "100pp"],
+            "up to 100 pp cannot be exceeded; accept less than 100 pp",
+        ),
         (["x", "--withdraw", "--reason", "so"], "there is no acceptance of exactly 'x' to withdraw; there are none"),
     ],
 )
