@@ -136,7 +136,8 @@ class ResumedSession:
                 found = self._source(plan.name)
                 if found is None:
                     continue
-                _check_workload(found[1], plan, asked[plan.workload], settings)
+                questions = asked[plan.workload]
+                _check_workload(found[1], plan, questions, settings, knows_arms=any(questions.values()))
             except (UsageError, DamageError) as error:
                 self.not_reused[plan.workload] = str(error)
             except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
@@ -193,7 +194,7 @@ class ResumedSession:
             found = self._source(plan.name)
             if found is None:
                 return None
-            _check_workload(found[1], plan, {}, settings)
+            _check_workload(found[1], plan, {}, settings, knows_arms=True)
             return load_measurement(found[1], plan, state, deadline_s), found[0]
         except (DamageError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
             raise UsageError(f"its records cannot be used ({type(error).__name__}: {error})") from None
@@ -222,8 +223,12 @@ class ResumedSession:
 
 
 def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Collection[Question]],
-                    settings: Settings) -> None:  # fmt: skip
-    """Raise UsageError with the reason if the records of a workload do not answer this session's questions."""
+                    settings: Settings, *, knows_arms: bool) -> None:  # fmt: skip
+    """Raise UsageError with the reason if the records of a workload do not answer this session's questions.
+
+    Unless the caller `knows_arms`, records without the reference will do: the controller of xdist cannot tell all tests
+    of limits alone, which measure none.
+    """
     complete, order = found.complete, plan_data(plan)
     if not complete:
         how = found.broken[-1] if found.broken else f"it ended after {len(found.runs)} of {plan.runs} runs"
@@ -233,9 +238,8 @@ def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Colle
     if complete["stopped"]:
         raise UsageError(f"left open there: {complete['stopped']}")
     there, here = _arms(found.workload_event["order"]), _arms(order)
-    # The controller of xdist cannot tell all tests of limits alone, which measure no reference.
     reference = str(settings.reference)
-    if reference not in there and not any(asked.values()) and {*there, reference} == {*here}:
+    if not knows_arms and reference not in there and {*there, reference} == {*here}:
         return
     if there != here:
         raise UsageError(f"its arms were {', '.join(_arms(found.workload_event['order']))} there")

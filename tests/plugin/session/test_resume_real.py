@@ -392,13 +392,13 @@ def test_where_looks_depend_on_the_margins_others_are_another_question():
     }  # fmt: skip
     kept = StoredWorkload(Path("main.f64"), {"order": plan_data(plan)}, complete=complete)
     settings: Any = SimpleNamespace(inventory=BUILTIN, reference=Arm(4, "native"))
-    _check_workload(kept, plan, {six: [Question("response_time", Margin(0.1))]}, settings)
-    _check_workload(kept, plan, {six: []}, settings)  # as in the controller of xdist
+    _check_workload(kept, plan, {six: [Question("response_time", Margin(0.1))]}, settings, knows_arms=True)
+    _check_workload(kept, plan, {six: []}, settings, knows_arms=False)  # as in the controller of xdist
     with pytest.raises(UsageError, match=r"^the tests asked other questions there$"):
-        _check_workload(kept, plan, {six: [Question("response_time", Margin(0.2))]}, settings)
+        _check_workload(kept, plan, {six: [Question("response_time", Margin(0.2))]}, settings, knows_arms=True)
     other = plan_for(workload, [four, six], DESIGNS["standard"], 8)
     with pytest.raises(UsageError, match=r"^its order was another there$"):
-        _check_workload(kept, other, {six: [Question("response_time", Margin(0.1))]}, settings)
+        _check_workload(kept, other, {six: [Question("response_time", Margin(0.1))]}, settings, knows_arms=True)
 
 
 def test_under_xdist_a_worker_takes_over_what_another_process_measured(sessions):
