@@ -107,7 +107,10 @@ def decide(
     measured = {(record.cell, record.metric) for record in _parts(screen)}
     absent = {(key.cell, key.metric): key for key in expected if (key.cell, key.metric) not in measured}
     reports = [_report(each, whole.get(name, each.screen), rates) for name, each in evidence.items()]
-    quiet = [each for name, each in zip(evidence, reports, strict=True) if name not in whole and _is_quiet(each)]
+    shown: list[CellReport] = []
+    quiet: list[CellReport] = []
+    for name, each in zip(evidence, reports, strict=True):
+        (quiet if name not in whole and _is_quiet(each) else shown).append(each)
     absence = _Absence(
         accepted=acceptances,
         trouble_of=_trouble_by_cell({*measured, *absent}, troubles),
@@ -115,7 +118,7 @@ def decide(
         unfinished=_unfinished(screen, fresh),
     )
     cells = (
-        *(each for each in reports if each not in quiet),
+        *shown,
         *map(absence.report, sorted(absent.values())),
     )
     aa_check = aa_check_of(screen, metric_of)
@@ -282,7 +285,7 @@ def _of_fresh(each: Evidence, alpha: float) -> GateDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Absence:
-    """What explains that a cell, or a question beside it, was measured by earlier nights and not by this one.
+    """Explains why a cell, or a question beside it, was measured by earlier nights and not by this one.
 
     `own` are the cells with a metric, `unfinished` those whose tests may have ended before they asked everything.
     """
@@ -293,7 +296,7 @@ class _Absence:
     unfinished: Collection[str]
 
     def report(self, key: HistoryKey) -> CellReport:
-        """Report it: in trouble, given up, not asked because its test ended early, or missing."""
+        """Report an absent key: in trouble, given up, not asked because its test ended early, or missing."""
         acceptance = self.accepted.of_absent(key)
         component = is_component(key.metric)
         if key.cell in self.trouble_of:

@@ -17,10 +17,11 @@ _WORST_FIRST = ("invalid", "exceeds", "unjudged", "inconclusive", "within", "mea
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """One answer; `asked` says that a marker or an option asked, so that it counts whatever the body does.
+    """Answer to one question about a subject.
 
-    `verdict` is that of the question with all that is asked beside it. `record` is set for the slow-down, `judgement`
-    for tails and limits, which are components of a record.
+    `asked` says that a marker or an option asked the question; its answer counts whatever the body does. `verdict` is
+    the verdict of the question with all that is asked beside it. `record` is set for the slow-down, `judgement` for
+    tails and limits, which are components of a record.
     """
 
     subject: str
@@ -56,13 +57,13 @@ class Answers:
         """Return the record of all answers that count; `passed` says that the body ran to its end.
 
         What a marker or an option asked counts always. Of what the body asked about one subject, an answer that is not
-        within counts unless another one is: a test may assert 50 % and then ask whether 5 % is kept as well. The last
-        answer counts if the body ended there. The worst of all decides.
+        within counts unless another one is: a test may assert 50 % and then ask whether 5 % is kept as well. An invalid
+        answer counts always, and the last one if the body ended there. The worst of all decides.
         """
         given = list(self._given.values())
         last = None if passed or not given else given[-1]
         kept = {each.subject for each in given if each.verdict == "within"}
-        counting = [each for each in given if each.asked or each is last or each.verdict == "within"
+        counting = [each for each in given if each.asked or each is last or each.verdict in ("invalid", "within")
                     or each.subject not in kept]  # fmt: skip
 
         # Of equally bad ones the last, as of the margins that a test tries one after the other.
