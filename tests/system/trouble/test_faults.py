@@ -37,6 +37,8 @@ SMALL = (
     ("core/design/design.py", "run_connections: int = 300", "run_connections: int = 30"),
     ("core/design/design.py", 'name="quick", epochs=6, blocks=2', 'name="quick", epochs=5, blocks=1'),
 )
+# So many that none of 400 and 40 of 400 failures differ by more than 1 pp.
+MORE = (("core/design/design.py", "run_connections: int = 300", "run_connections: int = 80"), *SMALL[1:])
 ERRORS = pytest.ExitCode.TESTS_FAILED
 
 needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot be built: {namespaces.unusable()}")
@@ -101,8 +103,8 @@ ACCOUNT_FAULTS = [
     Fault(f"{fault.name} (FTP, IMAP)", fault.how, ACCOUNTS.format(fault.how, kind))
     for fault, kind in zip(SERVER_FAULTS, KINDS, strict=True)
 ]
-REFUSED = r"^FAILURES \S+: (360 of 3600|15 of 150) connections by ipv6, {} by ipv4; each counts as 10 s$"
-NONE_REFUSED = "0 of (3600|150)"
+REFUSED = r"^FAILURES \S+: (360 of 3600|40 of 400) connections by ipv6, {} by ipv4; each counts as 10 s$"
+NONE_REFUSED = "0 of (3600|400)"
 TENTH = Fault("the server refuses every tenth connection", "tenth", REFUSED.format(r"\1"))
 TENTH6 = Fault("the same over IPv6 only", "tenth6", REFUSED.format(NONE_REFUSED))
 DENIED = Fault("the server refuses every tenth log-in (IMAP's `NO`)", "denies", REFUSED.format(r"\1"))
@@ -170,12 +172,15 @@ WORDS = {
     ],
 )
 def test_a_server_that_refuses_every_tenth_ends_in_verdicts_with_the_failures_counted(session, note, faults, form):
-    """One protocol over both IP versions, the other over IPv6 alone."""
+    """One protocol over both IP versions, the other over IPv6 alone.
+
+    The margin of the response time is wide and the failures alone decide: their numbers are the same on a busy machine.
+    """
     protocols = [protocol for _, protocol in faults]
     servers = ",".join(f"{fault.how}_{protocol}" for fault, protocol in faults)
     inner = session(
         "--design=quick", "--connections=10", f"--ipperf-server={servers}", "-m", " or ".join(protocols),
-        *deadline(form, 10), changes=SMALL if form == "short" else [],
+        "--margin=400%", *deadline(form, 10), changes=MORE if form == "short" else [],
     )  # fmt: skip
     assert inner.end() == ERRORS, inner.text
     assert inner.outcome == "1 failed, 1 inconclusive"
@@ -183,7 +188,7 @@ def test_a_server_that_refuses_every_tenth_ends_in_verdicts_with_the_failures_co
     assert (both["verdict"], six["verdict"]) == ("inconclusive", "exceeds")
     # Among so many failures 3600 connections do not show that the arms differ by less than 1 pp.
     assert [each["verdict"] for each in both["components"]] == ["inconclusive"]
-    attempted = 3600 if form == "long" else 150
+    attempted = 3600 if form == "long" else 400
     tenth = attempted // 10
     for record, other in ((both, tenth), (six, 0)):
         for side, lost in ((record["test"], tenth), (record["reference"], other)):
@@ -198,7 +203,7 @@ def test_a_server_that_refuses_every_tenth_ends_in_verdicts_with_the_failures_co
         report, seconds = inner.find_report(fault.words.replace(r"\S+", record["cell"]))
         assert seconds < BOUND_S[form]
         note(inner.row(fault.name, report, seconds, f"`{record['verdict']}`"))
-    inner.find_report(f"^EXCEEDS {six['cell']}: IPv6 is slower than IPv4 by")
+    inner.find_report(f"^EXCEEDS {six['cell']}: IPv6 has more failed connections than IPv4 by")
     assert len(inner.kept_runs()) == (72 if form == "long" else 40)
 
 
