@@ -24,7 +24,7 @@ LimitJudge = Callable[[Limit, bool], LimitJudgement]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshEpochs:
-    """Fresh epochs of a workload, measured under `conditions`.
+    """A set of fresh epochs of a workload, measured under `conditions`.
 
     `arms` are the flagged ones. `measurement` is None if there are none, or none could be measured: because of `error`,
     else for the reason `refused`, which also concerns every other arm. `level` is the one-sided level at which an
@@ -37,6 +37,11 @@ class FreshEpochs:
     level: float
     refused: str
     error: IpperfError | None = None
+
+    @property
+    def name(self) -> str:
+        """Name under which the event log keeps them; empty if there are none."""
+        return self.measurement.plan.name if self.measurement else ""
 
     def judged(self, cell: Cell, question: Question, first: Judgement) -> Judgement:
         """Return the judgement of fresh epochs for a question about a cell that seemed beyond its margin.

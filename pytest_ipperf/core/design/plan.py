@@ -14,7 +14,7 @@ from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import Design
 
 CONFIRMING = "-confirm"
-"""Suffix of a workload's text that names its fresh epochs."""
+"""Suffix of a workload's text that names its fresh epochs; those of further sets have a number after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Epoch:
 class Plan:
     """The complete order of one workload: the `epochs` of all its `looks`.
 
-    An arm decided at a look is left out of later epochs; the others keep their order. `confirms` is True for fresh
-    epochs that confirm what another plan of the same workload found.
+    An arm decided at a look is left out of later epochs; the others keep their order. `confirms` is not 0 for fresh
+    epochs that confirm what another plan of the same workload found: the number of their set, from 1 on.
     """
 
     workload: Workload
@@ -39,12 +39,12 @@ class Plan:
     seed: int
     epochs: tuple[Epoch, ...]
     looks: int = 1
-    confirms: bool = False
+    confirms: int = 0
 
     @property
     def name(self) -> str:
         """Name under which the event log keeps what is measured by the plan."""
-        return f"{self.workload}{CONFIRMING if self.confirms else ''}"
+        return f"{self.workload}{_suffix(self.confirms) if self.confirms else ''}"
 
     def look(self, number: int) -> tuple[Epoch, ...]:
         """Return the epochs measured for one look; looks count from 0."""
@@ -71,10 +71,23 @@ class Plan:
         return sum(arm in arms for epoch in epochs for block in (epoch.warmups, *epoch.blocks) for arm in block)
 
 
-def confirming_plan(workload: Workload, arms: Sequence[Arm], design: Design, seed: int) -> Plan:
-    """Return the plan of fresh epochs of these arms under `design.confirming()`; its seed follows from `seed`."""
-    derived = random.Random(f"{seed}/{workload}{CONFIRMING}").randrange(2**31)  # noqa: S311 - see below
-    return replace(plan_for(workload, arms, design.confirming(), derived), confirms=True)
+def _suffix(number: int) -> str:
+    return CONFIRMING if number == 1 else f"{CONFIRMING}-{number}"
+
+
+def confirmed_by(name: str) -> tuple[str, int]:
+    """Return the workload's text and the number of the set of fresh epochs that a plan's `name` stands for."""
+    workload, _, number = name.rpartition(CONFIRMING)
+    return workload, int(number[1:] or 1)
+
+
+def confirming_plan(workload: Workload, arms: Sequence[Arm], design: Design, seed: int, number: int = 1) -> Plan:
+    """Return the plan of a set of fresh epochs of these arms under `design.confirming()`; its seed follows from `seed`.
+
+    Sets are numbered from 1 on.
+    """
+    derived = random.Random(f"{seed}/{workload}{_suffix(number)}").randrange(2**31)  # noqa: S311 - see below
+    return replace(plan_for(workload, arms, design.confirming(), derived), confirms=number)
 
 
 def plan_for(workload: Workload, arms: Sequence[Arm], design: Design, seed: int) -> Plan:

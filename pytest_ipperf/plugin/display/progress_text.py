@@ -23,7 +23,10 @@ class ProgressText:
 
     @property
     def _title(self) -> str:
-        return f"{self.plan.workload} again" if self.plan.confirms else f"{self.plan.workload}"
+        if not self.plan.confirms:
+            return f"{self.plan.workload}"
+        number = f" (set {self.plan.confirms})" if self.plan.confirms > 1 else ""
+        return f"{self.plan.workload} again{number}"
 
     def begun(self) -> str:
         """Return the line of a measurement that begins, empty for one that needs none."""

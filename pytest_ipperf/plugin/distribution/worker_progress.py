@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.design.plan import CONFIRMING, Plan
+from pytest_ipperf.core.design.plan import Plan, confirmed_by
 from pytest_ipperf.plugin.display.progress_text import ProgressText
 from pytest_ipperf.plugin.display.screen import Screen, StatusLines
 from pytest_ipperf.plugin.session.plan_text import plan_from_data
@@ -84,8 +84,11 @@ class WorkerStatus:
         return self._of_workload(self._text, event, now_s) if self._text else ""
 
     def _plan(self, event: Mapping[str, Any]) -> Plan | None:
-        plan = self._plans().get(event["workload"].removesuffix(CONFIRMING))
-        return plan_from_data(plan, event["order"]) if plan and event.get("confirms") else plan
+        if not event.get("confirms"):
+            return self._plans().get(event["workload"])
+        workload, number = confirmed_by(event["workload"])
+        plan = self._plans().get(workload)
+        return plan_from_data(plan, event["order"], number) if plan else None
 
     def _of_workload(self, text: ProgressText, event: Mapping[str, Any], now_s: float) -> str:
         match event["event"]:

@@ -22,33 +22,47 @@ _NOT_STATED = "neither a marker nor --margin states this margin, so that none we
 def fresh_epochs_of(
     session: Session, cell: Cell, questions: Sequence[Question], measurement: Measurement, conditions: Conditions
 ) -> FreshEpochs | None:
-    """Return the fresh epochs of a cell's workload, measured at the first call; None if the session measures none.
+    """Return the fresh epochs that decide a cell; None if the session measures none.
 
-    All flagged arms of the workload are measured together with the reference. `questions` are those of the cell's item,
-    which its own fixture `margin` may have changed.
+    At the first call, the arms of the workload that are flagged by the questions known at collection are measured
+    together with the reference. `questions` are those of the cell's item, which its own fixture `margin` may have
+    changed: an arm that they alone flag is measured in a further set.
     """
     if not session.confirms:
         return None
     workload = cell.workload
-    if workload not in session.fresh_epochs:
-        asked = session.questions_of(workload)
-        asked[cell.arm] = tuple(dict.fromkeys((*asked.get(cell.arm, ()), *questions)))
-        arms = flagged(measurement, conditions, asked)
-        session.fresh_epochs[workload] = _measure(session, measurement, conditions, asked, arms)
-    return session.fresh_epochs[workload]
+    is_first = workload not in session.fresh_epochs
+    sets = session.fresh_epochs.setdefault(workload, [])
+    for each in sets:
+        if cell.arm in each.arms:  # no second set: the level is spent once for each answer
+            return each
+    asked = session.questions_of(workload)
+    own = {cell.arm: tuple(dict.fromkeys((*asked.get(cell.arm, ()), *questions)))}
+    asked = {**asked, **own} if is_first else own
+    arms = flagged(measurement, conditions, asked)
+    fresh = _measure(session, measurement, conditions, asked, arms, number=len(sets) + 1)
+    if arms:
+        sets.append(fresh)
+    return fresh
 
 
 def answer_again(session: Session, cell: Cell, question: Question | None, fresh: FreshEpochs | None) -> Answer:
     """Return the answer of fresh epochs, with records that name their source and the session's seed."""
     if fresh is None or question is None:
         raise ValueError(f"{cell} has no fresh epochs")
-    found, origin = fresh.answer(cell, question), session.fresh_from.get(cell.workload, "")
+    found, origin = fresh.answer(cell, question), session.fresh_from.get(fresh.name, "")
     records = (replace(record, seed=session.settings.seed, taken_from=origin) for record in found.records)
     return replace(found, records=tuple(records))
 
 
 def _measure(
-    session: Session, measurement: Measurement, conditions: Conditions, asked: Asked, arms: tuple[Arm, ...]
+    session: Session,
+    measurement: Measurement,
+    conditions: Conditions,
+    asked: Asked,
+    arms: tuple[Arm, ...],
+    *,
+    number: int,
 ) -> FreshEpochs:
     design, workload = conditions.design, measurement.plan.workload
     conditions = replace(conditions, design=design.confirming())
@@ -59,7 +73,7 @@ def _measure(
     reference = conditions.reference
     compared = any(compares(arm, reference, asked) for arm in arms)
     needed = {*arms, reference} if compared else {*arms}
-    plan = confirming_plan(workload, sorted(needed), design, session.settings.seed)
+    plan = confirming_plan(workload, sorted(needed), design, session.settings.seed, number)
     why_anew = ""
     try:
         if reused := _reuse(session, plan, conditions):
@@ -92,5 +106,5 @@ def _reuse(session: Session, plan: Plan, conditions: Conditions) -> Measurement 
         return None
     measurement, kept = found
     log_taken(session, plan.name, kept.folder)
-    session.fresh_from[plan.workload] = kept.name
+    session.fresh_from[plan.name] = kept.name
     return measurement

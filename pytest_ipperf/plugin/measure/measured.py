@@ -208,7 +208,9 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
     conditions = _conditions(session, state)
     measurement = _measurement(session, cell, conditions)
     beside: tuple[Question, ...] = () if question is None else questions_beside(item, protocol)
-    fresh = fresh_epochs_of(session, cell, [question, *beside] if question else [], measurement, conditions)
+    limits_asked = limits_of(item, protocol)
+    questions = [*([question, *beside] if question else []), *map(Question.about, limits_asked)]
+    fresh = fresh_epochs_of(session, cell, questions, measurement, conditions)
     confirm = None if fresh is None else partial(fresh.judged, cell)
     if question is None:
         found = answer_alone(measurement, cell, conditions, metric_of(item, protocol))
@@ -241,7 +243,7 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
     judged = limit_of(measurement, cell, conditions)
     if fresh is not None:
         judged = fresh.confirming_limits(cell, judged)
-    limits = _Limits(item=item, protocol=protocol, asked=limits_of(item, protocol), judged=judged)
+    limits = _Limits(item=item, protocol=protocol, asked=limits_asked, judged=judged)
     limits.judge_asked()
     metric = records[-1].metric
     sides = {

@@ -18,12 +18,12 @@ def plan_data(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def plan_from_data(base: Plan, order: Sequence[Mapping[str, Any]]) -> Plan:
-    """Return the plan of fresh epochs for the workload of `base` from what `plan_data` returned."""
+def plan_from_data(base: Plan, order: Sequence[Mapping[str, Any]], number: int) -> Plan:
+    """Return the plan of the set of fresh epochs of that number, for the workload of `base`, from its `plan_data`."""
     epochs = tuple(
         Epoch(each["epoch"], _arms(each["warmups"]), tuple(_arms(block) for block in each["blocks"])) for each in order
     )
-    return Plan(base.workload, tuple(sorted(set(epochs[0].warmups))), base.seed, epochs, confirms=True)
+    return Plan(base.workload, tuple(sorted(set(epochs[0].warmups))), base.seed, epochs, confirms=number)
 
 
 def _arms(names: Collection[str]) -> tuple[Arm, ...]:

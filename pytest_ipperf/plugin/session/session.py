@@ -77,8 +77,8 @@ class Session:
         self.states: dict[Workload, str] = {}
         self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}
-        self.fresh_epochs: dict[Workload, FreshEpochs] = {}
-        self.fresh_from: dict[Workload, str] = {}  # the earlier session that measured them
+        self.fresh_epochs: dict[Workload, list[FreshEpochs]] = {}  # sets of different arms, in their order
+        self.fresh_from: dict[str, str] = {}  # the earlier session that measured a set, by its plan's name
         self.measuring_since: float | None = None
         self.baseline: Baseline = None
 

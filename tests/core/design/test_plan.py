@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS, design_named
-from pytest_ipperf.core.design.plan import confirming_plan, plan_for
+from pytest_ipperf.core.design.plan import confirmed_by, confirming_plan, plan_for
 from pytest_ipperf.core.portable.errors import UsageError
 
 ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel")]
@@ -95,5 +95,8 @@ def test_fresh_epochs_have_an_order_of_their_own_that_follows_from_the_seed():
     assert plan == again
     assert plan.epochs != other.epochs
     assert plan.seed != 1
+    further = confirming_plan(WORKLOAD, ARMS, design, 1, 12)
+    assert (further.epochs != plan.epochs, further.name) == (True, f"{WORKLOAD}-confirm-12")
+    assert [confirmed_by(each.name) for each in (plan, further)] == [(str(WORKLOAD), 1), (str(WORKLOAD), 12)]
     first = plan_for(WORKLOAD, ARMS, design.confirming(), 1)
     assert (plan.epochs != first.epochs, first.name) == (True, str(WORKLOAD))

@@ -170,6 +170,109 @@ def test_a_margin_that_only_the_body_states_uses_the_fresh_epochs_there_are(proj
     result.stdout.fnmatch_lines(["EXCEEDS *lies beyond the margin of 20 %; confirmed in 10 fresh epochs: *"])
 
 
+OWN_MARGINS = """
+    import pytest
+
+    pytestmark = [pytest.mark.smtp, pytest.mark.levels(connections=[1])]
+
+    class TestWide:
+        @pytest.mark.margin("50%")
+        def test_wide(self, measured, margin):
+            assert measured.slowdown <= margin
+
+    class TestNarrow:
+        @pytest.fixture
+        def margin(self):
+            return "10%"
+
+        @pytest.mark.margin("60%")
+        def test_narrow(self, measured, margin):
+            assert measured.slowdown <= margin
+    """
+
+
+@pytest.mark.parametrize(("fresh", "verdict"), [(None, "exceeds"), (0.0, "within")])
+def test_a_margin_that_only_a_later_items_fixture_states_is_confirmed_too(project, fresh, verdict):
+    project.network(slower=0.3, fresh=fresh)
+    project.pytester.makepyfile(test_own=OWN_MARGINS)
+    result = project.run(CONFIRM, "test_own.py")
+    result.assert_outcomes(**({"passed": 1, "failed": 1} if verdict == "exceeds" else {"passed": 2}))
+    assert project.measured == [FIRST, AGAIN]
+    wide, narrow = events(project, "record")
+    assert (wide["verdict"], wide["confirms"]) == ("within", None)
+    assert (narrow["verdict"], narrow["epochs"], narrow["confirms"]["level"]) == (verdict, 10, 0.04)
+
+
+ARMS_OF_THEIR_OWN = """
+    import pytest
+
+    pytestmark = [pytest.mark.smtp, pytest.mark.levels(connections=[1]), pytest.mark.margin("50%")]
+
+    @pytest.fixture
+    def margin(request):
+        return "10%" if "twin" in request.node.name else "20%"
+
+    def test_arms(measured, margin):
+        assert measured.slowdown <= margin
+
+    def test_arms_again(measured, margin):
+        assert measured.slowdown <= margin
+    """
+SECOND = "loopback-smtp-c1-1k-confirm-2 ipv4 ipv6"
+
+
+def arms_of_their_own(project, *arguments):
+    project.pytester.makepyfile(test_own=ARMS_OF_THEIR_OWN)
+    return project.run(CONFIRM, "--ipperf-twin=yes", "test_own.py", *arguments)
+
+
+def test_arms_that_only_their_own_items_flag_have_sets_of_their_own(project):
+    project.network(slower=0.3, twin=0.3)
+    result = arms_of_their_own(project)
+    result.assert_outcomes(failed=4)
+    assert [line.partition(" ")[0] for line in project.measured] == [
+        "loopback-smtp-c1-1k", "loopback-smtp-c1-1k-confirm", "loopback-smtp-c1-1k-confirm-2",
+    ]  # fmt: skip
+    assert sorted(line.partition(" ")[2] for line in project.measured[1:]) == ["ipv4 ipv4-twin", "ipv4 ipv6"]
+    result.stdout.fnmatch_lines(["  measured loopback-smtp-c1-1k again (set 2): 120 runs in *"])
+    records = events(project, "record")
+    # The number of the selected cells, however many sets there are.
+    assert [(each["verdict"], each["confirms"]["level"]) for each in records] == [("exceeds", 0.02)] * 4
+    orders = [str(each["order"]) for each in events(project, "workload")]
+    assert len(set(orders)) == 3
+    assert [each.get("confirms") for each in events(project, "workload")] == [None, True, True]
+
+
+def test_the_sets_of_a_worker_are_told_apart(project):
+    project.network(slower=0.3, twin=0.3)
+    result = arms_of_their_own(project, "-n2")
+    result.assert_outcomes(failed=4)
+    result.stdout.fnmatch_lines([
+        "*[[]gw? loopback] measured loopback-smtp-c1-1k again: 120 runs in *",
+        "*[[]gw? loopback] measured loopback-smtp-c1-1k again (set 2): 120 runs in *",
+    ])  # fmt: skip
+
+
+def test_a_resumed_session_reuses_every_complete_set(project):
+    project.network(slower=0.3, twin=0.3)
+    arms_of_their_own(project)
+    (journal,) = (project.pytester.path / ".ipperf").rglob("main.jsonl")
+    lines = journal.read_text().splitlines(keepends=True)
+    is_cut = ['"event": "run"' in line and '-confirm-2"' in line for line in lines]
+    journal.write_text("".join(lines[: is_cut.index(True) + 7]))
+    result = arms_of_their_own(project, "--ipperf-resume=last")
+    result.assert_outcomes(failed=4)
+    result.stdout.fnmatch_lines(["*the fresh epochs of loopback-smtp-c1-1k are not reused: broken off there: *"])
+    assert [line.partition(" ")[0] for line in project.measured[3:]] == ["loopback-smtp-c1-1k-confirm-2"]
+    resumed = events(project, "record")[-4:]
+    assert sum(bool(each["taken_from"]) for each in resumed) == 2
+    assert len({each["cell"] for each in resumed if each["taken_from"]}) == 1
+    result = arms_of_their_own(project, "--ipperf-resume=last")
+    result.assert_outcomes(failed=4)
+    assert len(project.measured) == 4
+    assert all(each["taken_from"] for each in events(project, "record")[-4:])
+
+
 # --- budget, trouble, interruption, night ----------------------------------------------------------------------------
 
 
