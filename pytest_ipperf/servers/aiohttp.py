@@ -11,9 +11,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from pytest_ipperf.servers.base import Entry, Server, Site, tree
-
-_BACKLOG = 4096
+from pytest_ipperf.servers.base import ACCEPTED_AT_ONCE, Entry, Listener, Server, Site, tree
 
 
 class Aiohttp(Server):
@@ -54,7 +52,7 @@ async def _serve(addresses: Sequence[str], port: int, pages: Mapping[str, bytes]
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     for address in addresses:
-        await web.TCPSite(runner, address, port, backlog=_BACKLOG, reuse_address=True).start()
+        await web.SockSite(runner, Listener(address, port), backlog=ACCEPTED_AT_ONCE).start()
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     await ended.wait()

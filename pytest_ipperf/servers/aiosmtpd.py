@@ -14,9 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
-from pytest_ipperf.servers.base import Entry, Kept, Server, Site
+from pytest_ipperf.servers.base import ACCEPTED_AT_ONCE, Entry, Kept, Listener, Server, Site
 
-_BACKLOG = 4096
 _TIMEOUT_S = 300
 _FOLDER = "kept"
 # Like a server at final delivery, put the envelope's sender on top (RFC 5321, section 4.4).
@@ -106,7 +105,7 @@ async def _serve(addresses: Sequence[str], port: int, folder: str) -> None:
         return SMTP(handler, hostname="mail.ipperf.test", data_size_limit=0, timeout=_TIMEOUT_S, loop=loop)
 
     for address in addresses:
-        await loop.create_server(connected, address, port, backlog=_BACKLOG, reuse_address=True)
+        await loop.create_server(connected, sock=Listener(address, port), backlog=ACCEPTED_AT_ONCE)
     ended = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     await ended.wait()

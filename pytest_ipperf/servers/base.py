@@ -29,6 +29,9 @@ _RECEIVE_BUFFER_BYTES = 8 << 20
 _SO_RCVBUFFORCE = 33
 # Datagrams answered on one socket before the others get their turn.
 _TURN = 64
+# Connections that wait in the kernel, and those that asyncio accepts before it looks at others.
+_QUEUE = 4096
+ACCEPTED_AT_ONCE = 128
 # Folders that are not on the PATH of an ordinary user of Debian.
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SILENT = CannedReplies(b"", ())
@@ -188,6 +191,25 @@ def maildirs(folder: str, state: ServerState, owner: str | None) -> Iterator[Ent
             # Servers number messages by the time with which their names begin.
             path = f"{mailbox}/cur/{1_000_000_000 + number}.M0P1.ipperf:2,S"
             yield Entry(path, message, 0o600, owner, group)
+
+
+class Listener(socket.socket):
+    """TCP listener for asyncio with a long queue in the kernel, whatever backlog asyncio asks for.
+
+    asyncio attempts to accept as many connections in a row as its backlog says. If no descriptors are left, each
+    attempt fails and is logged, so a backlog of thousands would hold up the connections that it has for seconds.
+    """
+
+    def __init__(self, address: str, port: int) -> None:
+        super().__init__(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if ":" in address:
+            self.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        self.bind((address, port))
+
+    def listen(self, backlog: int = 0, /) -> None:
+        """Listen with the long queue."""
+        super().listen(max(backlog, _QUEUE))
 
 
 def answer_datagrams(port: int, answers: Mapping[str, Callable[[bytes], bytes]], read_bytes: int) -> NoReturn:

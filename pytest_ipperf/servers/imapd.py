@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.servers.base import Entry, Server, Site
+from pytest_ipperf.servers.base import ACCEPTED_AT_ONCE, Entry, Listener, Server, Site
 
-_BACKLOG = 4096
 _TIMEOUT_S = 300
 _CAPABILITY = b"IMAP4rev1 LITERAL+"
 _DATE = b'"01-Jan-2026 00:00:00 +0000"'
@@ -343,7 +342,8 @@ def _item(asked: bytes, number: int, message: bytes) -> bytes:
 async def _serve(addresses: Sequence[str], port: int, mailboxes: Mailboxes) -> None:
     loop = asyncio.get_running_loop()
     for address in addresses:
-        await loop.create_server(lambda: Session(mailboxes), address, port, backlog=_BACKLOG, reuse_address=True)
+        listener = Listener(address, port)
+        await loop.create_server(lambda: Session(mailboxes), sock=listener, backlog=ACCEPTED_AT_ONCE)
     ended = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     await ended.wait()

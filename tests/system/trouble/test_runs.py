@@ -12,6 +12,7 @@ import importlib.util
 import math
 import os
 import random
+import signal
 import statistics
 import struct
 import subprocess
@@ -257,7 +258,10 @@ def test_refusals_are_counted_the_same_by_several_workers_and_in_open_mode(name,
 @pytest.mark.parametrize("name", SPOKEN)
 def test_the_deadline_is_the_same_for_several_workers_and_in_open_mode(name, changed):
     reply = run(name, "silent", V4, 50, deadline_s=DEADLINE_S, **changed)
-    assert (reply.failed, reply.attempted) == ({"talk deadline": 50}, 50)
+    assert (sum(reply.failed.values()), reply.attempted) == (50, 50)
+    # A machine that is held up for a third of a second lets some not even look up the name.
+    assert "talk deadline" in reply.failed
+    assert {kind.partition(" ")[2] for kind in reply.failed} == {"deadline"}
 
 
 def summary(arm, time_s, lost):
@@ -383,12 +387,19 @@ def standing(server, name, most_descriptors=4096):
     [("aiohttp", "http"), ("aiosmtpd", "smtp"), ("imapd", "imap"), ("null", "smtp"), ("pyftpdlib", "ftp")],
 )
 def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server, name):
-    """It accepts no more than it can, and sessions are held; the kernel takes the others, who then hear nothing."""
+    """It serves those that it can accept, though all others wait; the kernel takes these, who then hear nothing.
+
+    The server is held up until all have connected. Each second asyncio accepts as many as there are descriptors.
+    """
     with standing(server, name, 40) as (port, instance):
-        # A busy machine serves some in four seconds; of HTTP, which holds nobody, asyncio accepts the others after one.
-        reply = load(spec(name, V4, port, 60, deadline_s=1.0 if name == "http" else 4.0))
-        assert len(totals(reply)) + sum(reply.failed.values()) == reply.attempted == 60
-        assert 0 < len(totals(reply)) < 60
+        (pid,) = instance.pids()
+        os.kill(pid, signal.SIGSTOP)
+        resumed = threading.Timer(0.3, os.kill, (pid, signal.SIGCONT))
+        resumed.start()
+        reply = load(spec(name, V4, port, 200, deadline_s=2.5))
+        resumed.join()
+        assert len(totals(reply)) + sum(reply.failed.values()) == reply.attempted == 200
+        assert 0 < len(totals(reply)) < 200
         instance.wait_quiet(20)
         assert (instance.exit_sentence(), instance.unresponsive()) == ("", "")
         assert load(spec(name, V6, port, 3)).failed == {}
