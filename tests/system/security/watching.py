@@ -14,6 +14,7 @@ from pytest_ipperf.agent.kernel.processes import tree
 
 _LISTENS = "0A"  # TCP's state
 _POLL_S = 0.04
+_ALL = ("0.0.0.0", "::")
 _FILES = ("tcp", "tcp6", "udp", "udp6", "udplite", "udplite6")
 
 
@@ -27,8 +28,9 @@ def below(pid: int) -> Iterator[int]:
 class Watch:
     """Looks while the context lasts; `found` has, by protocol and address, who listened there and on which port.
 
-    A socket of UDP counts that takes datagrams from everybody, as one that is not connected does. Of the network
-    namespace of the tests themselves only the sockets of those who are watched count.
+    A socket of UDP counts that takes datagrams from everybody, as one that is not connected does; on all addresses, one
+    that two looks see, as the kernel gives a socket that is just being connected its port first and its address then.
+    Of the network namespace of the tests themselves only the sockets of those who are watched count.
     """
 
     def __init__(self, pids: Callable[[], Iterable[int]]) -> None:
@@ -38,6 +40,7 @@ class Watch:
         self._own = str(Path("/proc/self/ns/net").readlink())
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
+        self._unconnected: set[str] = set()  # inodes of UDP's sockets on all addresses, at the last look
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -55,9 +58,10 @@ class Watch:
     def _run(self) -> None:
         over = False
         while not over:
-            over = self._over.wait(_POLL_S)  # and once more then, as all may have been too quick for a look
+            over = self._over.wait(_POLL_S)
             self._look()
             self.looks += 1
+        self._look()  # all may have been too quick for one
 
     def _look(self) -> None:
         pids = list(self._pids())
@@ -65,8 +69,13 @@ class Watch:
         for pid in pids:
             with contextlib.suppress(OSError):
                 spaces.setdefault(str(Path(f"/proc/{pid}/ns/net").readlink()), []).append(pid)
+        before, self._unconnected = self._unconnected, set()
         for space, inside in spaces.items():
             seen = {inode: place for name in _FILES for inode, place in _listeners(inside[0], name)}
+            anywhere = {inode for inode, place in seen.items() if place[0] == "udp" and place[1] in _ALL}
+            self._unconnected |= anywhere
+            for inode in anywhere - before:
+                del seen[inode]
             if space != self._own and all(place[:2] in self.found for place in seen.values()):
                 continue  # whose they are is long to find out
             owners = _owners(inside)
