@@ -32,6 +32,7 @@ _PROBE_S = 1.0
 _TERM_S = 2.0
 _KILL_S = 2.0
 _POLL_S = 0.005
+_DYING_S = 1.0
 
 
 class ServerProcess:
@@ -121,11 +122,18 @@ class ServerProcess:
         return f"{self._server.name}: {activity}" if activity else ""
 
     def unresponsive(self) -> str:
-        """Say that the server runs and does not answer its readiness probe; empty if it does, or is dead."""
+        """Say why the server does not answer its readiness probe: how it ended, or that it runs; empty if it answers.
+
+        A process that is killed closes its sockets before it has ended.
+        """
         name, port = self._server.name, self._site.port
-        for address in self._site.addresses if self.alive() else ():
+        for address in self._site.addresses:
             if trouble := probe_ready(address, port, self._kind, self._server.probe, _PROBE_S):
-                return f"{name} runs but does not answer on {address} port {port}: {trouble}; {self._log_end()}"
+                end = time.monotonic() + _DYING_S
+                while self.alive() and time.monotonic() < end:
+                    time.sleep(_POLL_S)
+                silent = f"{name} runs but does not answer on {address} port {port}: {trouble}; {self._log_end()}"
+                return self.exit_sentence() or silent
         return ""
 
     def log(self) -> str:

@@ -248,6 +248,14 @@ def test_death_is_told(number, instance_of):
     instance.stop()
 
 
+def test_death_is_told_at_once_of_a_server_that_answers_no_more(instance_of):
+    """Its sockets are closed before it is seen to have ended."""
+    instance = instance_of(listener())
+    instance.start()
+    os.kill(instance.pids()[0], signal.SIGKILL)
+    assert instance.unresponsive().startswith("stub was killed by signal 9; its log ends: up")
+
+
 def test_open_connections_keep_it_busy(site, instance_of):
     instance = instance_of(listener())
     instance.start()
