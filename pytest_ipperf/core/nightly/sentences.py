@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.inference.power import slowdown_fraction
 from pytest_ipperf.core.nightly.aa_check import AACheck
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.nightly.evidence import Confirmation, ErrorRates, Evidence
 from pytest_ipperf.core.nightly.report import CellReport, GateDecision, GateStatus
+from pytest_ipperf.core.records.change_interval import interval_that_decides
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 
@@ -22,7 +23,7 @@ _NAMED = 3
 
 def sentence(each: Evidence, decision: GateDecision, rates: ErrorRates) -> str:
     """Describe the decision about a measured cell, with the figures behind it."""
-    against_margin = _of_fresh(each, rates) if each.flagged else _of_screening(each.screen)
+    against_margin = _of_fresh(each, rates) if each.flagged else _of_screening(each.screen, each.metric)
     parts = [_of_nights(each, rates), against_margin] if decision is GateDecision.WORSE else [against_margin]
     if decision is not GateDecision.WORSE and each.prediction is not None:
         parts.append(f"nothing worse is shown against {_nights(each)}")
@@ -105,7 +106,7 @@ def _is_changed(record: Record, history: Sequence[HistoryEntry]) -> bool:
 # --- a cell -----------------------------------------------------------------------------------------------------------
 
 
-def _of_screening(record: Record) -> str:
+def _of_screening(record: Record, metric: Metric) -> str:
     if record.verdict == "unjudged":
         return record.sentence
     if record.estimate is None or record.margin_fraction is None:
@@ -114,16 +115,19 @@ def _of_screening(record: Record) -> str:
         "within": f"is within {_margin(record)}",
         "invalid": "is not a valid measurement",
     }.get(record.verdict, f"is shown neither within {_margin(record)} nor beyond it")
-    return f"{_change(record)} {beside}"
+    return f"{_change(record, metric)} {beside}"
 
 
 def _of_fresh(each: Evidence, rates: ErrorRates) -> str:
     confirmation, now = each.confirmation, each.record
     if confirmation is None:
-        seemed = f"{_change(each.screen)} seems beyond {_margin(each.screen)}"
+        seemed = f"{_change(each.screen, each.metric)} seems beyond {_margin(each.screen)}"
         why = each.why_unconfirmed or ("its fresh data are no evidence" if each.fresh else "")
         return f"{seemed}, and was neither confirmed nor refuted in fresh epochs{f': {why}' if why else ''}"
-    finding, screened = f"{_change(now)} in fresh epochs", f"{_percent(each.screen.estimate, now.change_unit)} before"
+    finding, screened = (
+        f"{_change(now, each.metric)} in fresh epochs",
+        f"{_percent(each.screen.estimate, now.change_unit)} before",
+    )
     if confirmation.adjusted <= rates.family:
         beyond = _margin(now)
         if each.acceptance is not None:
@@ -156,11 +160,11 @@ def _by_holm(p: float, confirmation: Confirmation) -> str:
     return f"{_p(p)} by Holm over {_count(confirmation.of, 'flagged cell')}"
 
 
-def _change(record: Record) -> str:
-    if record.estimate is None or record.low is None or record.high is None:
+def _change(record: Record, metric: Metric) -> str:
+    found = interval_that_decides(record, metric)
+    if record.estimate is None or found is None:
         return "a change without an interval"
-    low, high = percent_text(record.low), percent_text(record.high)
-    return f"{_percent(record.estimate, record.change_unit)} [{low}, {high}]"
+    return f"{_percent(record.estimate, record.change_unit)}, {found.title} {found.text},"
 
 
 def _margin(record: Record) -> str:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.arm_summary import ArmSummary
+from pytest_ipperf.core.records.change_interval import ChangeInterval
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, settings, style_of
 from pytest_ipperf.report.tables.cell_results import change_text, margin_change
 from pytest_ipperf.report.tables.component_rows import deciding_part, title_of
-from pytest_ipperf.report.tables.intervals import ChangeInterval, deciding_interval, wider_interval
+from pytest_ipperf.report.tables.intervals import deciding_interval, wider_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,9 +4,10 @@ import dataclasses
 
 import pytest
 
+from pytest_ipperf.core.records.change_interval import ChangeInterval
 from pytest_ipperf.core.records.first_estimate import FirstEstimate
 from pytest_ipperf.report.tables.cell_results import change_text
-from pytest_ipperf.report.tables.intervals import ChangeInterval, deciding_interval, levels_text, wider_interval
+from pytest_ipperf.report.tables.intervals import deciding_interval, levels_text, wider_interval
 
 
 @pytest.fixture

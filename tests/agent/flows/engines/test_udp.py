@@ -10,7 +10,6 @@ import math
 import re
 import socket
 import struct
-import time
 from array import array
 
 import pytest
