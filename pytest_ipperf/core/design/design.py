@@ -67,6 +67,20 @@ RFC8219 = "rfc8219"
 CONFIRMATION = "confirmation"
 """Name of the design of fresh epochs, by which a night measures its flagged cells again."""
 
+# All cells are screened; flagged ones are measured again in fresh epochs of the same size (core/nightly/gate.py). Of six
+# blocks, the median tolerates two slow runs. Twice the blocks of half the size tell more in the same time
+# (docs/decisions/0042-more-blocks-of-shorter-runs-at-night.md).
+_NIGHTLY = Design(
+    name="nightly",
+    epochs=10,
+    blocks=6,
+    alpha=0.05,
+    judges=True,
+    purpose="the gate of a night",
+    run_connections=150,
+    run_s=0.5,
+)
+
 DESIGNS = {
     design.name: design
     for design in (
@@ -94,17 +108,8 @@ DESIGNS = {
             purpose="a decision",
             run_s=2.0,
         ),
-        # All cells are screened; flagged ones are measured again in fresh epochs (core/nightly/gate.py).
-        Design(name="nightly", epochs=10, blocks=3, alpha=0.05, judges=True, purpose="the gate of a night"),
-        # Of five blocks, the median tolerates two slow runs; of three, one (docs/simulations.md).
-        Design(
-            name=CONFIRMATION,
-            epochs=10,
-            blocks=5,
-            alpha=0.05,
-            judges=True,
-            purpose="the fresh epochs of a night's flagged cells",
-        ),
+        _NIGHTLY,
+        replace(_NIGHTLY, name=CONFIRMATION, purpose="the fresh epochs of a night's flagged cells"),
         # The study made 11 runs of one burst and discarded the first, which is the warm-up here.
         Design(
             name="paper",

@@ -27,8 +27,8 @@ _NORMAL = NormalDist()
 _NODES = 41
 _CERTAIN, _TINY = 20.0, 1e-12
 # Variance of the median of n standard normal values, n = 1, 2, ...: 1 - sqrt(3) / pi for n = 3, integrals over the
-# density for n = 4 and 5. For more values it approaches pi / 2n from below.
-_MEDIAN_VARIANCE = (1.0, 0.5, 0.44867, 0.29820, 0.28683)
+# density for n = 4 to 6. For more values it approaches pi / 2n from below.
+_MEDIAN_VARIANCE = (1.0, 0.5, 0.44867, 0.29820, 0.28683, 0.21474)
 
 
 def slowdown_size(fraction: float, direction: Direction, scale: Scale = "ratio") -> float:

@@ -29,35 +29,35 @@ V4, V6 = Arm(4, "native"), Arm(6, "native")
 TIME = Question("response_time", Margin.parse("10%,0.5ms"))
 FAILED = Question(FAILED_SHARE, Margin.parse("1pp"))
 SLOW = Question(SLOW_SHARE, Margin.parse("1pp"), tail=Margin.parse("10%,0.5ms"))
-CONNECTIONS = 300
 DEADLINE_S = 10.0
 
-Failing = Callable[[Any, tuple[int, ...]], Any]
+Failing = Callable[[Any, tuple[int, ...], int], Any]
 
 
-# --- how connections fail: the number of failed ones in each run ------------------------------------------------------
+# --- how connections fail: the number of failed ones in each run of this size -----------------------------------------
 
 
-def independent(rng, shape, *, share):
-    return rng.binomial(CONNECTIONS, share, shape)
+def independent(rng, shape, size, *, share):
+    return rng.binomial(size, share, shape)
 
 
-def clumps(rng, shape, *, share):
+def clumps(rng, shape, size, *, share):
     """Fail four connections together."""
-    return 4 * rng.binomial(CONNECTIONS // 4, share, shape)
+    groups = size // 4
+    return 4 * rng.binomial(groups, share * size / (4 * groups), shape)
 
 
-def by_run(rng, shape, *, share, rho=0.02):
+def by_run(rng, shape, size, *, share, rho=0.02):
     """Give each run a share of its own, from a beta distribution; `rho` correlates the connections of a run."""
     if not share:
         return np.zeros(shape, dtype=int)
-    size = 1 / rho - 1
-    return rng.binomial(CONNECTIONS, rng.beta(share * size, (1 - share) * size, shape))
+    total = 1 / rho - 1
+    return rng.binomial(size, rng.beta(share * total, (1 - share) * total, shape))
 
 
-def outages(rng, shape, *, share):
+def outages(rng, shape, size, *, share):
     """Fail all connections of a run, with this probability."""
-    return CONNECTIONS * (rng.random(shape) < share)
+    return size * (rng.random(shape) < share)
 
 
 never = partial(independent, share=0.0)
@@ -83,9 +83,9 @@ class Side:
     doubled: float = 0.0
     failing: Failing = never
 
-    def times(self, rng: Any, shape: tuple[int, ...]) -> Any:
-        """Draw the times of all connections of runs of this shape."""
-        times = np.exp(self.sigma * rng.standard_normal((*shape, CONNECTIONS)))
+    def times(self, rng: Any, shape: tuple[int, ...], size: int) -> Any:
+        """Draw the times of all connections of runs of this shape and size."""
+        times = np.exp(self.sigma * rng.standard_normal((*shape, size)))
         if self.doubled:
             times *= 1 + (times > np.exp(self.sigma * NormalDist().inv_cdf(1 - self.doubled)))
         times *= self.median_s * (1 + rng.normal(0, 0.03, (*shape, 1)))
@@ -96,11 +96,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Failed connections of all runs, shape (arms, epochs, blocks), and the times of all connections if they are drawn.
+    """Failed connections of all runs of this size, shape (arms, epochs, blocks), and all times if they are drawn.
 
     The reference is the first arm. The first connections of a run are those that failed; their times do not count.
     """
 
+    size: int
     failed: Any
     times: Any
 
@@ -108,8 +109,8 @@ class Session:
         """Return the values by which the question judges the runs of the first `end` epochs."""
         failed = self.failed[:, :end]
         if question is FAILED:
-            return failed / CONNECTIONS
-        times, completed = self.times[:, :end], np.arange(CONNECTIONS) >= failed[..., np.newaxis]
+            return failed / self.size
+        times, completed = self.times[:, :end], np.arange(self.size) >= failed[..., np.newaxis]
         if question is TIME:
             cap_s = min(DEADLINE_S, 10 * float(times[0][completed[0]].mean()))
             return np.where(completed, np.minimum(times, cap_s), cap_s).mean(axis=-1)
@@ -120,17 +121,17 @@ class Session:
     def effect(self, question: Question, end: int) -> Effect:
         """Return the effect of the first `end` epochs."""
         metric = METRICS[question.metric].metric
-        return compare(runs_of(self.values(question, end), metric.name), V6, V4, metric)
+        return compare(runs_of(self.values(question, end), metric.name, self.size), V6, V4, metric)
 
     def runs(self) -> list[Run]:
         """Return the runs with their failures and times, as a measurement has them."""
         return [
-            run_of(place, {}, failed, self.times[place][failed:].tolist())
+            run_of(place, {}, self.size, failed, self.times[place][failed:].tolist())
             for place, failed in np.ndenumerate(self.failed)
         ]
 
 
-def run_of(place: tuple[int, ...], values: dict[str, float], failed: int = 0, times: Any = ()) -> Run:
+def run_of(place: tuple[int, ...], values: dict[str, float], size: int, failed: int = 0, times: Any = ()) -> Run:
     arm, epoch, block = place
     return Run(
         arm=(V4, V6)[arm],
@@ -139,22 +140,23 @@ def run_of(place: tuple[int, ...], values: dict[str, float], failed: int = 0, ti
         slot=arm,
         warmup=False,
         started_at=0.0,
-        attempted=CONNECTIONS,
+        attempted=size,
         failed={"talk reset": int(failed)},
         values=values,
         times=times,
     )
 
 
-def runs_of(values: Any, metric: str) -> list[Run]:
+def runs_of(values: Any, metric: str, size: int) -> list[Run]:
     """Return runs with these values of a metric, shape (arms, epochs, blocks), the reference first."""
-    return [run_of(place, {metric: float(value)}) for place, value in np.ndenumerate(values)]
+    return [run_of(place, {metric: float(value)}, size) for place, value in np.ndenumerate(values)]
 
 
 def session(rng: Any, design: Design, v4: Side, v6: Side, *, timed: bool = True) -> Session:
-    shape = (design.most_epochs, design.blocks)
-    failed = np.stack([side.failing(rng, shape) for side in (v4, v6)])
-    return Session(failed, np.stack([side.times(rng, shape) for side in (v4, v6)]) if timed else None)
+    of = ((design.most_epochs, design.blocks), design.run_connections)
+    failed = np.stack([side.failing(rng, *of) for side in (v4, v6)])
+    times = np.stack([side.times(rng, *of) for side in (v4, v6)]) if timed else None
+    return Session(design.run_connections, failed, times)
 
 
 def judged(measured: Session, design: Design, question: Question, *beside: Question) -> Sequence[Judgement]:

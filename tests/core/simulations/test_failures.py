@@ -80,7 +80,7 @@ def covers(rng, *, design, v4, v6, question, truth):
 
 def of_values(logs, *, design, metric, truth):
     """Judge runs by the logarithms of their values; the true log ratio is exactly the margin."""
-    runs = runs_of(np.exp(logs), metric.name)
+    runs = runs_of(np.exp(logs), metric.name, design.run_connections)
     effects = effects_at(runs, V6, V4, metric, [design.epochs * look for look in range(1, design.looks + 1)])
     judgement = judge_looks(effects, Margin(math.expm1(truth)), alpha=design.alpha, looks=design.looks)
     return {"coverage": effects[0].change.low <= truth <= effects[0].change.high, **verdict(judgement)}

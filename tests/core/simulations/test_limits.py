@@ -23,7 +23,6 @@ from pytest_ipperf.core.measurement.run import Run
 from tests.core.simulations.figures import held_to_the_page, rows_between
 
 FOUR = Arm(4, "native")
-CONNECTIONS = 300
 LONG, LONG_OF_LOOKS, SHORT = 10_000, 4000, 40
 P95, P99, FAILED = Limit.parse("p95", "20ms"), Limit.parse("p99", "20ms"), Limit.parse("failed_share", "1pp")
 MEAN, RATE = Limit.parse("mean", "5ms"), Limit.parse("throughput", "90mbit")
@@ -31,52 +30,53 @@ TRIED = ("quick", "nightly", "standard")
 WRONG = {"within": (0.0, 5.5), "exceeds": (0.0, 6.5)}
 
 
-# --- the number of connections beyond a limit in each of so many runs; the share of all is `share` ----------------
+# --- the number of connections beyond a limit in each run of this size; the share of all is `share` -------------------
 
 
-def independent(rng, epochs, blocks, *, share):
-    return rng.binomial(CONNECTIONS, share, (epochs, blocks))
+def independent(rng, epochs, blocks, size, *, share):
+    return rng.binomial(size, share, (epochs, blocks))
 
 
-def clumps(rng, epochs, blocks, *, share, size=4):
-    """Let `size` connections be slow together."""
-    return size * rng.binomial(CONNECTIONS // size, share, (epochs, blocks))
+def clumps(rng, epochs, blocks, size, *, share):
+    """Let four connections be slow together."""
+    groups = size // 4
+    return 4 * rng.binomial(groups, share * size / (4 * groups), (epochs, blocks))
 
 
-def by_run(rng, epochs, blocks, *, share, rho=0.02):
+def by_run(rng, epochs, blocks, size, *, share, rho=0.02):
     """Give each run a share of its own, from a beta distribution."""
-    size = 1 / rho - 1
-    return rng.binomial(CONNECTIONS, rng.beta(share * size, (1 - share) * size, (epochs, blocks)))
+    total = 1 / rho - 1
+    return rng.binomial(size, rng.beta(share * total, (1 - share) * total, (epochs, blocks)))
 
 
-def autocorrelated(rng, epochs, blocks, *, share, rho=0.02):
+def autocorrelated(rng, epochs, blocks, size, *, share, rho=0.02):
     """Give each epoch a share of its own, which holds 0.3 of the one before (AR)."""
     steps = rng.normal(0, math.sqrt(share * (1 - share) * rho), epochs) * math.sqrt(1 - 0.3**2)
     moved = [steps[0] / math.sqrt(1 - 0.3**2)]
     for step in steps[1:]:
         moved.append(0.3 * moved[-1] + step)
     shares = np.clip(share + np.array(moved), 0.0, 1.0)
-    return rng.binomial(CONNECTIONS, shares[:, np.newaxis], (epochs, blocks))
+    return rng.binomial(size, shares[:, np.newaxis], (epochs, blocks))
 
 
 # --- values of runs, of which the mean is 1 ------------------------------------------------------------------------
 
 
-def normal(rng, epochs, blocks):
+def normal(rng, epochs, blocks, size):
     return 1 + rng.normal(0, 0.03, (epochs, blocks)) + rng.normal(0, 0.01, (epochs, 1))
 
 
-def skewed(rng, epochs, blocks):
-    """Draw runs that are means of 300 lognormal times of which the slowest take many times the median."""
-    return rng.lognormal(-0.5, 1.0, (epochs, blocks, CONNECTIONS)).mean(axis=2)
+def skewed(rng, epochs, blocks, size):
+    """Draw runs that are means of lognormal times of which the slowest take many times the median."""
+    return rng.lognormal(-0.5, 1.0, (epochs, blocks, size)).mean(axis=2)
 
 
-def outliers(rng, epochs, blocks):
+def outliers(rng, epochs, blocks, size):
     """Let 5 % of the runs take twice as long."""
     return (1 + rng.normal(0, 0.03, (epochs, blocks))) * (1 + (rng.random((epochs, blocks)) < 0.05)) / 1.05
 
 
-def resembling(rng, epochs, blocks):
+def resembling(rng, epochs, blocks, size):
     """Let epochs spread by 3 %, and hold 0.3 of the one before (AR)."""
     moved = [rng.normal(0, 0.03)]
     for step in rng.normal(0, 0.03 * math.sqrt(1 - 0.3**2), epochs - 1):
@@ -87,10 +87,10 @@ def resembling(rng, epochs, blocks):
 # --- experiments ------------------------------------------------------------------------------------------------------
 
 
-def run(epoch, block, *, slow=0, failed=0, value=0.0):
+def run(epoch, block, size, *, slow=0, failed=0, value=0.0):
     """Make a run; of its times only those beyond a limit matter."""
     return Run(
-        arm=FOUR, epoch=epoch, block=block, slot=0, warmup=False, started_at=0.0, attempted=CONNECTIONS,
+        arm=FOUR, epoch=epoch, block=block, slot=0, warmup=False, started_at=0.0, attempted=size,
         failed={"talk reset": failed}, times=[1.0] * slow or [0.0],
         values={"response_time": value, "throughput": value},
     )  # fmt: skip
@@ -103,15 +103,19 @@ def answered(runs, design, limit):
 
 
 def of_shares(rng, *, design, limit, beyond):
-    counts = beyond(rng, design.most_epochs, design.blocks).tolist()
+    size = design.run_connections
+    counts = beyond(rng, design.most_epochs, design.blocks, size).tolist()
     kind = "failed" if limit is FAILED else "slow"
-    runs = [run(epoch, block, **{kind: n}) for epoch, blocks in enumerate(counts) for block, n in enumerate(blocks)]
+    runs = [
+        run(epoch, block, size, **{kind: n}) for epoch, blocks in enumerate(counts) for block, n in enumerate(blocks)
+    ]
     return answered(runs, design, limit)
 
 
 def of_means(rng, *, design, limit, noise, factor=1.0):
-    values = (limit.value * factor * noise(rng, design.most_epochs, design.blocks)).tolist()
-    runs = [run(epoch, block, value=n) for epoch, blocks in enumerate(values) for block, n in enumerate(blocks)]
+    size = design.run_connections
+    values = (limit.value * factor * noise(rng, design.most_epochs, design.blocks, size)).tolist()
+    runs = [run(epoch, block, size, value=n) for epoch, blocks in enumerate(values) for block, n in enumerate(blocks)]
     return answered(runs, design, limit)
 
 
