@@ -78,7 +78,7 @@ def test_an_unknown_design_is_named_beside_the_known_ones():
 
 
 @pytest.mark.parametrize(
-    ("name", "epochs", "blocks"), [("quick", 10, 5), ("standard", 10, 5), ("nightly", 10, 5), ("rfc8219", 20, 1)]
+    ("name", "epochs", "blocks"), [("quick", 10, 6), ("standard", 10, 6), ("nightly", 10, 6), ("rfc8219", 20, 1)]
 )
 def test_fresh_epochs_are_as_many_as_a_nights_and_no_fewer_than_the_designs(name, epochs, blocks):
     design, fresh = DESIGNS[name], DESIGNS[name].confirming()

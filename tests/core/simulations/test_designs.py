@@ -231,7 +231,7 @@ SIMULATIONS = {
     "shares-rare": Simulation(partial(covers_difference, share=0.0002, more=0.0), 94.3, 100),
     "shares-margin-quick": margin_of_shares(QUICK, 4, 6, partial(lossy, share=0.01, more=0.005)),
     "shares-margin-nightly": margin_of_shares(NIGHTLY, 4.3, 5.7, partial(lossy, share=0.01, more=0.005)),
-    "shares-outages": margin_of_shares(NIGHTLY, 0, 10, outages),
+    "shares-outages": margin_of_shares(NIGHTLY, 0, 25, outages),
     "planned-quick": planned(QUICK, MEDIAN, "median"),
     "planned-nightly": planned(NIGHTLY, MEDIAN, "median"),
     "planned-mean": planned(NIGHTLY, MEAN, "mean"),

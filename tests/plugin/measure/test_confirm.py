@@ -21,10 +21,10 @@ def test_an_excess_that_fresh_epochs_confirm_is_red(project):
     result = run(project, "-v")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
-        "ipperf: up to * more if cells exceed their margins: each is measured again in 10 epochs x 5 blocks (*",
+        "ipperf: up to * more if cells exceed their margins: each is measured again in 10 epochs x 6 blocks (*",
         "  measured loopback-smtp-c1-1k: 36 runs in *",
         "  loopback-smtp-c1-1k: seems beyond a margin; measuring ipv4, ipv6 in 10 fresh epochs",
-        "  measured loopback-smtp-c1-1k again: 120 runs in *",
+        "  measured loopback-smtp-c1-1k again: 140 runs in *",
         (
             "EXCEEDS *the one-sided 96 % lower bound * lies beyond the margin of 10 % (at least 0.5 ms); confirmed in "
             "10 fresh epochs: IPv6 seemed beyond the *, with response time per connection +3?.? % in the first *"
@@ -32,8 +32,8 @@ def test_an_excess_that_fresh_epochs_confirm_is_red(project):
     ])  # fmt: skip
     assert project.measured == [FIRST, AGAIN]
     (record,) = events(project, "record")
-    assert (record["verdict"], record["epochs"], record["blocks"]) == ("exceeds", 10, 5)
-    assert len(record["test"]["values"]) == 50
+    assert (record["verdict"], record["epochs"], record["blocks"]) == ("exceeds", 10, 6)
+    assert len(record["test"]["values"]) == 60
     first = record["confirms"]
     assert (first["epochs"], first["alpha"], first["level"]) == (6, 0.05, 0.04)
     assert first["lower_bound"] < first["estimate"] < first["upper_bound"]
@@ -103,7 +103,7 @@ def test_workers_share_the_level_of_the_whole_session(project):
     assert {record["confirms"]["level"] for record in events(project, "record")} == {0.02}
     result.stdout.fnmatch_lines([
         "*[[]gw? loopback] loopback-smtp-c1-1k: seems beyond a margin; measuring ipv4, ipv6 in 10 fresh epochs",
-        "*[[]gw? loopback] measured loopback-smtp-c1-1k again: 120 runs in *",
+        "*[[]gw? loopback] measured loopback-smtp-c1-1k again: 140 runs in *",
     ])  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def test_a_design_that_escalates_takes_no_look_in_between_again(project):
     project.network(slower=0.3)
     run(project, "--design=standard").assert_outcomes(failed=1)
     (record,) = events(project, "record")
-    assert (record["look"], record["looks"], record["blocks"]) == (1, 1, 5)
+    assert (record["look"], record["looks"], record["blocks"]) == (1, 1, 6)
     assert record["confirms"]["alpha"] == record["alpha"]
 
 
@@ -127,7 +127,7 @@ def test_the_first_runs_stay_in_the_journal_beside_the_fresh_ones(project):
     names = [line["workload"] for line in events(project, "complete")]
     assert names == ["loopback-smtp-c1-1k", "loopback-smtp-c1-1k-confirm"]
     runs = [line["workload"] for line in events(project, "run")]
-    assert [runs.count(name) for name in names] == [36, 120]
+    assert [runs.count(name) for name in names] == [36, 140]
 
 
 # --- what the test's body claims -------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_arms_that_only_their_own_items_flag_have_sets_of_their_own(project):
         "loopback-smtp-c1-1k", "loopback-smtp-c1-1k-confirm", "loopback-smtp-c1-1k-confirm-2",
     ]  # fmt: skip
     assert sorted(line.partition(" ")[2] for line in project.measured[1:]) == ["ipv4 ipv4-twin", "ipv4 ipv6"]
-    result.stdout.fnmatch_lines(["  measured loopback-smtp-c1-1k again (set 2): 120 runs in *"])
+    result.stdout.fnmatch_lines(["  measured loopback-smtp-c1-1k again (set 2): 140 runs in *"])
     records = events(project, "record")
     # The number of the selected cells, however many sets there are.
     assert [(each["verdict"], each["confirms"]["level"]) for each in records] == [("exceeds", 0.02)] * 4
@@ -248,8 +248,8 @@ def test_the_sets_of_a_worker_are_told_apart(project):
     result = arms_of_their_own(project, "-n2")
     result.assert_outcomes(failed=4)
     result.stdout.fnmatch_lines([
-        "*[[]gw? loopback] measured loopback-smtp-c1-1k again: 120 runs in *",
-        "*[[]gw? loopback] measured loopback-smtp-c1-1k again (set 2): 120 runs in *",
+        "*[[]gw? loopback] measured loopback-smtp-c1-1k again: 140 runs in *",
+        "*[[]gw? loopback] measured loopback-smtp-c1-1k again (set 2): 140 runs in *",
     ])  # fmt: skip
 
 
@@ -277,14 +277,14 @@ def test_a_resumed_session_reuses_every_complete_set(project):
 
 
 def test_without_time_for_fresh_epochs_a_cell_is_neither_red_nor_green(project):
-    """The first runs take 72 s, the fresh ones would take 240 s."""
+    """The first runs take 72 s, the fresh ones would take 280 s."""
     project.network(slower=0.3, run_s=2.0)
     result = run(project, "--ipperf-budget=200s")
     assert result.ret == NOTHING_DECIDED
     result.stdout.fnmatch_lines([
         (
             "INCONCLUSIVE *seemed beyond the margin of 10 % *; not enough evidence: not confirmed in fresh epochs: of "
-            "the budget of 3 min 20 s, 2 min 08 s are left and measuring it again needs about 4 min 00 s*"
+            "the budget of 3 min 20 s, 2 min 08 s are left and measuring it again needs about 4 min 40 s*"
         )
     ])  # fmt: skip
     (record,) = events(project, "record")
@@ -306,7 +306,7 @@ def test_a_night_measures_again_itself(project):
     assert project.measured == [FIRST]
 
 
-@pytest.mark.parametrize("fresh_runs", [0, 7, 120])
+@pytest.mark.parametrize("fresh_runs", [0, 7, 140])
 def test_a_resumed_session_takes_no_half_of_the_fresh_epochs_for_all(project, fresh_runs):
     project.network(slower=0.3)
     run(project)
@@ -321,10 +321,10 @@ def test_a_resumed_session_takes_no_half_of_the_fresh_epochs_for_all(project, fr
     journal.write_text("".join(kept))
     result = run(project, "--ipperf-resume=last")
     result.assert_outcomes(failed=1)
-    assert project.measured[2:] == ([] if fresh_runs == 120 else [AGAIN])
+    assert project.measured[2:] == ([] if fresh_runs == 140 else [AGAIN])
     record = events(project, "record")[-1]
     assert (record["verdict"], record["epochs"]) == ("exceeds", 10)
-    assert bool(record["taken_from"]) == (fresh_runs == 120)
+    assert bool(record["taken_from"]) == (fresh_runs == 140)
     if fresh_runs == 7:
         result.stdout.fnmatch_lines(["*the fresh epochs of loopback-smtp-c1-1k are not reused: broken off there: *"])
 
@@ -339,7 +339,7 @@ def test_a_limit_that_seems_exceeded_is_confirmed_too(project):
     result = run(project, "--margin=50%", LIMIT)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
-        "EXCEEDS *IPv6: p95 26* ms, 15000 of 15000 connections *; confirmed in 10 fresh epochs: p95 26* ms, exceeds *"
+        "EXCEEDS *IPv6: p95 26* ms, 18000 of 18000 connections *; confirmed in 10 fresh epochs: p95 26* ms, exceeds *"
     ])  # fmt: skip
     (component,) = [each for each in events(project, "record")[0]["components"] if each["limit"]]
     assert (component["confirms"]["epochs"], component["epochs"], component["verdict"]) == (6, 10, "exceeds")

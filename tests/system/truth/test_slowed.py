@@ -170,7 +170,7 @@ def test_an_ipv6_that_was_made_slower_is_confirmed_in_fresh_epochs(tmp_path):
         size = {"blocks": 2, "run_connections": 30}
         folder, schedule = tmp_path / str(seed), {10: (0.02, 0.01)}
         (record,), figures = records_and_figures(folder, "late", schedule, seed, size, "--ipperf-confirm=yes")
-        assert (record["verdict"], record["epochs"], record["blocks"]) == ("exceeds", 10, 5)
+        assert (record["verdict"], record["epochs"], record["blocks"]) == ("exceeds", 10, 6)
         assert record["confirms"]["epochs"] == 6
         of_ipver = [[each for each in figures if each["ipver"] == ipver] for ipver in (4, 6)]
         fresh = size["run_connections"] * record["epochs"] * (record["blocks"] + 1)
