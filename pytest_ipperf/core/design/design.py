@@ -67,8 +67,8 @@ RFC8219 = "rfc8219"
 CONFIRMATION = "confirmation"
 """Name of the design of fresh epochs, by which a night measures its flagged cells again."""
 
-# All cells are screened; flagged ones are measured again in fresh epochs of the same size (core/nightly/gate.py). Of six
-# blocks, the median tolerates two slow runs. Twice the blocks of half the size tell more in the same time
+# All cells are screened; flagged ones are measured again in fresh epochs of the same size (core/nightly/gate.py). The
+# median of six blocks tolerates two slow runs, and twice the blocks of half the size tell more in the same time
 # (docs/decisions/0042-more-blocks-of-shorter-runs-at-night.md).
 _NIGHTLY = Design(
     name="nightly",

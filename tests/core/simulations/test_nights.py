@@ -447,7 +447,7 @@ SIMULATIONS = {
     "slower-outliers-median": slower(noise=outliers, metric=MEDIAN),
     "slower-outliers-median-3": slower(50, 80, noise=outliers, metric=MEDIAN, blocks=3),
     "twin-calm": aa_check(0, 0.2, nights=3000),
-    "twin-walk": aa_check(0, 0.2, nights=3000, course=walk),
+    "twin-walk": aa_check(0, 0.4, nights=3000, course=walk),
     "twin-second": aa_check(85, 100, course=partial(second_slower, share=0.02), order=reference_first),
     "twin-sequential": aa_check(90, 100, course=partial(drift, share=0.05), order=one_after_the_other),
     "history-0": history(0, 5, sd=0.0),
