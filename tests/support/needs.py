@@ -22,6 +22,7 @@ _PACKAGES = {
     "ethtool": "ethtool",
     "ip": "iproute2",
     "iperf3": "iperf3",
+    "ministat": "ministat",
     "nft": "nftables",
     "node": "nodejs",
     "npm": "npm",

@@ -37,6 +37,7 @@ PLACES = {
     "cli/commands/test_compare.py": "unit",
     "cli/commands/test_doctor.py": "unit",
     "cli/commands/test_export.py": "unit",
+    "cli/commands/test_ministat.py": "unit",
     "cli/commands/test_night_refusals.py": "unit",
     "cli/commands/test_show.py": "unit",
     "cli/night": "unit",

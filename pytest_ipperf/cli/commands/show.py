@@ -38,6 +38,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "-n", dest="most", type=int, default=_NIGHTS, metavar="N",
         help=f"for a trend: only the last N sessions; default {_NIGHTS}",
     )  # fmt: skip
+    parser.add_argument(
+        "--ministat", action="store_true", help="for a session: print what ministat says of each arm's runs instead"
+    )
     records_argument(parser)
 
 
@@ -46,8 +49,12 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(f"-n {args.most} is not a number of 1 or more")
     with records(args.records) as found:
         session = _session(found, args)
+        if session is None and args.ministat:
+            raise UsageError(f"--ministat shows the runs of a session, and {args.what!r} is not one; use last")
         if session is None:
             _show_trends(found, args)
+        elif args.ministat:
+            _show_ministat(found, session, args.cells)
         else:
             _show_session(found, session, args.cells)
     return 0
@@ -76,9 +83,7 @@ def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> 
     summary = summary_of(found, session, damage=damage)
     if not damage and summary.completeness.state is SessionState.BROKEN_OFF:
         _write_page(summary, session)
-    chosen = [record for record in summary.records if not texts or any(text in record.cell for text in texts)]
-    if texts and not chosen:
-        raise UsageError(f"session {session.name} has no cell in which {' or '.join(map(repr, texts))} occurs")
+    chosen = _chosen(summary, session, texts)
     write_lines([*damage, *_head(summary), ""])
     if summary.night and not texts:
         write_lines([*lines(summary.night, screen_width()), ""])
@@ -86,6 +91,24 @@ def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> 
     if not texts:
         write_lines(_hosts(summary))
     write_lines(_places(found, session))
+
+
+def _show_ministat(found: Records, session: SessionRef, texts: Sequence[str]) -> None:
+    from pytest_ipperf.report.studies.ministat import WIDTH, comparison_reports  # noqa: PLC0415 - imports scipy
+
+    damage: list[str] = []
+    summary = summary_of(found, session, damage=damage)
+    screen = screen_width()
+    reports = comparison_reports(_chosen(summary, session, texts), width=screen - 2 if screen else WIDTH)
+    write_lines([*damage, *_head(summary), *(line for report in reports for line in ("", *report))])
+
+
+def _chosen(summary: SessionSummary, session: SessionRef, texts: Sequence[str]) -> list[Record]:
+    """Return the records of the cells in which one of the texts occurs; of all cells without texts."""
+    chosen = [record for record in summary.records if not texts or any(text in record.cell for text in texts)]
+    if texts and not chosen:
+        raise UsageError(f"session {session.name} has no cell in which {' or '.join(map(repr, texts))} occurs")
+    return chosen
 
 
 def _write_page(summary: SessionSummary, session: SessionRef) -> None:

@@ -154,8 +154,11 @@ def _describe(result: Any, record: Record | None, outcome: Classification | None
 def _attachments(session: Session, cell: Cell, record: Record) -> Iterator[tuple[str, str, str, bytes | Path]]:
     """Yield the name, media type, suffix and content of each attachment."""
     from pytest_ipperf.report.allure_card import values_csv  # noqa: PLC0415 - imports scipy
+    from pytest_ipperf.report.studies.ministat import comparison_reports  # noqa: PLC0415 - imports scipy
 
     yield VALUES, "text/csv", "csv", values_csv(record).encode()
+    for report in comparison_reports([record]):
+        yield "ministat", "text/plain", "txt", "".join(f"{line}\n" for line in report).encode()
     yield "record", "application/json", "json", json.dumps(json.loads(record.to_json()), indent=2).encode()
     for arm in (side.arm for side in record.sides):
         for file in sorted((session.folder / "captures").glob(f"{cell.workload}-{arm}-*.pcap")):

@@ -8,6 +8,7 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.page.badges import badge, is_verdict, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, anchor, boxed, caption, element, joined
 from pytest_ipperf.report.page.table_v import table_v
+from pytest_ipperf.report.studies.ministat import comparison_reports
 from pytest_ipperf.report.studies.router.summary import summaries
 from pytest_ipperf.report.tables.component_rows import TITLES
 from pytest_ipperf.report.tables.intervals import is_interval_title
@@ -51,8 +52,24 @@ def tables(records: Sequence[Record], files: str) -> Markup:
         (
             element("div", *shown, class_="tables"),
             element("details", element("summary", "Notes on these figures"), element("ul", *lines)),
+            _ministat(records),
         )
     )
+
+
+def _ministat(records: Sequence[Record]) -> Markup:
+    """Return what ministat says of each comparison, folded; of many, only of the first."""
+    reports = [*comparison_reports(records)]
+    if not reports:
+        return NOTHING
+    shown = [element("pre", "\n".join(report), tabindex="0") for report in reports[:_MOST]]
+    about = (
+        "The same runs as FreeBSD's ministat reports them. It takes runs for independent of each other, which those of "
+        "one epoch are not; the verdicts do not use it."
+    )
+    if len(reports) > _MOST:
+        about += f" {len(reports) - _MOST} more are left out: pytest-ipperf show SESSION --ministat prints all."
+    return element("details", element("summary", "ministat"), element("p", about, class_="about"), *shown)
 
 
 def _made(records: Sequence[Record]) -> tuple[list[Table], list[str]]:

@@ -219,7 +219,8 @@ def test_run_values_record_and_captures_are_attached(night):
     record = json.loads(_attached(result, "record")[0])
     assert (record["cell"], record["verdict"]) == ("loopback-smtp-c1-6384-ipv6", "exceeds")
     names = [f"capture, {arm}, {host}" for arm in ("ipv4", "ipv6") for host in ("client", "server")]
-    assert [each["name"] for each in result.attachments][2:] == names
+    assert [each["name"] for each in result.attachments][1:] == ["ministat", "record", *names]
+    assert "\n+ ipv6\n" in _attached(result, "ministat")[0].decode()
     assert _attached(result, "capture, ipv6, server")[0].startswith(bytes(24) + b"server")
     assert "attachments" not in vars(night.results("one")["smtp-16-6384"])
 

@@ -88,7 +88,7 @@ def test_fresh_epochs_are_told_like_the_first(tmp_path):
     assert list(worker.lines()) == [
         "[gw0 one] one-smtp-c10-1k: seems beyond a margin; measuring ipv4, ipv6 in 10 fresh epochs"
     ]
-    assert worker.status == "[gw0] one-smtp-c10-1k again  epoch 1/10  run 1/120  ipv6 12.5 ms  3 min 58 s left"
+    assert worker.status == "[gw0] one-smtp-c10-1k again  epoch 1/10  run 1/140  ipv6 12.5 ms  4 min 38 s left"
 
 
 @given(
