@@ -84,14 +84,15 @@ def answer(
         raise measurement.trouble[cell.arm]
     plan, looks = measurement.plan, measurement.looks[cell.arm]
     runs = tuple(run for run in measurement.runs if run.epoch < plan.epochs_by(looks))
-    _check_values(runs, cell, conditions.reference, question.metric)
+    reference = cell.reference(conditions.reference)
+    _check_values(runs, cell, reference, question.metric)
     effects: tuple[Effect, ...] = ()
     failures = None
     judged: tuple[Judgement, ...] = ()
     stopped = _stopped(measurement, cell)
     if conditions.design.epochs > 1:
         ends = [plan.epochs_by(look) for look in range(1, looks + 1)]
-        pair = (cell.arm, conditions.reference)
+        pair = (cell.arm, reference)
         cost = arms_header_cost(measurement.network.links, *pair, plan.workload)
 
         def effects_for(margin: Margin) -> tuple[Effect, ...]:
@@ -123,7 +124,15 @@ def answer(
         effects=effects,
         failures=failures,
         records=tuple(
-            _record(measurement, cell, conditions, look, effects[look - 1] if effects else None, metric=question.metric)
+            _record(
+                measurement,
+                cell,
+                reference,
+                conditions,
+                look,
+                effects[look - 1] if effects else None,
+                metric=question.metric,
+            )
             for look in range(1, looks + 1)
         ),
         runs=runs,
@@ -145,11 +154,12 @@ def answer_alone(measurement: Measurement, cell: Cell, conditions: Conditions, m
     runs = tuple(run for run in measurement.runs if run.epoch < plan.epochs_by(looks))
     if all(run.values[metric] is None for run in runs if run.arm == cell.arm and not run.warmup):
         _check_values(runs, cell, cell.arm, metric)
-    alone = dataclasses.replace(conditions, reference=cell.arm)
     return Answer(
         effects=(),
         failures=None,
-        records=tuple(_record(measurement, cell, alone, look, None, metric=metric) for look in range(1, looks + 1)),
+        records=tuple(
+            _record(measurement, cell, cell.arm, conditions, look, None, metric=metric) for look in range(1, looks + 1)
+        ),
         runs=runs,
         stopped=_stopped(measurement, cell),
         doubts={},
@@ -215,7 +225,14 @@ def tail_of(measurement: Measurement, cell: Cell, conditions: Conditions) -> Cal
     def slowdown(question: Question) -> Slowdown:
         runs = [run for run in measurement.runs if run.epoch < ends[-1]]
         effects = (
-            effects_of(runs, cell.arm, conditions.reference, question, ends[-1:], deadline_s=conditions.deadline_s)
+            effects_of(
+                runs,
+                cell.arm,
+                cell.reference(conditions.reference),
+                question,
+                ends[-1:],
+                deadline_s=conditions.deadline_s,
+            )
             if conditions.design.epochs > 1
             else ()
         )
@@ -238,8 +255,15 @@ def _check_values(runs: Iterable[Run], cell: Cell, reference: Arm, metric: str) 
             raise InvalidError(f"{cell}: {run.arm} has no {title} ({where}): {METRICS[metric].lacking}")
 
 
-def _record(
-    measurement: Measurement, cell: Cell, conditions: Conditions, look: int, effect: Effect | None, *, metric: str
+def _record(  # noqa: PLR0917 - the last ones vary by look
+    measurement: Measurement,
+    cell: Cell,
+    reference: Arm,
+    conditions: Conditions,
+    look: int,
+    effect: Effect | None,
+    *,
+    metric: str,
 ) -> Record:
     design, epochs = conditions.design, measurement.plan.epochs_by(look)
     change = effect.shown if effect else None
@@ -249,11 +273,11 @@ def _record(
         **facts,
         server=str(measurement.service),
         resolver=measurement.service.resolver,
-        backend=_backend(measurement, cell.arm, conditions.reference),
+        backend=_backend(measurement, cell.arm, reference),
         **dataclasses.asdict(measurement.network.links),
         one_machine=measurement.network.one_machine,
         client_hosts=measurement.network.client_hosts,
-        **_start_skew(measurement, (cell.arm, conditions.reference), epochs),
+        **_start_skew(measurement, (cell.arm, reference), epochs),
         metric=metric,
         design=design.name,
         run_s=size.run_s,
@@ -266,7 +290,7 @@ def _record(
         blocks=design.blocks,
         deadline_s=conditions.deadline_s,
         test=_arm_summary(measurement, cell.arm, metric, epochs),
-        reference=_arm_summary(measurement, conditions.reference, metric, epochs),
+        reference=_arm_summary(measurement, reference, metric, epochs),
         estimate=change.estimate if change else None,
         low=change.low if change and design.judges else None,
         high=change.high if change and design.judges else None,
@@ -280,7 +304,7 @@ def _record(
         change_unit=effect.unit if effect else UNITS_OF_CHANGE[METRICS[metric].metric.scale],
         header_cost=effect.header_cost if effect else 0.0,
         reference_typical=effect.reference_typical if effect else None,
-        workload_version=_version(measurement, conditions, metric),
+        workload_version=_version(measurement, reference, conditions, metric),
         fingerprint=fingerprint_digest(measurement.hosts, str(measurement.service)),
     )
 
@@ -302,13 +326,13 @@ def _start_skew(measurement: Measurement, arms: Sequence[Arm], epochs: int) -> d
     return {**dict(zip(SKEW, max(skews), strict=True)), "start_skew_median_s": median_s}
 
 
-def _version(measurement: Measurement, conditions: Conditions, metric: str) -> str:
+def _version(measurement: Measurement, reference: Arm, conditions: Conditions, metric: str) -> str:
     design, workload = conditions.design, measurement.plan.workload
     protocol = PROTOCOLS[workload.protocol]
     return workload_version(
         protocol=protocol.version,
         server=protocol.kind.server(measurement.service.name),
-        reference=conditions.reference,
+        reference=reference,
         size=protocol.kind.run_size(design, workload.connections).text,
         deadline_s=conditions.deadline_s,
         state=conditions.state.digest_without_password,
@@ -336,7 +360,7 @@ def doubts_about(
 ) -> dict[Verdict, str]:
     """Return the verdicts about the cell's metric that are not reliable, with the reason of each."""
     return {
-        **_handicaps(measurement, cell.arm, conditions.reference),
+        **_handicaps(measurement, cell.arm, cell.reference(conditions.reference)),
         **_too_few_packets(runs, cell, conditions, question),
         **_wrong_content(runs, cell, conditions),
     }
@@ -368,7 +392,7 @@ def _too_few_packets(runs: Iterable[Run], cell: Cell, conditions: Conditions, qu
             return {}
         if not run.warmup:
             sent[run.arm] += int(run.facts.get("sent", 0))
-    fewest = min(sent[arm] for arm in (cell.arm, conditions.reference))
+    fewest = min(sent[arm] for arm in (cell.arm, cell.reference(conditions.reference)))
     if not fewest or _RULE_OF_THREE / fewest <= question.margin.at_least:
         return {}
     least = math.ceil(_RULE_OF_THREE / question.margin.at_least) if question.margin.at_least else 0
@@ -385,7 +409,7 @@ def _wrong_content(runs: Iterable[Run], cell: Cell, conditions: Conditions) -> d
     """Doubt agreement if connections of either side had wrong content: wrong replies may be fast."""
     lost: Counter[Arm] = Counter()
     for run in runs:
-        if run.arm in (cell.arm, conditions.reference):
+        if run.arm in (cell.arm, cell.reference(conditions.reference)):
             lost[run.arm] += sum(count for kind, count in run.failed.items() if kind.partition(":")[0] == CONTENT)
     sides = ", ".join(f"{count} by {arm}" for arm, count in sorted(lost.items(), key=str) if count)
     if not sides:

@@ -138,7 +138,7 @@ def _verdicts(
 
 def _slowdown(measurement: Measurement, cell: Cell, conditions: Conditions, question: Question) -> Slowdown:
     design, plan = conditions.design, measurement.plan
-    pair = (cell.arm, conditions.reference)
+    pair = (cell.arm, cell.reference(conditions.reference))
     effects = effects_of(
         measurement.runs,
         *pair,

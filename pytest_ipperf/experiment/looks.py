@@ -76,7 +76,7 @@ def answers_at(
     design, deadline_s = conditions.design, conditions.deadline_s
 
     def effects(question: Question) -> Sequence[Effect]:
-        reference = conditions.reference
+        reference = workload.reference(arm, conditions.reference)
         return effects_of(runs, arm, reference, question, ends, deadline_s=deadline_s, header_cost=header_cost)
 
     found: dict[Question, Judgement] = {}

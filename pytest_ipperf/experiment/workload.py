@@ -8,9 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
-from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.plan import Epoch, Plan
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.interim_analysis import is_undecided
@@ -22,7 +23,7 @@ from pytest_ipperf.core.measurement.run_data import RunData, completed_s, comple
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.core.portable.workload_kind import WorkloadKind
-from pytest_ipperf.experiment.compared_arms import compares, reference_of
+from pytest_ipperf.experiment.compared_arms import compares, references_of, workload_of
 from pytest_ipperf.experiment.looks import answers_at
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Measurement, Network, RunObserver
 from pytest_ipperf.experiment.reference_check import check_reference
@@ -109,22 +110,35 @@ class _State:
 
     @property
     def undecided(self) -> list[Arm]:
-        """Return the arms that are undecided and still measured; the reference if it has limits of its own."""
-        silent = () if self.asked.get(self.conditions.reference) else (self.conditions.reference,)
-        return [arm for arm in self.plan.arms if arm not in {*self.answered, *self.trouble, *silent}]
+        """Return the arms that are undecided and still measured; a reference if it has limits of its own."""
+        return [
+            arm
+            for arm in self.plan.arms
+            if arm not in {*self.answered, *self.trouble} and (self.asked.get(arm) or self._reference_of(arm) != arm)
+        ]
+
+    def _reference_of(self, arm: Arm) -> Arm:
+        return self.plan.workload.reference(arm, self.conditions.reference)
+
+    @cached_property
+    def references(self) -> frozenset[Arm]:
+        """Arms that others are compared with; none if all questions are about limits."""
+        return references_of(self.plan, self.conditions.reference, self.asked)
 
     @property
-    def reference(self) -> Arm | None:
-        """Return the reference if an arm is compared with it; None if all questions are about limits."""
-        return reference_of(self.plan, self.conditions.reference, self.asked)
+    def _needed(self) -> list[Arm]:
+        """Return the references of the undecided arms, in the order of the plan."""
+        undecided = self.undecided
+        needed = {reference for arm in undecided if compares(arm, reference := self._reference_of(arm), self.asked)}
+        return [arm for arm in self.plan.arms if arm in needed and arm not in self.trouble]
 
     @property
     def first_arm(self) -> Arm:
-        """Return the arm that verifies the server: the reference, or the first; raise the trouble if all have some."""
+        """Return the arm that verifies the server: a reference, or the first; raise the trouble if all have some."""
         measured = [arm for arm in self.plan.arms if self._is_measured(arm)]
         if not measured:
             raise next(iter(self.trouble.values()))
-        return self.reference if self.reference in measured else measured[0]
+        return next((arm for arm in measured if arm in self.references), measured[0])
 
     def measurement(self) -> Measurement:
         """Return the measurement so far."""
@@ -161,18 +175,13 @@ class _State:
         return bool(going_on)
 
     @property
-    def _comparing(self) -> bool:
-        return any(compares(arm, self.conditions.reference, self.asked) for arm in self.undecided)
-
-    @property
     def _going_on(self) -> list[Arm]:
-        """Return the arms that the next look needs: undecided ones, and the reference if they are compared with it."""
-        needed = [self.conditions.reference] if self._comparing else []
-        return list(dict.fromkeys((*needed, *self.undecided)))
+        """Return the arms that the next look needs: undecided ones, and those that they are compared with."""
+        return list(dict.fromkeys((*self._needed, *self.undecided)))
 
     def _answers(self, arm: Arm) -> Mapping[Question, Judgement]:
         ends = [self.plan.epochs_by(look + 1) for look in range(len(self.seconds))]
-        cost = arms_header_cost(self.testbed.links, arm, self.conditions.reference, self.plan.workload)
+        cost = arms_header_cost(self.testbed.links, arm, self._reference_of(arm), self.plan.workload)
         found, failed = answers_at(
             self.runs, arm, self.asked.get(arm, ()), ends,
             workload=self.plan.workload, conditions=self.conditions, header_cost=cost,
@@ -224,13 +233,14 @@ class _State:
         """Measure one epoch: start the server, verify the paths, and run the warm-ups and blocks."""
         self._exclude_without_tunnel(live)
         self._exclude_without_address(live)
+        self._exclude_without_offload(live)
         workload = self.plan.workload
         service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
         if verified := live.verify(self.first_arm, service, workload, self.conditions.deadline_s):
             self.observer.note(verified)
         arms = [arm for arm in self.plan.arms if self._is_measured(arm)]
-        paths = {arm: live.prove(arm, service, workload) for arm in arms}
+        paths = {arm: live.prove(arm, service, self._workload_of(arm)) for arm in arms}
         fingerprints = live.fingerprint(self.first_arm)
         hosts = {role: asdict(each) for role, each in fingerprints.items()}
         for role, description in self.meters.descriptions().items():
@@ -257,9 +267,12 @@ class _State:
             self.observer.counters(epoch.number, when, counters)
 
     def _is_measured(self, arm: Arm) -> bool:
-        if arm == self.reference and (self._comparing or not self.undecided):
+        if arm in self.references and arm not in self.trouble and (arm in self._needed or not self.undecided):
             return True  # although its own limits may be answered
         return arm in self.undecided
+
+    def _workload_of(self, arm: Arm) -> Workload:
+        return workload_of(self.plan.workload, arm)
 
     def _run(self, live: LiveTestbed, service: ServerEndpoint, arm: Arm, place: _Place) -> None:
         started = time.monotonic()
@@ -269,7 +282,7 @@ class _State:
         result = live.run(
             arm,
             service,
-            self.plan.workload,
+            self._workload_of(arm),
             bursts=self._bursts,
             deadline_s=at.deadline_s,
             duration=Duration(warmup_s=at.design.warmup_s, run_s=at.design.run_s),
@@ -319,7 +332,7 @@ class _State:
                 began = time.monotonic()
                 try:
                     result = live.baseline_cost(
-                        arm, service, self.plan.workload, bursts=self._bursts, deadline_s=deadline_s
+                        arm, service, self._workload_of(arm), bursts=self._bursts, deadline_s=deadline_s
                     )
                 except AgentError:
                     raise
@@ -336,7 +349,7 @@ class _State:
         # Violations come first: packets on a wrong path may cause failures for which the server is not to blame.
         self._note_violations(run.arm, result.violations, where)
         runs, lost = self._trailing_failures(run.arm)
-        if run.arm != self.reference:
+        if run.arm not in self.references:
             return
         check_reference(self._kind, run.arm, runs, lost, service)
 
@@ -364,12 +377,29 @@ class _State:
             if missing := live.lacking(arm):
                 self._exclude(arm, LabError(missing))
 
+    def _exclude_without_offload(self, live: LiveTestbed) -> None:
+        """Exclude the arms whose offloads a device cannot have."""
+        for arm in filter(self._is_measured, self.plan.arms):
+            try:
+                live.offloads.switch(self._workload_of(arm))
+            except AgentError:
+                raise
+            except LabError as error:
+                self._exclude(arm, error)
+
     def _exclude(self, arm: Arm, error: LabError) -> None:
-        """Exclude an arm from the measurement; raise its error if it is the reference."""
-        if arm == self.reference:
-            raise error
-        self.trouble[arm] = error
+        """Exclude an arm from the measurement, and those compared with it; raise the error if none is left."""
+        self._trouble(arm, error)
         self.observer.note(f"arm {arm}: {error}; it is not measured")
+
+    def _trouble(self, arm: Arm, error: IpperfError) -> None:
+        """Note the error for which an arm has no answer, nor have those compared with it; raise it if none is left."""
+        if arm in self.references:
+            compared = {each for each in self.plan.arms if self._reference_of(each) == arm}
+            if self.references == {arm}:
+                raise error
+            self.trouble |= dict.fromkeys(sorted(compared - self.trouble.keys()), error)
+        self.trouble[arm] = error
 
     def _note_rate_shortfalls(self, arm: Arm, trains: TrainRates, where: str) -> None:
         """Note an arm's first rate shortfall only; a busy machine causes many, and the table shows all."""
@@ -384,9 +414,7 @@ class _State:
         if not contradictions:
             return
         sentence = f"arm {arm} is not what it is called ({where}): {'; '.join(contradictions)}"
-        if arm == self.reference:
-            raise InvalidError(sentence)
-        self.trouble[arm] = InvalidError(sentence)
+        self._trouble(arm, InvalidError(sentence))
         self.observer.note(f"{sentence}; it is measured no further")
 
 

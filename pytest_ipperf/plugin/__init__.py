@@ -15,12 +15,12 @@ from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.plugin import activation, hookspecs
 from pytest_ipperf.plugin.collect import hooks
 from pytest_ipperf.plugin.distribution import workers
-from pytest_ipperf.plugin.fixtures import factors, margin, measured, server_state
+from pytest_ipperf.plugin.fixtures import compared_level, compared_with, factors, margin, measured, server_state
 from pytest_ipperf.plugin.options import aliases, declarations
 from pytest_ipperf.plugin.session.invocation import from_controller
 from pytest_ipperf.plugin.session.stash import SESSION, STARTER, session_of
 
-__all__ = ["factors", "margin", "measured", "server_state"]
+__all__ = ["compared_level", "compared_with", "factors", "margin", "measured", "server_state"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

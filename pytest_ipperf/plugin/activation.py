@@ -15,7 +15,7 @@ import pytest
 from pytest_ipperf.protocols import PROTOCOLS
 
 MEASURED = "measured"
-FIXTURES = ("factors", "margin", MEASURED, "server_state")
+FIXTURES = ("compared_level", "compared_with", "factors", "margin", MEASURED, "server_state")
 _MODULE = "pytest_ipperf.plugin.fixtures"
 _LINUX = "linux"
 # pytest's private tables: lists by name; from pytest 9.2 on, lists by node for each name.

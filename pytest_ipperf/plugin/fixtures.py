@@ -24,6 +24,18 @@ def factors() -> tuple[Level, ...]:
     return ()
 
 
+@pytest.fixture(scope="session")
+def compared_with() -> str:
+    """Reference level of the factor that marker `compare` names, such as `offload_on`; empty without that marker."""
+    return ""
+
+
+@pytest.fixture
+def compared_level() -> str:
+    """Level of the factor that marker `compare` names, such as `offload_off`; empty without that marker."""
+    return ""
+
+
 @pytest.fixture
 def margin(request: pytest.FixtureRequest, protocol: str) -> Margin:
     """Acceptable change from the reference: `--margin`, else the marker's, else the metric's default."""
@@ -59,6 +71,8 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
     ipver: int,
     transport: str,
     twin: bool,  # noqa: FBT001 - a parameter of the item, as the others are
+    compared_with: str,
+    compared_level: str,
 ) -> Measured:
     """Measurement of this cell against the reference; the first item of a workload measures all of its arms.
 
@@ -78,5 +92,7 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
         transport=transport,
         twin=twin,
         factors=factors,
+        compared_with=compared_with,
+        compared_level=compared_level,
     )
     return measured_cell(request.node, session, cell, margin, server_state)

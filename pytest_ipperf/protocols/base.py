@@ -17,6 +17,7 @@ from typing import ClassVar
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow
+from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, WorkloadKind
@@ -224,8 +225,8 @@ class Protocol(ABC):
     """Levels that are measured where a test names none."""
     payload: tuple[str, ...] = ("1k",)
     """Sizes of a page, message, datagram or write that are measured where a test names none."""
-    factors: tuple[Factor, ...] = ()
-    """Further parameters that are held equal within a workload."""
+    factors: tuple[Factor, ...] = (OFFLOAD,)
+    """Further parameters that are held equal within a workload, those of the hosts among them."""
     host: str = "host.ipperf.test"
     """Name that every connection of an application looks up first, and that the path is probed with."""
     datagram: bool = False

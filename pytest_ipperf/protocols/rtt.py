@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
+from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.protocols.base import Flow
 
 _LEAST_BYTES = 32
@@ -59,6 +60,7 @@ class Rtt(Flow):
             words=("path", "application", "wire"),
             implicit="path",
         ),
+        OFFLOAD,
     )
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:

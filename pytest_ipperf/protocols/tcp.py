@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow, count, figure_row, kibibytes, processor_time
+from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.scaling import four_digits, rate_of, time_pair
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.protocols.base import Flow
@@ -91,6 +92,7 @@ class Tcp(Flow):
             words=("auto", "cubic", "reno", "bbr"),
             implicit="auto",
         ),
+        OFFLOAD,
     )
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow, Figures, figure_row, processor_time, trouble
+from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.scaling import four_digits, rate_of, rate_unit, time_pair, time_text
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.protocols.base import Flow
@@ -111,6 +112,7 @@ class Udp(Flow):
             mark="",
             implicit="flood",
         ),
+        OFFLOAD,
     )
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:

@@ -9,7 +9,7 @@ from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.portable.workload_kind import CONNECTIONS
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.report.flow.dimensions import Dimension
+from pytest_ipperf.report.flow.dimensions import Dimension, held_levels
 from pytest_ipperf.report.flow.sweeps import Sweep
 
 _PAYLOAD = Dimension("payload", "payload", lambda value: bytes_text(int(value)), str, "bytes")
@@ -30,7 +30,8 @@ def _along(records: Iterable[Record], dimension: Dimension) -> list[Sweep]:
     for record in records:
         other = record.connections if dimension is _PAYLOAD else record.payload_bytes
         load = (record.client, record.rate_per_s, record.workers)
-        key = (record.testbed, record.protocol, record.metric, *load, other, record.server, record.design)
+        held = (other, record.levels_text, record.own_reference)
+        key = (record.testbed, record.protocol, record.metric, *load, *held, record.server, record.design)
         groups.setdefault(key, []).append(record)
     return [_sweep(groups[key], dimension) for key in sorted(groups)]
 
@@ -42,6 +43,6 @@ def _sweep(records: Sequence[Record], dimension: Dimension) -> Sweep:
     return Sweep(
         dimension=_ARRIVING if first.rate_per_s and not payload else dimension,
         values=tuple(sorted({record.payload_bytes if payload else record.connections for record in records})),
-        held=f"server {first.server}, client {client}, {held}",
+        held=", ".join(filter(None, (f"server {first.server}", f"client {client}", held, held_levels(first)))),
         records=tuple(records),
     )

@@ -63,6 +63,10 @@ class Script:
         self._lacks, self._lacks_from, self._unrestored = lacks, lacks_from, unrestored
         self.epochs, self.ran, self.now, self.asked = 0, [], 0.0, []
         self.tunnels = Tunnels()
+        self.offloads = self
+
+    def switch(self, workload):
+        """Switch no offloads."""
 
     def monotonic(self):
         return self.now

@@ -67,7 +67,7 @@ def record(protocol, metric, arm, values, reference, *, epochs=None, blocks=1, l
     epochs = len(values) // blocks if epochs is None else epochs
     own: dict[str, Any] = SILENT[protocol] | (levels or {})
     payload, count = change.pop("payload_bytes", 1400), change.pop("connections", 1)
-    text = levels_text([factor.level(own[factor.name]) for factor in PROTOCOLS[protocol].factors])
+    text = levels_text([each.level(own[each.name]) for each in PROTOCOLS[protocol].factors if each.name in own])
     shown = Record(
         cell=f"lab-{protocol}-c{count}-{payload}-{text}-{arm}", testbed="lab.100mbit", protocol=protocol,
         connections=count, payload_bytes=payload, ipver=int(arm[3]), transport=arm.partition("-")[2] or "native",

@@ -21,8 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.host_state.dirty_marks import mark_dirty, unmark_dirty
-from pytest_ipperf.agent.host_state.snapshot import SETTINGS, Snapshot, differences, setting, snapshot
+from pytest_ipperf.agent.host_state.snapshot import (
+    SETTINGS,
+    Snapshot,
+    device_features,
+    differences,
+    setting,
+    snapshot,
+)
 from pytest_ipperf.agent.host_state.undo_log import UndoLog, abandoned_undo_log, claim_undo_log, remove_stale
+from pytest_ipperf.agent.kernel.ethtool import set_features
 from pytest_ipperf.core.portable.errors import LabError
 
 _COMMAND_S = 10.0
@@ -35,9 +43,11 @@ SILENT = (
 )
 """Dirty mark of a host with a silent rollback helper, until the helper has restored the host after all."""
 _PACKAGES = {"ip": "iproute2", "tc": "iproute2", "modprobe": "kmod", "ethtool": "ethtool"}
-# The snapshot shows the effects of these programs; of others only their exit status is known.
-_SNAPSHOT_PROGRAMS = {"ip", "tc"}
 _WRITE = ":write"  # in place of a program: a file and the text to write to it
+FEATURES = ":features"
+"""In place of a program: sets the wanted features of a device, a bit mask in hexadecimal digits."""
+# The snapshot shows their effects; of other programs only the exit status is known.
+_VERIFIED = {"ip", "tc", _WRITE, FEATURES}
 _EVERYWHERE = ("/net/ipv4/ip_forward", "/conf/all/forwarding")
 
 Note = dict[str, Any]
@@ -78,6 +88,8 @@ class RollbackHelper:
             return {"noted": []}
         if note["do"][0] == _WRITE:
             self._note(also=dict(setting(note["do"][1])))
+        if note["do"][0] == FEATURES:
+            self._note(also=dict(device_features(note["do"][1])))
         devices = {name for _, name in socket.if_nameindex()}
         self._note(note=note)
         trouble = run(note["do"])
@@ -95,7 +107,7 @@ class RollbackHelper:
         """Undo the changes after the first `keep`; verification follows at the end."""
         failed = _undo_notes(self._notes[request["keep"] :])
         self._note_done(back=request["keep"])
-        sentences = [each for program, each in failed.items() if program not in {*_SNAPSHOT_PROGRAMS, _WRITE}]
+        sentences = [each for program, each in failed.items() if program not in _VERIFIED]
         self._left += sentences
         mark_dirty(sentences)
         return {}
@@ -127,13 +139,9 @@ class RollbackHelper:
 
 
 def run(argv: Sequence[str]) -> str:
-    """Run a command, or write a file; return what went wrong as a sentence, empty if nothing did."""
-    if argv[0] == _WRITE:
-        try:
-            Path(argv[1]).write_text(argv[2], encoding="ascii")
-        except OSError as error:
-            return f"{argv[1]} cannot be set to {argv[2]}: {error.strerror}{_hint(str(error))}"
-        return ""
+    """Run a command, write a file or set features; return what went wrong as a sentence, empty if nothing did."""
+    if argv[0] in {_WRITE, FEATURES}:
+        return _set(*argv)
     try:
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COMMAND_S, check=False
@@ -147,6 +155,20 @@ def run(argv: Sequence[str]) -> str:
         return ""
     lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"exit status {done.returncode}"]
     return f"{' '.join(argv)}: {' '.join(lines)}{_hint(done.stderr)}"
+
+
+def _set(kind: str, name: str, value: str) -> str:
+    try:
+        if kind == FEATURES:
+            set_features(name, int(value, 16))
+        else:
+            Path(name).write_text(value, encoding="ascii")
+    except OSError as error:
+        what = (
+            f"the offloads of device {name} cannot be set" if kind == FEATURES else f"{name} cannot be set to {value}"
+        )
+        return f"{what}: {error.strerror}{_hint(str(error))}"
+    return ""
 
 
 def _hint(text: str) -> str:
@@ -170,7 +192,7 @@ def _undo_and_verify(before: Snapshot, notes: Sequence[Note]) -> list[str]:
     while (left := _differences(before, notes)) and time.monotonic() < end:
         time.sleep(_POLL_S)
     # A step may fail because someone else has done it.
-    left += [trouble for program, trouble in failed.items() if left or program not in {*_SNAPSHOT_PROGRAMS, _WRITE}]
+    left += [trouble for program, trouble in failed.items() if left or program not in _VERIFIED]
     return left
 
 
@@ -202,9 +224,11 @@ def _differences(before: Snapshot, notes: Sequence[Note]) -> list[str]:
         return []  # its undo log is torn, which is reported
     commands = [command for note in notes for command in (note["do"], *note["undo"])]
     made = {number for note in notes for number in note["made"]}
-    files = [fact["name"] for fact in before.values() if fact["kind"] == "setting"]
+    files, devices = (
+        [fact["name"] for fact in before.values() if fact["kind"] == kind] for kind in ("setting", "features")
+    )
     try:
-        return differences(before, snapshot(files), commands, made)
+        return differences(before, snapshot(files, devices), commands, made)
     except LabError as error:
         return [f"it is unknown whether all is restored: {error}"]
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.agent.kernel.ethtool import features
 from pytest_ipperf.core.portable.errors import LabError
 
 SETTINGS = Path("/proc/sys")
@@ -32,11 +33,15 @@ Snapshot = dict[str, Fact]
 """Facts by subject: `kind`, `state`, `device`, and `name` as commands use it, and whether it is `fleeting`."""
 
 
-def snapshot(files: Iterable[str] = ()) -> Snapshot:
-    """Take a snapshot, in about 20 ms, with these files below /proc/sys; raise LabError if there is no `ip`."""
+def snapshot(files: Iterable[str] = (), devices: Iterable[str] = ()) -> Snapshot:
+    """Take a snapshot, in about 20 ms, with these files below /proc/sys, and the features of these devices.
+
+    Raise LabError if there is no `ip`.
+    """
     facts: Snapshot = {}
     links = _query("ip", "-d", "addr", "show")
-    for found in (_devices(links), _addresses(links), _paths(4), _paths(6), _forwarding(), *map(setting, files)):
+    parts = (_devices(links), _addresses(links), _paths(4), _paths(6), _forwarding())
+    for found in (*parts, *map(setting, files), *map(device_features, devices)):
         facts.update(found)
     return facts
 
@@ -116,6 +121,9 @@ class _Scope:
         forwards = self._forwarding and fact["name"].endswith("/forwarding")
         return (forwards or fact["name"] in self._files) and fact["device"] in {*self._remaining, ""}
 
+    def _features(self, fact: Fact, _: Fact | None) -> bool:
+        return fact["device"] in self._remaining & self._names
+
 
 def _networks(words: Iterable[str]) -> Iterator[str]:
     for word in words:
@@ -192,6 +200,12 @@ def setting(path: str) -> Iterator[tuple[str, Fact]]:
         value = Path(path).read_text(encoding="ascii").strip()
         name = Path(path).relative_to(SETTINGS)
         yield f"setting {name}", _fact("setting", of_device[1] if of_device else "", path, {"value": value})
+
+
+def device_features(device: str) -> Iterator[tuple[str, Fact]]:
+    """Yield the fact of a device's features, see `features`; nothing if there is no such device."""
+    with contextlib.suppress(OSError):
+        yield f"features of device {device}", _fact("features", device, device, features(device).texts())
 
 
 def _text(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.agent.kernel.counters import deltas, tcp_error_counters
@@ -13,12 +14,14 @@ from pytest_ipperf.agent.paths import routes
 class RunPackets:
     """Packets of a host in a run: those it sent by IP version, those of protocol 41, and bare IPv6 ones of its port.
 
-    `protocol41` and `bare_ipv6` are by direction, `in` and `out`; None if they are not counted.
+    `protocol41` and `bare_ipv6` are by direction, `in` and `out`; None if they are not counted. So is `merged`: the
+    packets of its ports that are larger than the MTU, as segmentation and receive offloads make them.
     """
 
     packets: dict[str, int] = field(default_factory=dict)
     protocol41: dict[str, int] | None = None
     bare_ipv6: dict[str, int] | None = None
+    merged: dict[str, int] | None = None
 
     @property
     def tunnelled(self) -> int:
@@ -32,6 +35,7 @@ class RunCounters:
     def __init__(self) -> None:
         self._protocol41 = routes.Protocol41()
         self._bare: routes.BareIpv6 | None = None
+        self._merged: list[routes.MergedPackets] = []
         self._tcp = tcp_error_counters()
         self._sent = routes.ip_packets()
         self._still_since = time.monotonic()
@@ -40,10 +44,18 @@ class RunCounters:
         """Count the bare IPv6 packets of this device too, from now on."""
         self._bare = routes.BareIpv6(device)
 
+    def watch_merged(self, devices: Sequence[str]) -> None:
+        """Count the packets of these devices that are larger than their MTU, from now on; those of no others."""
+        while self._merged:
+            self._merged.pop().close()
+        self._merged = [routes.MergedPackets(device) for device in devices]
+
     def read(self) -> RunPackets:
         """Return the packets since the last reading, without `packets`, which are a run's."""
         bare = self._bare.count() if self._bare else None
-        found = RunPackets(protocol41=self._protocol41.count(), bare_ipv6=bare)
+        counts = [each.count() for each in self._merged]
+        merged = {way: sum(each[way] for each in counts if each) for way in ("in", "out")} if all(counts) else None
+        found = RunPackets(protocol41=self._protocol41.count(), bare_ipv6=bare, merged=merged if counts else None)
         if found.tunnelled:
             self._still_since = time.monotonic()
         return found
@@ -80,6 +92,7 @@ class RunCounters:
 
     def close(self) -> None:
         """Stop counting."""
+        self.watch_merged(())
         if self._bare:
             self._bare.close()
         self._protocol41.close()

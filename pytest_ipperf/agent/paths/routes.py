@@ -20,6 +20,7 @@ from pytest_ipperf.agent.sockets.filters import (
     KIND,
     LOAD_BYTE,
     LOAD_HALF,
+    LOAD_LENGTH,
     NETWORK,
     PROTOCOL,
     Condition,
@@ -94,6 +95,13 @@ class BareIpv6(PacketCount):
     def __init__(self, device: str) -> None:
         others = [(LOAD_BYTE, NETWORK + 6, each, False) for each in (socket.IPPROTO_ICMPV6, socket.IPPROTO_HOPOPTS)]
         super().__init__([(LOAD_HALF, PROTOCOL, _ETH_P_IPV6, True), *others], device)
+
+
+class MergedPackets(PacketCount):
+    """Counter of a device's packets that are larger than its MTU: segments to be split later, or merged on arrival."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__([(LOAD_LENGTH, 0, _device_ioctl(device, _SIOCGIFMTU, "i"), True)], device)
 
 
 def ip_packets() -> dict[str, int]:

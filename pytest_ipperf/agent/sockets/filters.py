@@ -8,14 +8,22 @@ import struct
 from collections.abc import Sequence
 
 _SO_ATTACH_FILTER = 26
-LOAD_WORD, LOAD_HALF, LOAD_BYTE, JUMP_EQUAL, RETURN = 0x20, 0x28, 0x30, 0x15, 0x06
-"""Instructions: load 32, 16 or 8 bits, jump if equal, return the number of bytes to pass."""
+LOAD_WORD, LOAD_HALF, LOAD_BYTE, LOAD_LENGTH, JUMP_EQUAL, JUMP_GREATER, RETURN = (
+    0x20,
+    0x28,
+    0x30,
+    0x80,
+    0x15,
+    0x25,
+    0x06,
+)
+"""Instructions: load 32, 16 or 8 bits, or the packet's length; jump if equal or greater; return the bytes to pass."""
 PROTOCOL, KIND, NETWORK = 0xFFFFF000, 0xFFFFF004, 0xFFF00000
 """Operands beside a packet's bytes: its protocol, its PACKET_ kind, and, from NETWORK on, its IP header."""
 
 
 Condition = tuple[int, int, int, bool]
-"""Load instruction and operand, a value, and whether the loaded value must equal it or must not."""
+"""Load instruction and operand, a value, and whether the loaded one must equal it or must not; a length exceeds it."""
 
 
 def accepting(conditions: Sequence[Condition]) -> list[tuple[int, int, int, int]]:
@@ -23,7 +31,8 @@ def accepting(conditions: Sequence[Condition]) -> list[tuple[int, int, int, int]
     steps = []
     for left, (load, operand, value, equal) in zip(range(len(conditions), 0, -1), conditions, strict=True):
         past = 2 * left - 1  # to the last step
-        steps += [(load, 0, 0, operand), (JUMP_EQUAL, 0 if equal else past, past if equal else 0, value)]
+        jump = JUMP_GREATER if load == LOAD_LENGTH else JUMP_EQUAL
+        steps += [(load, 0, 0, operand), (jump, 0 if equal else past, past if equal else 0, value)]
     return [*steps, (RETURN, 0, 0, 1), (RETURN, 0, 0, 0)]
 
 

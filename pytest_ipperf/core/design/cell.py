@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Level
@@ -15,18 +15,24 @@ from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.portable.workload_kind import LEAN
 
 _TWIN = "twin"
+AGAINST = "vs_"
+"""Prefix of the part of a workload's text that names the reference level of a compared factor."""
+ARM_LEVEL_PATTERN = r"[a-z]+_[a-z0-9.]+"
+"""Regular expression for the level of a compared factor in texts, such as `offload_off`."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Arm:
     """One side of a comparison: an IP version and its transport.
 
-    A `twin` is the same arm measured once more, for a comparison whose true difference is known to be zero.
+    A `twin` is the same arm measured once more, for a comparison whose true difference is known to be zero. `level` is
+    that of the compared factor, as `arm_level_text` names it; empty where IP versions and transports are compared.
     """
 
     ipver: int
     transport: str
     twin: bool = False
+    level: str = ""
 
     def __post_init__(self) -> None:
         if self.transport == _TWIN:
@@ -41,19 +47,24 @@ class Arm:
 
     @property
     def title(self) -> str:
-        """Name of the arm in tables: `IPv6`, `IPv6 tunnel`, `IPv4 twin`."""
-        return " ".join((f"IPv{self.ipver}", *self._more()))
+        """Name of the arm in tables: `IPv6`, `IPv6 tunnel`, `IPv4 twin`, `IPv6 offload off`."""
+        return " ".join((f"IPv{self.ipver}", *self._more())).replace("_", " ")
 
     def _more(self) -> list[str]:
-        return [self.transport] * (self.transport != "native") + [_TWIN] * self.twin
+        return [self.transport] * (self.transport != "native") + [self.level] * bool(self.level) + [_TWIN] * self.twin
 
     @classmethod
     def parse(cls, text: str) -> Arm:
-        """Parse the text that `str` returns: `ipv4`, `ipv6`, `ipv6-tunnel`, `ipv4-twin`."""
-        match = re.fullmatch(rf"ipv([46])(?:-(?!{_TWIN}$)([a-z0-9]+))?(-{_TWIN})?", text)
+        """Parse the text that `str` returns: `ipv4`, `ipv6`, `ipv6-tunnel`, `ipv4-twin`, `ipv6-offload_off`."""
+        match = re.fullmatch(rf"ipv([46])(?:-(?!{_TWIN}$)([a-z0-9]+))?(?:-({ARM_LEVEL_PATTERN}))?(-{_TWIN})?", text)
         if match is None:
             raise UsageError(f"arm {text!r} is not of the form ipv4, ipv6 or ipv6-TRANSPORT")
-        return cls(int(match[1]), match[2] or "native", twin=bool(match[3]))
+        return cls(int(match[1]), match[2] or "native", twin=bool(match[4]), level=match[3] or "")
+
+
+def arm_level_text(factor: str, level: str) -> str:
+    """Return the level of a compared factor as in the texts of arms and workloads: `offload_off`, `window_64k`."""
+    return f"{factor}_{level}"
 
 
 def talk_text(protocol: str, client: str) -> str:
@@ -82,11 +93,6 @@ def levels_text(levels: Sequence[Level]) -> str:
     return "-".join(level.text for level in levels if level.text)
 
 
-def workload_text(testbed: str, talk: str, connections: int, load: str, levels: str) -> str:
-    """Return a workload's text from the parts that the functions above return: `lab-smtp-c10-10k`."""
-    return f"{testbed}-{talk}-c{connections}-{load}" + (f"-{levels}" if levels else "")
-
-
 def testbed_of(workload: str) -> str:
     """Return the testbed's name from a workload's text; no testbed has a hyphen in its name."""
     return workload.partition("-")[0]
@@ -102,7 +108,8 @@ class Workload:
     """Everything that is equal for all arms of a comparison.
 
     With a `rate_per_s` the connections arrive at that rate, otherwise all at once. `workers` processes of the client
-    share them. `levels` are those of the protocol's own factors.
+    share them. `levels` are those of the protocol's own factors. If one of them is compared, its level is the arm's,
+    and `against` is the level that the others are compared with, as `arm_level_text` names it.
     """
 
     testbed: str
@@ -113,10 +120,16 @@ class Workload:
     rate_per_s: float = 0.0
     workers: int = 1
     levels: tuple[Level, ...] = ()
+    against: str = ""
 
     def __str__(self) -> str:
-        talk, load = talk_text(self.protocol, self.client), load_text(self.payload_bytes, self.rate_per_s, self.workers)
-        return workload_text(self.testbed, talk, self.connections, load, levels_text(self.levels))
+        load = load_text(self.payload_bytes, self.rate_per_s, self.workers)
+        parts = (f"c{self.connections}", load, levels_text(self.levels), self.against and AGAINST + self.against)
+        return "-".join(filter(None, (self.testbed, talk_text(self.protocol, self.client), *parts)))
+
+    def reference(self, arm: Arm, chosen: Arm) -> Arm:
+        """Return the arm that `arm` is compared with: the `chosen` one, or its own at another level of a factor."""
+        return replace(arm, level=self.against, twin=False) if self.against else chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +141,7 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.workload}-{self.arm}"
+
+    def reference(self, chosen: Arm) -> Arm:
+        """Return the arm that the cell's is compared with; `chosen` is the session's."""
+        return self.workload.reference(self.arm, chosen)

@@ -102,6 +102,32 @@ def encapsulation_violations(
     return violations
 
 
+def merged_violations(
+    wanted: bool | None,  # noqa: FBT001 - three answers
+    merged: Mapping[str, Mapping[str, int] | None],
+    streamed: int,
+) -> list[str]:
+    """Return the violations of a run by its packets larger than the MTU, of each host received, `in`, and sent, `out`.
+
+    They must be seen if `wanted` and TCP has `streamed` at least a mebibyte, must not be seen if not wanted, and may be
+    seen with None. A count of None says that the host cannot count them.
+    """
+    if wanted is None:
+        return []
+    if unknown := [host for host, counts in merged.items() if counts is None]:
+        return [f"expected a count of packets larger than the MTU at the {unknown[0]}, which may not count there"]
+    seen = {host: counts for host, counts in merged.items() if counts}
+    if wanted:
+        without = streamed and not any(counts["out"] for counts in seen.values())
+        return ["expected packets larger than the MTU, as offloads make them, seen none"] if without else []
+    return [
+        f"expected no packet larger than the MTU at the {host} without offloads, seen {counts['out']} sent and "
+        f"{counts['in']} received"
+        for host, counts in seen.items()
+        if any(counts.values())
+    ]
+
+
 def _outer(expected: ExpectedPath, observed: Mapping[str, Any]) -> float:
     """Return how many packets of the other IP version the client's tunnel may have sent; infinite if unknown."""
     if not expected.carriers or not expected.outer_counted:

@@ -22,7 +22,7 @@ class Factor:
 
     `levels` are measured where a test names none. A workload's text and a test's id name a level after the `mark`, as
     in `window64k`; a word stands alone, and the `implicit` level is left out. `words` are all possible values if the
-    unit is "word".
+    unit is "word". The implicit level of a `silent` factor changes nothing, so workloads and records do not have it.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Factor:
     mark: str = ""
     words: tuple[str, ...] = ()
     implicit: Value | None = None
+    silent: bool = False
 
     def parse(self, given: object) -> Value:
         """Return the level of a text as people write it (`64k`, `10mbit`, `down`); raise UsageError if it is none."""
@@ -54,6 +55,10 @@ class Factor:
     def level(self, value: Value) -> Level:
         """Return the level with this value."""
         return Level(self.name, value, "" if value == self.implicit else f"{self.mark}{self.text(value)}")
+
+    def held(self, value: Value) -> tuple[Level, ...]:
+        """Return the level with this value as a workload holds it; nothing if it is silent."""
+        return () if self.silent and value == self.implicit else (self.level(value),)
 
     def level_from_text(self, text: str) -> Level | None:
         """Return the level that ids name by this text; None if the text names no level of this factor."""
@@ -81,10 +86,9 @@ def levels_from_text(factors: Sequence[Factor], text: str) -> tuple[Level, ...]:
         level = factor.level_from_text(parts[0]) if parts else None
         if level is not None:
             parts.pop(0)
-        elif factor.implicit is not None:
-            level = factor.level(factor.implicit)
-        if level is not None:
             found.append(level)
+        elif factor.implicit is not None:
+            found += factor.held(factor.implicit)
     return tuple(found)
 
 

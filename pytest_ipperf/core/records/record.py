@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.core.design.cell import Cell, levels_text, load_text, talk_text, workload_text
+from pytest_ipperf.core.design.cell import Cell, levels_text
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.design.question import FAILED_SHARE
 from pytest_ipperf.core.portable.factor import values_of
@@ -139,6 +139,11 @@ class Record:
         return self.test.arm != self.reference.arm
 
     @property
+    def own_reference(self) -> str:
+        """Text of the reference if it is that of this IP version and transport alone, as a factor is compared."""
+        return str(self.reference.arm) if self.compared and self.test.arm.level else ""
+
+    @property
     def sides(self) -> tuple[ArmSummary, ...]:
         """Both arms, the reference first; the arm alone if nothing was compared."""
         return (self.reference, self.test) if self.compared else (self.test,)
@@ -187,8 +192,7 @@ class Record:
     @property
     def workload(self) -> str:
         """Text of the cell's workload, under which event logs keep its runs."""
-        talk, load = talk_text(self.protocol, self.client), load_text(self.payload_bytes, self.rate_per_s, self.workers)
-        return workload_text(self.testbed, talk, self.connections, load, self.levels_text)
+        return self.cell.removesuffix(f"-{self.test.arm}")
 
     def to_plain(self) -> dict[str, Any]:
         """Return the record as in event logs and documents: arms as text, everything else unchanged."""

@@ -184,6 +184,10 @@ class AgentMethods:
         """Keep the kernel from merging packets on these devices from now on."""
 
     @RpcMethod
+    def set_offloads(self, device: str, settings: dict[str, bool]) -> dict[str, bool]:
+        """Switch offloads of a device, empty `settings` to what they were; return those in force."""
+
+    @RpcMethod
     def rates(self, devices: list[str]) -> dict[str, float]:
         """Return the rate in bit/s that each device is shaped to; 0 if it is not shaped."""
 

@@ -50,6 +50,7 @@ from pytest_ipperf.lab.runs.hosts import start_hosts, weaker_proof
 from pytest_ipperf.lab.runs.link_rate import exceeds_link_rate, train_rates
 from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances, load_spec
 from pytest_ipperf.lab.runs.multi_client import run_load, split_spec
+from pytest_ipperf.lab.runs.offloads import HostOffloads
 from pytest_ipperf.lab.runs.path_facts import (
     agents_of_client,
     clients_violations,
@@ -59,7 +60,7 @@ from pytest_ipperf.lab.runs.path_facts import (
 )
 from pytest_ipperf.lab.runs.proof import flow_proof, load_proof
 from pytest_ipperf.lab.runs.result import ClientResults, RunResult, ServerEndpoint
-from pytest_ipperf.lab.tunnels.setup import Tunnels
+from pytest_ipperf.lab.tunnels.setup import Tunnels, restore_hosts
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.transports.base import CLIENT, SERVER
@@ -95,6 +96,7 @@ class LiveTestbed:
         self._settled = True
         self._devices: dict[str, str] = {}
         self._client_text = LEAN
+        self.offloads = HostOffloads(testbed, agents)
         self._servers = EpochServers(self._server, [])
 
     def serve(
@@ -144,10 +146,12 @@ class LiveTestbed:
     def prove(self, arm: Arm, service: ServerEndpoint, workload: Workload) -> dict[str, Any]:
         """Return the facts of an arm's path and its `contradictions`: routes, fitting packet sizes, and rate.
 
-        With several clients they are those of the first; `more_clients` holds those of the others, by role.
+        With several clients they are those of the first; `more_clients` holds those of the others, by role. If offloads
+        are switched, `offloads` are those in force.
         """
+        offloads = self.offloads.switch(workload)
         facts = {role: self._path(role, arm, service, workload) for role in self._testbed.clients}
-        first = facts.pop(CLIENT)
+        first = {**facts.pop(CLIENT), **({"offloads": offloads} if offloads else {})}
         if not facts:
             return first
         by_host = {
@@ -189,6 +193,7 @@ class LiveTestbed:
         A flow has a `duration` instead of bursts. `capture` is the number of packets to capture on each host. Raises
         LabError if a server died during the run or answers nobody; failures of connections are data.
         """
+        self.offloads.switch(workload)
         request = _RunRequest(bursts, deadline_s, duration, pattern, self._captures(capture))
         run = {CONNECTIONS: self._connect, FLOWS: self._flow}[PROTOCOLS[workload.protocol].kind]
         with HEARTBEAT.pause(_longest_s(workload, duration, deadline_s)):
@@ -219,6 +224,7 @@ class LiveTestbed:
             proof=proof,
             violations=(
                 *proof_violations(demanded, least),
+                *self.offloads.violations(workload, proof["merged"], streamed if protocol.greedy else 0),
                 *flow_exceeds_link_rate(self._testbed, arm, workload, data.facts),
             ),
             unsettled=(),
@@ -275,6 +281,7 @@ class LiveTestbed:
             proof=proof,
             violations=(
                 *clients_violations(demanded, proof),
+                *self.offloads.violations(workload, proof["merged"], 0),
                 *exceeds_link_rate(self._testbed, arm, workload, total),
             ),
             unsettled=tuple(after.busy),
@@ -379,4 +386,13 @@ def live_testbed(
     """
     lease = lease_for(owner, wait_s, log)
     with build_testbed(testbed, transports=transports, backend=backend, lease=lease) as built:
-        yield LiveTestbed(testbed, built.agents, built.tunnels)
+        live = LiveTestbed(testbed, built.agents, built.tunnels)
+        earlier: BaseException | None = None
+        try:
+            yield live
+        except BaseException as error:
+            earlier = error
+            raise
+        finally:
+            if live.offloads.switched and not testbed.is_lab:  # a lab's namespaces are discarded
+                restore_hosts(testbed, built.agents, earlier)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.design.cell import Cell, Workload
 from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.factor import values_of
+from pytest_ipperf.core.portable.offload import OFFLOAD, UNCHANGED
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.lab.access import ACCESS_METHODS
-from pytest_ipperf.lab.inventory.model import Host, Testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Host, Links, Testbed
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Flow
 
@@ -27,6 +30,24 @@ def beyond(testbed: Testbed, workload: Workload) -> str:
     most, host = _most(testbed, lambda host: host.most_rate_bit_s)
     if most < math.inf and (excess := _excess(workload, most)):
         return f"testbed {testbed.name} takes {rate_text(most)} at most, by max_rate of host {host}, and {excess}"
+    return ""
+
+
+def no_offload(testbed: Testbed, cell: Cell) -> str:
+    """Return why the offloads that a cell wants cannot be switched on a testbed; empty if they can."""
+    name = OFFLOAD.name
+    levels = values_of(cell.workload.levels)
+    if levels.get(name, UNCHANGED) == UNCHANGED and cell.workload.against.partition("_")[0] != name:
+        return ""
+    if testbed.name in BUILTIN and not testbed.is_lab:
+        return f"testbed {testbed.name} has no offloads to switch, as its packets never leave the kernel"
+    if testbed.is_lab and testbed.links != Links():
+        return (
+            f"testbed {testbed.name} counts the packets of its links one by one, which takes its offloads off; measure "
+            "offload on testbed lab, or on hosts"
+        )
+    if cell.arm.transport != "native":
+        return f"offload is that of the hosts' ports, and {cell.arm.transport} has a device of its own"
     return ""
 
 

@@ -40,6 +40,7 @@ def load_proof(
         "client": client,
         "completed": load.total.completed,
         "protocol41": {**{role: each.traffic.protocol41 for role, each in by_role.items()}, **_protocol41(reports)},
+        "merged": {**{role: each.traffic.merged for role, each in by_role.items()}, **_merged(reports)},
         "tcp": {**{role: each.tcp for role, each in by_role.items()}, SERVER: after.tcp},
         "server_cpu_s": after.cpu_s,
     }
@@ -52,6 +53,7 @@ def flow_proof(near: FlowReport, far: FlowReport, completed: int, reports: Mappi
         "completed": completed,
         "far": {name: value for name, value in _recorded(far).items() if name not in _OF_NEAR_END},
         "protocol41": {CLIENT: near.traffic.protocol41, **_protocol41(reports)},
+        "merged": {CLIENT: near.traffic.merged, **_merged(reports)},
     }
 
 
@@ -59,6 +61,7 @@ def _recorded(result: LoadResult | FlowReport) -> dict[str, Any]:
     """Return a host's result as in records: without samples, and with its packet counters at the same level."""
     fields = {each.name: getattr(result, each.name) for each in dataclasses.fields(result)}
     traffic = dataclasses.asdict(fields.pop("traffic"))
+    del traffic["merged"]  # it is by host
     if sender_clock := fields.pop("sender_clock", None):
         fields["detail"] = {**fields["detail"], **dataclasses.asdict(sender_clock)}
     return {**{name: value for name, value in fields.items() if name not in _SAMPLES}, **traffic}
@@ -67,3 +70,8 @@ def _recorded(result: LoadResult | FlowReport) -> dict[str, Any]:
 def _protocol41(reports: Mapping[str, HostReport]) -> dict[str, dict[str, int] | None]:
     """Return the packets of protocol 41 at the server, and at the router if there is one."""
     return {role: reports[role].traffic.protocol41 for role in (SERVER, ROUTER) if role in reports}
+
+
+def _merged(reports: Mapping[str, HostReport]) -> dict[str, dict[str, int] | None]:
+    """Return the packets larger than the MTU at the server, and at the router if there is one."""
+    return {role: reports[role].traffic.merged for role in (SERVER, ROUTER) if role in reports}

@@ -53,7 +53,7 @@ def set_up_tunnels(
     finally:
         # A lab's namespaces are discarded, so its hosts need no restoring.
         if not testbed.is_lab and any(testbed.paths[each].ends for each in transports):
-            _restore(testbed, agents, earlier)
+            restore_hosts(testbed, agents, earlier)
 
 
 def _set_up(testbed: Testbed, transport: str, path: NetworkPath, agents: Mapping[str, AgentClient], wanted: str) -> str:
@@ -96,7 +96,7 @@ def _hosts_backend(
     return "", "; ".join(reasons)
 
 
-def _restore(testbed: Testbed, agents: Mapping[str, AgentClient], earlier: object = None) -> None:
+def restore_hosts(testbed: Testbed, agents: Mapping[str, AgentClient], earlier: object = None) -> None:
     """Restore every host, even if another one fails; RestoreError with all that could not be restored."""
     left = []
     for agent in agents.values():

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.design.cell import Arm, Cell, Workload, levels_text, load_text, talk_text
+from pytest_ipperf.core.design.cell import AGAINST, Arm, Cell, Workload, levels_text, load_text, talk_text
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError
-from pytest_ipperf.core.portable.factor import Level, levels_from_text
+from pytest_ipperf.core.portable.factor import Factor, Level, levels_from_text
 from pytest_ipperf.core.portable.workload_kind import ClientLoad
-from pytest_ipperf.lab.inventory.limits import beyond, too_many
+from pytest_ipperf.lab.inventory.limits import beyond, no_offload, too_many
 from pytest_ipperf.plugin.activation import measures
+from pytest_ipperf.plugin.collect.compared_factor import ComparedFactor
 from pytest_ipperf.plugin.collect.levels import level_grid, unsupported
 from pytest_ipperf.plugin.collect.limits_alone import asks_limits_alone, check_alone, is_alone
 from pytest_ipperf.plugin.collect.node_ids import named_ids
@@ -58,7 +59,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         raise pytest.Collector.CollectError(spell_options(metafunc.config, session.settings.inventory_trouble))
     try:
         protocol = _protocol(metafunc)
-        connections, payloads, factors = level_grid(metafunc.definition, session.settings, protocol)
+        connections, payloads, factors, compared = level_grid(metafunc.definition, session.settings, protocol)
         check_markers(metafunc.definition, protocol)
     except UsageError as error:
         raise pytest.Collector.CollectError(spell_options(metafunc.config, f"{where}: {error}")) from None
@@ -81,7 +82,10 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     # Default levels appear in no id; a test that measures only those has no such parameter.
     if any(text := [levels_text(levels) for levels in factors]):
         metafunc.parametrize("factors", factors, ids=[each or "default" for each in text], scope="session")
-    metafunc.parametrize(("ipver", "transport", "twin"), [_param(arm) for arm in _arms(metafunc, session)])
+    if compared is not None:
+        metafunc.parametrize("compared_with", [compared.against], ids=[AGAINST + compared.against], scope="session")
+    names = ("ipver", "transport", "twin", *(["compared_level"] if compared else []))
+    metafunc.parametrize(names, [_param(arm) for arm in _arms(metafunc, session, compared)])
 
 
 def finish(session: pytest.Session) -> None:
@@ -127,11 +131,13 @@ def _check_filters(session: Session) -> None:
         raise UsageError(why)
 
 
-def _arms(metafunc: pytest.Metafunc, session: Session) -> list[Arm]:
-    reference = session.settings.reference
+def _arms(metafunc: pytest.Metafunc, session: Session, compared: ComparedFactor | None) -> list[Arm]:
+    reference, alone = session.settings.reference, metafunc.definition.nodeid in session.alone
     every = [Arm(ipver, name) for ipver in (4, 6) for name in sorted(TRANSPORTS, key=lambda n: TRANSPORTS[n].rank)
              if ipver in TRANSPORTS[name].ipvers]  # fmt: skip
-    if metafunc.definition.nodeid in session.alone:
+    if compared is not None:
+        every, reference = compared.arms(every, alone=alone), dataclasses.replace(reference, level=compared.against)
+    if alone:
         return every
     arms = [arm for arm in every if arm != reference]
     twin = dataclasses.replace(reference, twin=True)
@@ -154,8 +160,9 @@ def _named(metafunc: pytest.Metafunc, arm: Arm) -> bool:
 
 
 def _param(arm: Arm) -> pytest.ParameterSet:
-    mark = pytest.mark.arm(ipver=arm.ipver, transport=arm.transport, twin=arm.twin)
-    return pytest.param(arm.ipver, arm.transport, arm.twin, id=str(arm), marks=mark)
+    level = {"level": arm.level} if arm.level else {}
+    mark = pytest.mark.arm(ipver=arm.ipver, transport=arm.transport, twin=arm.twin, **level)
+    return pytest.param(arm.ipver, arm.transport, arm.twin, *level.values(), id=str(arm), marks=mark)
 
 
 def _protocol(metafunc: pytest.Metafunc) -> str:
@@ -178,6 +185,7 @@ def _cell(item: pytest.Item) -> Cell | None:
     if callspec is None or not measures(item) or not set(FACTORS) <= set(callspec.params):
         return None
     known = {name: callspec.params[name] for name in FACTORS}
+    known |= {name: callspec.params[name] for name in ("compared_with", "compared_level") if name in callspec.params}
     return cell_from(session_of(item.config), **known, factors=callspec.params.get("factors", ()))
 
 
@@ -206,9 +214,12 @@ def cell_from(
     transport: str,
     twin: bool,
     factors: tuple[Level, ...],
+    compared_with: str = "",
+    compared_level: str = "",
 ) -> Cell:
     """Return the cell of these levels in this session; empty `factors` are the protocol's factors at their defaults.
 
+    The level of a compared factor, `compared_level`, is the arm's; `compared_with` is its reference.
     Client, arrivals and workers are settings of application protocols only.
     """
     workload = Workload(
@@ -216,10 +227,17 @@ def cell_from(
         protocol=protocol,
         connections=connections,
         payload_bytes=payload,
-        levels=factors or levels_from_text(PROTOCOLS[protocol].factors, ""),
+        levels=factors or levels_from_text(held_equal(protocol, compared_with), ""),
+        against=compared_with,
         **_client_load(session.settings, protocol)._asdict(),
     )
-    return Cell(workload, Arm(ipver, transport, twin))
+    return Cell(workload, Arm(ipver, transport, twin, compared_level))
+
+
+def held_equal(protocol: str, compared_with: str) -> list[Factor]:
+    """Return a protocol's factors without the compared one."""
+    name = compared_with.partition("_")[0]
+    return [factor for factor in PROTOCOLS[protocol].factors if factor.name != name]
 
 
 def _client_load(settings: Settings, protocol: str) -> ClientLoad:
@@ -308,11 +326,16 @@ def _obstacle(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:
 def _lacking(session: Session, cell: Cell, *, alone: bool) -> tuple[str, str] | None:
     """Return why a cell cannot be measured, with a placeholder for transports, and its transport; None if it can."""
     testbed = session.settings.inventory[cell.workload.testbed]
-    for arm in (cell.arm,) if alone else (cell.arm, session.settings.reference):
+    for arm in (cell.arm,) if alone else (cell.arm, cell.reference(session.settings.reference)):
         if why := session.lacks(testbed, arm, _NAMES):
             return why, arm.transport
     # A size given on the command line may suit one of a suite's protocols and not another.
-    why = unsupported(cell.workload) or too_many(testbed, cell.workload.protocol) or beyond(testbed, cell.workload)
+    why = (
+        unsupported(cell.workload)
+        or too_many(testbed, cell.workload.protocol)
+        or beyond(testbed, cell.workload)
+        or no_offload(testbed, cell)
+    )
     return (why, cell.arm.transport) if why else None
 
 

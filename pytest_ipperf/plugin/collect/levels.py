@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.factor import Level, values_of
+from pytest_ipperf.core.portable.factor import Level, Value, values_of
 from pytest_ipperf.core.portable.units import parse_bytes
+from pytest_ipperf.plugin.collect.compared_factor import ComparedFactor, compared_factor
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Protocol
 
 
 class LevelGrid(NamedTuple):
-    """The levels to combine, each with each; `factors` are the combinations of the protocol's own factors."""
+    """The levels to combine, each with each; `factors` are the combinations of the protocol's own factors.
+
+    They are without a factor that is `compared`, whose levels are arms.
+    """
 
     connections: list[int]
     payloads: list[int]
     factors: list[tuple[Level, ...]]
+    compared: ComparedFactor | None
 
 
 def level_grid(node: pytest.Item | pytest.Function, settings: Settings, protocol: str) -> LevelGrid:
@@ -30,23 +36,40 @@ def level_grid(node: pytest.Item | pytest.Function, settings: Settings, protocol
 
     Both markers are checked under every design, since measuring the paper's grid takes days.
     """
-    kind = PROTOCOLS[protocol]
-    everyday, full = (_levels(_asked(node, kind, names), settings, kind) for names in (("levels",), ("levels", "grid")))
+    kind, compared = PROTOCOLS[protocol], compared_factor(node, protocol)
+    everyday, full = (
+        _levels(_asked(node, kind, names), settings, kind, compared) for names in (("levels",), ("levels", "grid"))
+    )
     return full if settings.design.full_grid else everyday
 
 
-def _levels(asked: Mapping[str, Sequence[Any]], settings: Settings, kind: Protocol) -> LevelGrid:
+def _levels(
+    asked: Mapping[str, Sequence[Any]], settings: Settings, kind: Protocol, compared: ComparedFactor | None
+) -> LevelGrid:
     counts = _distinct("connections", asked, _count)
     marked = _distinct("payload", asked, parse_bytes)
     own_factors = []
     for factor in kind.factors:
-        there = _distinct(factor.name, asked, factor.parse)
-        own_factors.append([factor.level(value) for value in settings.factors[factor.name] or there])
+        values = settings.factors[factor.name] or _distinct(factor.name, asked, factor.parse)
+        if compared is not None and compared.factor == factor:
+            compared = _with_levels(compared, values)
+            continue
+        own_factors.append([factor.held(value) for value in values])
     connections, payloads = list(settings.connections) or counts, list(settings.payloads) or marked
-    found = LevelGrid(connections, payloads, list(itertools.product(*own_factors)))
+    found = LevelGrid(connections, payloads, [sum(each, ()) for each in itertools.product(*own_factors)], compared)
     # Levels from options are not checked here: those that do not suit this test are left out later.
     _check(kind, [1] if settings.connections else counts, [] if settings.payloads else marked, found.factors)
     return found
+
+
+def _with_levels(compared: ComparedFactor, values: Sequence[Value]) -> ComparedFactor:
+    name, texts = compared.factor.name, [compared.factor.text(value) for value in values]
+    if len(values) < 2:
+        raise UsageError(
+            f"marker compare: {name} has the one level {texts[0]}; a comparison takes two or more, the first of which "
+            f"is the reference, by marker levels({name}=[...]) or --{name}"
+        )
+    return replace(compared, levels=tuple(values))
 
 
 def unsupported(workload: Workload) -> str:

@@ -11,7 +11,7 @@ from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS
 from pytest_ipperf.plugin.options.aliases import active_aliases
-from pytest_ipperf.plugin.options.declarations import FACTORS, long_of
+from pytest_ipperf.plugin.options.declarations import FACTORS, long_of, owners
 from pytest_ipperf.plugin.options.parsers import MEASURED
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import of_kind
@@ -48,9 +48,9 @@ def _without_effect(
     session: Session, workloads: Collection[Workload], arms: Collection[Arm]
 ) -> Iterator[tuple[str, str]]:
     protocols = {workload.protocol for workload in workloads}
-    for name, (owner, _) in FACTORS.items():
-        if owner not in protocols:
-            yield f"--{name}", _reason("protocol", protocols, {owner})
+    for name, factor in FACTORS.items():
+        if not (having := {*owners(factor)}) & protocols:
+            yield f"--{name}", _reason("protocol", protocols, having)
     for kind, options in _OF_KIND.items():
         having = set(of_kind(kind))
         if not having & protocols:

@@ -15,12 +15,12 @@ import pytest
 from xdist.report import report_collection_diff
 from xdist.workermanage import parse_tx_spec_config
 
-from pytest_ipperf.core.design.cell import MODE_PATTERN, Arm, Cell
+from pytest_ipperf.core.design.cell import AGAINST, ARM_LEVEL_PATTERN, MODE_PATTERN, Arm, Cell
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import levels_from_text
 from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.plugin.collect.collection import cell_from
+from pytest_ipperf.plugin.collect.collection import cell_from, held_equal
 from pytest_ipperf.plugin.display.forecast import duration_text
 from pytest_ipperf.plugin.distribution.worker_progress import WorkerProgress
 from pytest_ipperf.plugin.options.declarations import CLIENTS
@@ -68,9 +68,9 @@ def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
     beds, protocols, clients, transports = (
         "|".join(map(re.escape, names)) for names in (testbeds, PROTOCOLS, CLIENTS, TRANSPORTS)
     )
-    arm = rf"ipv[46](?:-(?:{transports}))?(?:-twin)?"
+    arm = rf"ipv[46](?:-(?:{transports}))?(?:-{ARM_LEVEL_PATTERN})?(?:-twin)?"
     payload = rf"(\d+[kmg]?){MODE_PATTERN}"
-    levels = r"((?:-(?!ipv[46]-)[a-z0-9.]+)*?)"
+    levels = rf"((?:-(?!ipv[46]-)[a-z0-9.]+)*?)(?:-{AGAINST}({ARM_LEVEL_PATTERN}))?"
     return re.compile(rf"[\[-]({beds})-({protocols})(?:-(?:{clients}))?-c(\d+)-{payload}{levels}-({arm})[-\]]")
 
 
@@ -81,7 +81,7 @@ def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
     for nodeid in nodeids:
         if (match := pattern.search(nodeid)) is None:
             continue
-        testbed, protocol, connections, payload, levels, name = match.groups()
+        testbed, protocol, connections, payload, levels, against, name = match.groups()
         arm = Arm.parse(name)
         cells[nodeid] = cell_from(
             session,
@@ -92,7 +92,9 @@ def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
             ipver=arm.ipver,
             transport=arm.transport,
             twin=arm.twin,
-            factors=levels_from_text(PROTOCOLS[protocol].factors, levels.removeprefix("-")),
+            factors=levels_from_text(held_equal(protocol, against or ""), levels.removeprefix("-")),
+            compared_with=against or "",
+            compared_level=arm.level,
         )
     return cells
 
@@ -132,7 +134,7 @@ class PlanReport:
         cells = cells_in(self._session, nodeids)
         # Only a test of limits alone has an item for the reference; which others are, only the workers know.
         reference = self._session.settings.reference
-        tests = {nodeid.partition("[")[0] for nodeid, cell in cells.items() if cell.arm == reference}
+        tests = {nodeid.partition("[")[0] for nodeid, cell in cells.items() if cell.arm == cell.reference(reference)}
         compared = {cell for nodeid, cell in cells.items() if nodeid.partition("[")[0] not in tests}
         self._session.make_plans(((cell, ()) for cell in cells.values()), alone={*cells.values()} - compared)
         self._session.items = {nodeid: str(cell) for nodeid, cell in cells.items()}

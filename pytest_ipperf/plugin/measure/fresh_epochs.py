@@ -70,9 +70,8 @@ def _measure(
     none = FreshEpochs(arms=arms, measurement=None, conditions=conditions, level=level, refused=_NOT_STATED)
     if not arms:
         return none
-    reference = conditions.reference
-    compared = any(compares(arm, reference, asked) for arm in arms)
-    needed = {*arms, reference} if compared else {*arms}
+    pairs = [(arm, workload.reference(arm, conditions.reference)) for arm in arms]
+    needed = {*arms, *(reference for arm, reference in pairs if compares(arm, reference, asked))}
     plan = confirming_plan(workload, sorted(needed), design, session.settings.seed, number)
     why_anew = ""
     try:

@@ -246,9 +246,10 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
     limits = _Limits(item=item, protocol=protocol, asked=limits_asked, judged=judged)
     limits.judge_asked()
     metric = records[-1].metric
+    reference = cell.reference(conditions.reference)
     sides = {
         arm: ArmSamples(arm=arm, metric=metric, runs=[run for run in found.runs if run.arm == arm and not run.warmup])
-        for arm in (cell.arm, conditions.reference)
+        for arm in (cell.arm, reference)
     }
     return Measured(
         cell=cell,
@@ -261,7 +262,7 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
         failures=found.failures,
         runs=found.runs,
         arm=sides[cell.arm],
-        reference=replace(sides[conditions.reference], runs=()) if alone else sides[conditions.reference],
+        reference=replace(sides[reference], runs=()) if alone else sides[reference],
         **{name: limits.figure(name) for name in FIGURES},
     )
 

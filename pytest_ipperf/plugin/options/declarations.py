@@ -12,6 +12,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.portable.factor import Factor
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 
@@ -36,8 +37,19 @@ LIMITS = (
     ("--ipperf-limit", "FIGURE:VALUE", ("absolute bound on a figure of every measured arm, such as p95:20ms, mean:5ms, "
      "failed_share:0.1pp or throughput:90mbit; replaces the limits of that figure that tests have")),
 )  # fmt: skip
-FACTORS = {factor.name: (name, factor) for name in PROTOCOLS for factor in PROTOCOLS[name].factors}
-"""The protocols' own factors by name, each with its protocol; an option of that name sets its levels."""
+FACTORS = {factor.name: factor for name in PROTOCOLS for factor in PROTOCOLS[name].factors}
+"""The factors of protocols by name; an option of that name sets the levels."""
+
+
+def owners(factor: Factor) -> list[str]:
+    """Return the names of the protocols that have a factor."""
+    return [name for name in PROTOCOLS if factor in PROTOCOLS[name].factors]
+
+
+def _owner(factor: Factor) -> str:
+    names = owners(factor)
+    return "every protocol" if names == list(PROTOCOLS) else ", ".join(names)
+
 
 ONCE = (
     ("--ipperf-resume", "last|FOLDER", ("reuse the workloads that an earlier session has measured completely, and "
@@ -89,8 +101,8 @@ SETTINGS = (
      "pytest-ipperf night for that)")),
 )  # fmt: skip
 LISTS = (*FILTERS, *LEVELS, *LIMITS,
-         *((f"--{name}", factor.title.upper().replace(" ", "_"), f"levels of {of}: {factor.help}")
-                             for name, (of, factor) in FACTORS.items()))  # fmt: skip
+         *((f"--{name}", factor.title.upper().replace(" ", "_"), f"levels of {_owner(factor)}: {factor.help}")
+                             for name, factor in FACTORS.items()))  # fmt: skip
 """Filters, levels and limits, including the levels of the protocols' own factors: comma lists, repeatable."""
 SHORT = {name: metavar for name, metavar, *_ in (*LISTS, *SETTINGS) if not name.startswith(_LONG)}
 """The short names with the placeholders of their values."""
@@ -116,7 +128,11 @@ MARKERS = (
         'limit("p95", "20ms"): an absolute bound on a figure of each arm: p50, p95, p99, p999, mean, failed_share, or '
         "throughput from below; a test with limits alone measures no reference (pytest-ipperf)"
     ),
-    "arm(ipver, transport, twin): set on every measurement, for -m 'arm(ipver=6)' (pytest-ipperf)",
+    (
+        'compare("offload", transport=["native"]): compare the levels of this factor, the first of which is the '
+        "reference, instead of IP versions and transports (pytest-ipperf)"
+    ),
+    "arm(ipver, transport, twin, level): set on every measurement, for -m 'arm(ipver=6)' (pytest-ipperf)",
 )
 
 

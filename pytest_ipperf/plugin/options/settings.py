@@ -86,7 +86,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "--transport": values.one_of(list(TRANSPORTS)),
     "--connections": values.connections,
     "--payload": parse_bytes,
-    **{f"--{name}": factor.parse for name, (_, factor) in FACTORS.items()},
+    **{f"--{name}": factor.parse for name, factor in FACTORS.items()},
     "--design": design_named,
     "--duration": values.duration,
     "--reference": values.reference,

@@ -238,8 +238,8 @@ def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Colle
     if complete["stopped"]:
         raise UsageError(f"left open there: {complete['stopped']}")
     there, here = _arms(found.workload_event["order"]), _arms(order)
-    reference = str(settings.reference)
-    if not knows_arms and reference not in there and {*there, reference} == {*here}:
+    references = {str(plan.workload.reference(arm, settings.reference)) for arm in plan.arms}
+    if not knows_arms and not references & {*there} and {*there} | references == {*here}:
         return
     if there != here:
         raise UsageError(f"its arms were {', '.join(_arms(found.workload_event['order']))} there")

@@ -125,7 +125,7 @@ class Session:
             if cell in alone:
                 continue
             if not questions or any(question.compares for question in questions):
-                arms[cell.workload].add(self.settings.reference)
+                arms[cell.workload].add(cell.reference(self.settings.reference))
             self.questions[cell] = tuple(dict.fromkeys((*self.questions.get(cell, ()), *questions)))
         self.plans = {
             workload: plan_for(workload, sorted(needed), self.settings.design, self.settings.seed)

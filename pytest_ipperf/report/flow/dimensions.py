@@ -25,6 +25,11 @@ class Dimension:
     held: Callable[[Value], str]
     unit: str = ""
     words: tuple[str, ...] = ()
+    implicit: Value = ""
+
+    def of(self, record: Record) -> Value:
+        """Return the value of a record's cell."""
+        return point(record).get(self.name, self.implicit)
 
     def rank(self, value: Value) -> tuple[int, float]:
         """Return the sort key of a value: numbers by size, then words in the protocol's order."""
@@ -50,6 +55,12 @@ def dimensions(protocol: Protocol) -> tuple[Dimension, ...]:
 def point(record: Record) -> dict[str, Value]:
     """Return the position of a record's cell: its value in each dimension, by name."""
     return {"connections": record.connections, "payload": record.payload_bytes, **record.levels}
+
+
+def held_levels(record: Record) -> str:
+    """Return the levels of a record's cell in words, for tables in which none of them varies."""
+    known = {each.name: each for each in dimensions(PROTOCOLS[record.protocol])}
+    return ", ".join(known[name].held(value) for name, value in record.levels.items() if name in known)
 
 
 def order(record: Record) -> tuple[tuple[int, float], ...]:
@@ -80,6 +91,7 @@ def _factor(factor: Factor) -> Dimension:
         held=lambda value: f"{factor.title} {factor.text(value)}",
         unit="" if factor.unit == "word" else factor.unit,
         words=factor.words,
+        implicit="" if factor.implicit is None else factor.implicit,
     )
 
 

@@ -23,7 +23,7 @@ class Sweep:
 
     def column(self, record: Record) -> int:
         """Return the index of the record's value."""
-        return self.values.index(point(record)[self.dimension.name])
+        return self.values.index(self.dimension.of(record))
 
     @property
     def texts(self) -> list[str]:
@@ -38,7 +38,8 @@ def covering_sweeps(records: Sequence[Record]) -> list[Sweep]:
     """
     if not records:
         return []
-    order = [each.name for each in dimensions(PROTOCOLS[records[0].protocol])]
+    there = {name for record in records for name in point(record)}
+    order = [each.name for each in dimensions(PROTOCOLS[records[0].protocol]) if each.name in there]
     candidates = [sweep for name in order for sweep in sweeps_along(records, name)]
     uncovered, found = {place(record) for record in records}, list[Sweep]()
     while uncovered:
@@ -55,7 +56,8 @@ def sweeps_along(records: Iterable[Record], name: str) -> list[Sweep]:
     for record in records:
         found = dimensions(PROTOCOLS[record.protocol])
         axis = next((each for each in found if each.name == name), axis)
-        groups[tuple(each for each, of in zip(place(record), found, strict=True) if of.name != name)].append(record)
+        where = (each for each, of in zip(place(record), found, strict=True) if of.name != name)
+        groups[*where, record.own_reference].append(record)
     made = [_sweep(axis, group) for group in groups.values()] if axis else []
     return sorted(made, key=lambda sweep: (-len(sweep.values), sweep.held))
 
@@ -65,7 +67,7 @@ def _sweep(axis: Dimension, records: Sequence[Record]) -> Sweep:
     held = [
         each for each in dimensions(PROTOCOLS[records[0].protocol]) if each.name != axis.name and each.name in where
     ]
-    values = {point(record)[axis.name] for record in records}
+    values = {axis.of(record) for record in records}
     return Sweep(
         dimension=axis,
         values=tuple(sorted(values, key=axis.rank)),

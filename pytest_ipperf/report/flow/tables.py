@@ -28,7 +28,7 @@ from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.verdict_rows import answer_rows, is_uneven, means_disagree
 
-Group = tuple[str, int, str, int, str]
+Group = tuple[str, int, str, int, str, str]
 
 
 def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
@@ -90,7 +90,8 @@ def _cell(record: Record) -> tuple[str, ...]:
 def _group(record: Record) -> Group:
     metrics = PROTOCOLS[record.protocol].metrics
     at = metrics.index(record.metric) if record.metric in metrics else len(metrics)
-    return record.testbed, list(PROTOCOLS).index(record.protocol), record.protocol, at, record.design
+    of = list(PROTOCOLS).index(record.protocol)
+    return record.testbed, of, record.protocol, at, record.design, record.own_reference
 
 
 def _table(sweep: Sweep, *, shown_above: bool) -> Table:

@@ -25,9 +25,9 @@ ArmSummaries = Mapping[int, ArmSummary]
 _QUANTILES = " / ".join(QUANTILES)
 
 
-def arm_rank(arm: Arm) -> tuple[int, int, bool]:
-    """Return the sort key of an arm in tables: IPv4 before IPv6, native before tunnelled, then twins."""
-    return arm.ipver, TRANSPORTS[arm.transport].rank, arm.twin
+def arm_rank(arm: Arm) -> tuple[int, int, bool, str]:
+    """Return the sort key of an arm in tables: IPv4 before IPv6, native before tunnelled, then twins, then levels."""
+    return arm.ipver, TRANSPORTS[arm.transport].rank, arm.twin, arm.level
 
 
 def rows_of_arm(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:

@@ -15,6 +15,7 @@ from pytest_ipperf.core.portable.units import bytes_text, milliseconds_text, sec
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import application
+from pytest_ipperf.report.flow.dimensions import held_levels
 from pytest_ipperf.report.studies.response_time import study_notes, study_tables
 from pytest_ipperf.report.tables import layout
 from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, quantile_notes, reused_lines, rows_of_arm
@@ -48,7 +49,8 @@ def grouped(records: Iterable[Record]) -> list[list[Record]]:
     for record in records:
         workload = (record.testbed, record.protocol, record.client, record.payload_bytes)
         load = (record.rate_per_s, record.workers)
-        groups[*workload, *load, record.server, record.design].append(record)
+        held = (record.levels_text, record.own_reference)
+        groups[*workload, *load, *held, record.server, record.design].append(record)
     return [groups[key] for key in sorted(groups)]
 
 
@@ -77,6 +79,7 @@ def table(records: Sequence[Record]) -> Table:
                 f"{testbed_text(records)}, server {first.server}, client {client}, "
                 f"payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
             ),
+            *([levels] if (levels := held_levels(first)) else []),
             *client_lines(records),
             *reused_lines(records),
         ),

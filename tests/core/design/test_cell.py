@@ -8,8 +8,9 @@ from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.portable.errors import UsageError
 
 transports = st.text("abtuz059", min_size=1, max_size=9)
-arms = st.builds(Arm, st.just(4), st.just("native"), st.booleans()) | st.builds(
-    Arm, st.just(6), transports, st.booleans()
+levels = st.just("") | st.from_regex(r"[a-z]{1,9}_[a-z0-9.]{1,9}", fullmatch=True)
+arms = st.builds(Arm, st.just(4), st.just("native"), st.booleans(), levels) | st.builds(
+    Arm, st.just(6), transports, st.booleans(), levels
 )
 words = st.text("abcz", min_size=1, max_size=5)
 workloads = st.builds(
@@ -38,6 +39,8 @@ def test_arm_round_trips(arm):
         (Arm(4, "native", twin=True), "ipv4-twin", "IPv4 twin"),
         (Arm(6, "native", twin=True), "ipv6-twin", "IPv6 twin"),
         (Arm(6, "tunnel", twin=True), "ipv6-tunnel-twin", "IPv6 tunnel twin"),
+        (Arm(6, "native", level="offload_off"), "ipv6-offload_off", "IPv6 offload off"),
+        (Arm(6, "tunnel", twin=True, level="window_64k"), "ipv6-tunnel-window_64k-twin", "IPv6 tunnel window 64k twin"),
     ],
 )
 def test_arm_has_a_name_and_a_title(arm, text, title):

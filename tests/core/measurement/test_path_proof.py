@@ -7,6 +7,7 @@ from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceili
 from pytest_ipperf.core.measurement.path_proof import (
     ExpectedPath,
     goodput_violations,
+    merged_violations,
     path_violations,
     proof_violations,
     rate_shortfalls,
@@ -284,3 +285,34 @@ def test_a_run_that_moved_more_than_its_links_let_through_is_said():
     said = functools.partial(goodput_violations, 100e6, layers, time_s=2.0, bucket_bytes=0)
     assert said(moved_bytes=int(most * 2 / 8)) == []
     assert said(moved_bytes=int(1.02 * most * 2 / 8)) == ["expected at most 91.55 Mbit/s of payload, seen 93.38 Mbit/s"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "merged", "streamed", "violations"),
+    [
+        (None, {"client": {"in": 9, "out": 9}}, 5, []),
+        (True, {"client": {"in": 0, "out": 9}, "server": {"in": 0, "out": 0}}, 5, []),
+        (True, {"client": {"in": 9, "out": 0}}, 0, []),
+        (
+            True,
+            {"client": {"in": 9, "out": 0}},
+            1,
+            ["expected packets larger than the MTU, as offloads make them, seen none"],
+        ),
+        (False, {"client": {"in": 0, "out": 0}, "server": {"in": 0, "out": 0}}, 5, []),
+        (
+            False,
+            {"client": {"in": 0, "out": 0}, "server": {"in": 3, "out": 1}},
+            0,
+            ["expected no packet larger than the MTU at the server without offloads, seen 1 sent and 3 received"],
+        ),
+        (
+            False,
+            {"client": None},
+            5,
+            ["expected a count of packets larger than the MTU at the client, which may not count there"],
+        ),
+    ],
+)
+def test_packets_larger_than_the_mtu_prove_offloads(wanted, merged, streamed, violations):
+    assert merged_violations(wanted, merged, streamed) == violations

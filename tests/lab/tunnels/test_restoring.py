@@ -25,7 +25,7 @@ class Returned:
 def test_what_is_left_of_tunnels_is_told_with_how_the_marks_are_cleared():
     agents: Any = {role: Returned(role) for role in ("client", "server")}
     with pytest.raises(RestoreError) as raised:
-        setup._restore(BUILTIN["pair"], agents)
+        setup.restore_hosts(BUILTIN["pair"], agents)
     left = "device ipperf-6in4 is still there"
     assert str(raised.value) == (
         f"not everything is as it was: host client: {left}; host server: {left}; "

@@ -57,6 +57,10 @@ SYNTHETIC = """
         epochs = -1
         tunnels = Tunnels()
 
+        class offloads:
+            def switch(workload):
+                return {{}}
+
         def __init__(self):
             LiveTestbed.epochs += 1
             self.blocks = {{}}
@@ -97,7 +101,8 @@ SYNTHETIC = """
             rng = random.Random(f"{{workload}} {{arm}} {{self.epochs}} {{number}}")
             known = SLOWER if self.epochs < 100 or FRESH is None else FRESH
             slower = known.get(str(workload), 0.0) if isinstance(known, dict) else known
-            value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + slower * (arm.ipver == 6) + TWIN * arm.twin)
+            is_slower = arm.level[-3:] == "off" if arm.level else arm.ipver == 6
+            value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + slower * is_slower + TWIN * arm.twin)
             CLOCK.now += RUN_S
             return self.receipt(300, value)
 

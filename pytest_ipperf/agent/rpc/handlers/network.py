@@ -6,6 +6,7 @@ import contextlib
 
 from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.host_state.dirty_marks import dirty_reason
+from pytest_ipperf.agent.host_state.switched_offloads import SwitchedOffloads
 from pytest_ipperf.agent.host_state.unmanaged_changes import UnmanagedChanges
 from pytest_ipperf.agent.kernel.ethtool import offloads, set_offloads
 from pytest_ipperf.agent.kernel.qdiscs import rates
@@ -16,12 +17,13 @@ from pytest_ipperf.transports.base import HostRoutes, TunnelEndpoint
 
 
 class NetworkHandlers(Handlers):
-    """Handlers for tunnels, and for the offloads of a lab's links."""
+    """Handlers for tunnels, and for offloads."""
 
     def __init__(self, context: AgentContext) -> None:
         super().__init__(context)
         self._changes = Changes(context.code_fd)
         context.stack.callback(self._changes.undo)
+        self._offloads = SwitchedOffloads(self._changes)
         # The programs that carry tunnels are closed before their devices go.
         self._tunnels = context.stack.enter_context(contextlib.ExitStack())
 
@@ -32,6 +34,7 @@ class NetworkHandlers(Handlers):
     def without_rollback(self) -> None:
         """Note that this host is thrown away as a whole, so that changes need no rollback."""
         self._changes = UnmanagedChanges()
+        self._offloads = SwitchedOffloads(self._changes)
 
     def watch(self, device: str) -> None:
         """Count the bare IPv6 packets of this device too, from now on, in `load` and `finish_run`."""
@@ -59,6 +62,15 @@ class NetworkHandlers(Handlers):
         for device in (*ports, *carriers):
             self._changes.run(["ip", "link", "set", device, "gso_max_segs", "1"], None)
 
+    def set_offloads(self, device: str, settings: dict[str, bool]) -> dict[str, bool]:
+        """Switch offloads of a device, empty `settings` to what they were; return those in force, on or off by name.
+
+        An offload that the device lacks may only be off. Packets larger than the MTU are counted there from now on.
+        """
+        found = self._offloads.switch(device, settings)
+        self._context.counters.watch_merged(self._offloads.devices)
+        return found
+
     def rates(self, devices: list[str]) -> dict[str, float]:
         """Return by device the rate in bit/s that it is shaped to; 0 if it is not."""
         return rates(devices)
@@ -66,6 +78,7 @@ class NetworkHandlers(Handlers):
     def restore(self) -> list[str]:
         """Restore all that was changed here; return a sentence for each fact that is not as it was."""
         self._tunnels.close()
+        self._offloads = SwitchedOffloads(self._changes)
         return self._changes.undo()
 
 

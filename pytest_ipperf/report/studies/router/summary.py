@@ -119,7 +119,7 @@ def _bare(records: Sequence[Record]) -> bool:
     return not records[0].judges and records[0].epochs > 1
 
 
-def _rank(arm: Arm) -> tuple[bool, tuple[int, int, bool]]:
+def _rank(arm: Arm) -> tuple[bool, tuple[int, int, bool, str]]:
     """Return the sort key of an arm: the study's own arms precede others."""
     return arm not in {of for _, of in RATIOS}, arm_rank(arm)
 
