@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import statistics
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm, Cell
 from pytest_ipperf.core.design.design import Design, never_judges
 from pytest_ipperf.core.design.limit import Limit
@@ -29,16 +26,15 @@ from pytest_ipperf.core.records.arm_summary import ArmSummary, quantiles_of, sum
 from pytest_ipperf.core.records.record import Record, cell_facts
 from pytest_ipperf.core.records.workload_version import fingerprint_digest, workload_version
 from pytest_ipperf.core.stats.interval import Interval
+from pytest_ipperf.experiment.doubts import doubts_about, handicaps
 from pytest_ipperf.experiment.looks import CONFIDENCE, effects_of, judged_limit
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost, layers
 from pytest_ipperf.lab.runs.multi_client import SKEW
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.protocols.base import CONTENT, PHASES
+from pytest_ipperf.protocols.base import PHASES
 
-# Rule of three: if no event was seen, the one-sided 95 % bound of its expected count is -ln(0.05), rounded to 3.
-_RULE_OF_THREE = 3.0
 _SUMMARISED = PHASES[1 : PHASES.index("total") + 1]
 _ALL_ANSWERED = "all that the tests ask by marker or --margin is answered"
 
@@ -173,7 +169,7 @@ def limit_of(measurement: Measurement, cell: Cell, conditions: Conditions) -> Ca
     """
     plan, looks, design = measurement.plan, measurement.looks[cell.arm], conditions.design
     every = [plan.epochs_by(look) for look in range(1, looks + 1)]
-    doubts = _handicaps(measurement, cell.arm, cell.arm)
+    doubts = handicaps(measurement, cell.arm, cell.arm)
 
     def judged(limit: Limit, at_looks: bool) -> LimitJudgement:  # noqa: FBT001 - as the caller's
         ends, sized = (every, design) if at_looks else (every[-1:], dataclasses.replace(design, looks=1))
@@ -353,68 +349,6 @@ def _arm_summary(measurement: Measurement, arm: Arm, metric: str, epochs: int) -
         found = dataclasses.replace(found, ceiling_bit_s=summary.figures.get("ideal_bit_s", found.ceiling_bit_s))
     counted = PROTOCOLS[workload.protocol].kind.counts_failures
     return dataclasses.replace(summary, pace=found, quantiles=quantiles_of(own) if counted else {})
-
-
-def doubts_about(
-    measurement: Measurement, runs: Sequence[Run], cell: Cell, conditions: Conditions, question: Question
-) -> dict[Verdict, str]:
-    """Return the verdicts about the cell's metric that are not reliable, with the reason of each."""
-    return {
-        **_handicaps(measurement, cell.arm, cell.reference(conditions.reference)),
-        **_too_few_packets(runs, cell, conditions, question),
-        **_wrong_content(runs, cell, conditions),
-    }
-
-
-def _handicaps(measurement: Measurement, arm: Arm, reference: Arm) -> dict[Verdict, str]:
-    """Return the verdicts that a backend's handicap may cause: a slow arm exceeds, and a slow reference hides it."""
-    backends = measurement.network.backends
-    sides = ((Verdict.EXCEEDS, arm), (Verdict.WITHIN, reference))
-    found = {verdict: backends.get(side.transport, "") for verdict, side in sides}
-    return {
-        verdict: BACKENDS[name].handicap
-        for verdict, name in found.items()
-        if name in BACKENDS and BACKENDS[name].handicap
-    }
-
-
-def _too_few_packets(runs: Iterable[Run], cell: Cell, conditions: Conditions, question: Question) -> dict[Verdict, str]:
-    """Doubt agreement if too few packets were sent to show a share within the margin, even if it is 0.
-
-    The bound is the rule of three.
-    Source: J. A. Hanley and A. Lippman-Hand, "If nothing goes wrong, is everything all right?", 1983.
-    """
-    if METRICS[question.metric].metric.scale != "difference":
-        return {}
-    sent: Counter[Arm] = Counter()
-    for run in runs:
-        if not run.warmup and run.values[question.metric]:
-            return {}
-        if not run.warmup:
-            sent[run.arm] += int(run.facts.get("sent", 0))
-    fewest = min(sent[arm] for arm in (cell.arm, cell.reference(conditions.reference)))
-    if not fewest or _RULE_OF_THREE / fewest <= question.margin.at_least:
-        return {}
-    least = math.ceil(_RULE_OF_THREE / question.margin.at_least) if question.margin.at_least else 0
-    remedy = f"{least} would do (--duration)" if least else "a margin in percentage points could be shown"
-    title = METRICS[question.metric].metric.title
-    why = (
-        f"no {title} among {fewest} packets that were sent, yet the {title} may be up to "
-        f"{100 * _RULE_OF_THREE / fewest:.2g} %; {remedy}"
-    )
-    return {Verdict.WITHIN: why}
-
-
-def _wrong_content(runs: Iterable[Run], cell: Cell, conditions: Conditions) -> dict[Verdict, str]:
-    """Doubt agreement if connections of either side had wrong content: wrong replies may be fast."""
-    lost: Counter[Arm] = Counter()
-    for run in runs:
-        if run.arm in (cell.arm, cell.reference(conditions.reference)):
-            lost[run.arm] += sum(count for kind, count in run.failed.items() if kind.partition(":")[0] == CONTENT)
-    sides = ", ".join(f"{count} by {arm}" for arm, count in sorted(lost.items(), key=str) if count)
-    if not sides:
-        return {}
-    return {Verdict.WITHIN: f"connections transferred other content than the server was given ({CONTENT}: {sides})"}
 
 
 def _backend(measurement: Measurement, *arms: Arm) -> str:

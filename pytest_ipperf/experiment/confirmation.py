@@ -14,7 +14,8 @@ from pytest_ipperf.core.inference.confirmation import Confirmation
 from pytest_ipperf.core.inference.limit import LimitJudgement
 from pytest_ipperf.core.inference.verdict import Judgement, Verdict
 from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, LabError
-from pytest_ipperf.experiment.answer import Answer, answer, doubts_about, epoch_s, limit_of
+from pytest_ipperf.experiment.answer import Answer, answer, epoch_s, limit_of
+from pytest_ipperf.experiment.doubts import doubts_about
 from pytest_ipperf.experiment.looks import effects_of
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost

@@ -13,6 +13,7 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.measurement.run_data import completed_s, completed_times
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
@@ -58,6 +59,35 @@ class Network:
     one_machine: bool
     backends: Mapping[str, str]
     client_hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Position of a run in the plan."""
+
+    epoch: int
+    block: int
+    slot: int
+
+    def run(self, arm: Arm, started_at: float, result: RunResult, values: Mapping[str, float | None]) -> Run:
+        """Return the run of an arm at this place, with its values by metric."""
+        data = result.data
+        return Run(
+            arm=arm,
+            epoch=self.epoch,
+            block=self.block,
+            slot=self.slot,
+            warmup=self.block == WARMUP,
+            started_at=started_at,
+            attempted=data.attempted,
+            failed=data.failed,
+            values=values,
+            client=result.client,
+            completed_s=completed_s(data),
+            facts=data.facts,
+            notes=result.notes,
+            times=completed_times(data),
+        )
 
 
 class RunObserver(Protocol):

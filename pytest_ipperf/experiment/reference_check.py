@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.measurement.run import leading
+from pytest_ipperf.core.measurement.run import Run, leading
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, WorkloadKind
 from pytest_ipperf.lab.runs.result import ServerEndpoint
@@ -18,9 +18,15 @@ _MAX_FAILURES = 3
 _KINDS_SHOWN = 3
 
 
-def check_reference(kind: WorkloadKind, arm: Arm, runs: int, lost: Counter[str], service: ServerEndpoint) -> None:
-    """Raise LabError if the reference's last `runs` completed nothing; `lost` counts their failures by kind."""
-    if why := _CHECKS[kind](arm, runs, lost, service):
+def check_reference(kind: WorkloadKind, runs: Sequence[Run], service: ServerEndpoint) -> None:
+    """Raise LabError if the last of a reference's `runs` completed nothing."""
+    number, lost = 0, Counter[str]()
+    for run in reversed(runs):
+        if run.completed:
+            break
+        number += 1
+        lost.update(run.failed)
+    if why := _CHECKS[kind](runs[-1].arm, number, lost, service):
         raise LabError(why)
 
 

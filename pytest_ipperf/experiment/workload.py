@@ -19,13 +19,13 @@ from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.path_proof import rate_shortfalls
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.measurement.run_data import RunData, completed_s, completed_times
+from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.core.portable.workload_kind import WorkloadKind
 from pytest_ipperf.experiment.compared_arms import compares, references_of, workload_of
 from pytest_ipperf.experiment.looks import answers_at
-from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Measurement, Network, RunObserver
+from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Measurement, Network, Place, RunObserver
 from pytest_ipperf.experiment.reference_check import check_reference
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import lease_for, leased
@@ -256,7 +256,7 @@ class _State:
         for number, block in enumerate((epoch.warmups, *epoch.blocks), start=WARMUP):
             for slot, arm in enumerate(block):
                 if self._is_measured(arm):
-                    self._run(live, service, arm, _Place(epoch.number, number, slot))
+                    self._run(live, service, arm, Place(epoch.number, number, slot))
         self._count(epoch, "after")
         if epoch.number == 0 and PROTOCOLS[workload.protocol].null:
             self._measure_baseline_costs(live, service)
@@ -274,7 +274,7 @@ class _State:
     def _workload_of(self, arm: Arm) -> Workload:
         return workload_of(self.plan.workload, arm)
 
-    def _run(self, live: LiveTestbed, service: ServerEndpoint, arm: Arm, place: _Place) -> None:
+    def _run(self, live: LiveTestbed, service: ServerEndpoint, arm: Arm, place: Place) -> None:
         started = time.monotonic()
         # The arms of a block have the same arrivals.
         pattern = f"{self.plan.seed}/{place.epoch}/{place.block}"
@@ -291,22 +291,7 @@ class _State:
         )
         self.run_s[arm] = self.run_s.get(arm, 0.0) + time.monotonic() - started
         data = result.data
-        run = Run(
-            arm=arm,
-            epoch=place.epoch,
-            block=place.block,
-            slot=place.slot,
-            warmup=place.block == WARMUP,
-            started_at=started,
-            attempted=data.attempted,
-            failed=data.failed,
-            values=self._values(data),
-            client=result.client,
-            completed_s=completed_s(data),
-            facts=data.facts,
-            notes=result.notes,
-            times=completed_times(data),
-        )
+        run = place.run(arm, started, result, self._values(data))
         self.runs.append(run)
         if not run.warmup:
             self.rows.setdefault((arm, run.epoch), []).extend(self._kind.connection_rows(data.rows()))
@@ -348,21 +333,8 @@ class _State:
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
         # Violations come first: packets on a wrong path may cause failures for which the server is not to blame.
         self._note_violations(run.arm, result.violations, where)
-        runs, lost = self._trailing_failures(run.arm)
-        if run.arm not in self.references:
-            return
-        check_reference(self._kind, run.arm, runs, lost, service)
-
-    def _trailing_failures(self, arm: Arm) -> tuple[int, Counter[str]]:
-        """Return the number of the arm's last runs that completed nothing, and their failures by kind."""
-        runs, lost = 0, Counter[str]()
-        for run in reversed(self.runs):
-            if run.arm == arm:
-                if run.completed:
-                    break
-                runs += 1
-                lost.update(run.failed)
-        return runs, lost
+        if run.arm in self.references:
+            check_reference(self._kind, [each for each in self.runs if each.arm == run.arm], service)
 
     def _exclude_without_tunnel(self, live: LiveTestbed) -> None:
         """Exclude the arms whose tunnels could not be set up."""
@@ -416,12 +388,3 @@ class _State:
         sentence = f"arm {arm} is not what it is called ({where}): {'; '.join(contradictions)}"
         self._trouble(arm, InvalidError(sentence))
         self.observer.note(f"{sentence}; it is measured no further")
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Position of a run in the plan."""
-
-    epoch: int
-    block: int
-    slot: int

@@ -313,7 +313,7 @@ def test_a_level_that_stands_twice_is_found_at_collection(project, marker, level
 
 def test_a_grid_is_read_under_every_design_and_options_may_say_a_level_twice(project):
     text = "import pytest\n\n@pytest.mark.smtp\n@pytest.mark.grid(window=['64k'])\ndef test_it(measured): pass\n"
-    sentence = "test_it: marker grid of smtp takes only the keywords connections, payload"
+    sentence = "test_it: marker grid of smtp takes only the keywords connections, payload, offload"
     assert collect(project, text) == sentence
     text = "import pytest\n\n@pytest.mark.smtp\ndef test_it(measured): pass\n"
     assert collect(project, text, "--connections=2,2", "--connections=2") == ""

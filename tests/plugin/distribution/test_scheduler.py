@@ -126,14 +126,16 @@ def test_a_cell_is_known_among_other_parameters_and_nothing_else_is_a_cell():
     pattern = cell_pattern(["one", "one.b"])
     params = (
         "x-one.b-smtp-c1-1k-ipv6-tunnel-y", "one-http-library-c10-2k-ipv4-twin", "one-tcp-c4-128k-window64k-down-ipv6",
-        "one-udp-c1-1400-1.5gbit-ipv6-isatap", "one-smtp", "one",
+        "one-udp-c1-1400-1.5gbit-ipv6-isatap", "one-tcp-c1-1k-down-vs_offload_on-ipv6-tunnel-offload_off-x",
+        "one-smtp", "one",
     )  # fmt: skip
     found = [pattern.search(f"a.py::t[{each}]") for each in params]
     assert [match and match.groups() for match in found] == [
-        ("one.b", "smtp", "1", "1k", "", "ipv6-tunnel"),
-        ("one", "http", "10", "2k", "", "ipv4-twin"),
-        ("one", "tcp", "4", "128k", "-window64k-down", "ipv6"),
-        ("one", "udp", "1", "1400", "-1.5gbit", "ipv6-isatap"),
+        ("one.b", "smtp", "1", "1k", "", None, "ipv6-tunnel"),
+        ("one", "http", "10", "2k", "", None, "ipv4-twin"),
+        ("one", "tcp", "4", "128k", "-window64k-down", None, "ipv6"),
+        ("one", "udp", "1", "1400", "-1.5gbit", None, "ipv6-isatap"),
+        ("one", "tcp", "1", "1k", "-down", "offload_on", "ipv6-tunnel-offload_off"),
         None,
         None,
     ]
@@ -156,7 +158,7 @@ def test_every_cell_is_known_whatever_its_arrivals_and_workers(workload, arm):
     match = cell_pattern(["one"]).search(f"a.py::t[{Cell(workload, Arm.parse(arm))}]")
     assert match
     assert match.groups() == (
-        "one", workload.protocol, str(workload.connections), bytes_text(workload.payload_bytes), "", arm,
+        "one", workload.protocol, str(workload.connections), bytes_text(workload.payload_bytes), "", None, arm,
     )  # fmt: skip
 
 

@@ -38,7 +38,8 @@ def test_merged_packets_are_seen_with_offloads_alone_and_the_stream_is_faster(py
     pytester.runpytest_subprocess(*SMOKE)
     (folder,) = (pytester.path / ".ipperf/runs").glob("2*")
     workload = read_session(folder).workloads["lab-tcp-c1-128k-vs_offload_off"]
-    merged, throughput = {"off": [], "on": []}, {"off": [], "on": []}
+    merged: dict[str, list[int]] = {"off": [], "on": []}
+    throughput: dict[str, list[float]] = {"off": [], "on": []}
     for run in workload.runs:
         level = run["arm"].rpartition("_")[2]
         merged[level].append(sum(counts["out"] for counts in run["proof"]["merged"].values()))

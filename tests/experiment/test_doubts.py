@@ -1,4 +1,4 @@
-"""The answer of a cell, where its data are special."""
+"""Doubts about a cell: verdicts that few packets would give whatever was true."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.experiment import Conditions
-from pytest_ipperf.experiment.answer import _too_few_packets
+from pytest_ipperf.experiment.doubts import too_few_packets
 
 FOUR, SIX = Arm(4, "native"), Arm(6, "native")
 CELL = Cell(Workload(testbed="lab", protocol="udp", client=LEAN, connections=1, payload_bytes=1400), SIX)
@@ -36,7 +36,7 @@ def runs(sent, value=0.0, metric="loss"):
 def test_of_few_datagrams_of_which_none_was_lost_it_is_not_believed_that_few_are(sent, lost, reported):
     """The rule of three: of n that were sent up to 3 / n may be lost."""
     question = Question("loss", Margin.parse("0.5pp"))
-    doubts = _too_few_packets(runs(sent, lost), CELL, CONDITIONS, question)
+    doubts = too_few_packets(runs(sent, lost), CELL, CONDITIONS, question)
     assert list(doubts) == [Verdict.WITHIN] * reported
     if sent == 2 and reported:
         assert doubts[Verdict.WITHIN] == (
@@ -47,9 +47,9 @@ def test_of_few_datagrams_of_which_none_was_lost_it_is_not_believed_that_few_are
 @pytest.mark.parametrize("metric", ["loss", "reordering", "duplication"])
 def test_the_doubt_is_about_the_metric_of_the_question(metric):
     question = Question(metric, Margin.parse("0.5pp"))
-    doubts = _too_few_packets(runs(2, metric=metric), CELL, CONDITIONS, question)
+    doubts = too_few_packets(runs(2, metric=metric), CELL, CONDITIONS, question)
     assert doubts[Verdict.WITHIN].startswith(f"no {metric} among 12 packets that were sent, yet the {metric} may be ")
 
 
 def test_no_other_metric_is_doubted_for_that():
-    assert _too_few_packets(runs(2), CELL, CONDITIONS, Question("throughput", Margin.parse("5%"))) == {}
+    assert too_few_packets(runs(2), CELL, CONDITIONS, Question("throughput", Margin.parse("5%"))) == {}
