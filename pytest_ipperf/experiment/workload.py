@@ -241,6 +241,7 @@ class _State:
             self.observer.note(verified)
         arms = [arm for arm in self.plan.arms if self._is_measured(arm)]
         paths = {arm: live.prove(arm, service, self._workload_of(arm)) for arm in arms}
+        live.offloads.switch(self._workload_of(self.first_arm))  # or the fingerprint would be that of a random arm
         fingerprints = live.fingerprint(self.first_arm)
         hosts = {role: asdict(each) for role, each in fingerprints.items()}
         for role, description in self.meters.descriptions().items():

@@ -15,7 +15,7 @@ from pytest_ipperf.report.connection_sweeps import connection_sweeps
 from pytest_ipperf.report.flow.notes import notes as flow_notes
 from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.flow.tables import in_order, latest, tables_of
-from pytest_ipperf.report.studies import response_time, router
+from pytest_ipperf.report.studies import offload, response_time, router
 from pytest_ipperf.report.studies.response_time import files
 from pytest_ipperf.report.tables.csv_text import write_csv
 from pytest_ipperf.report.tables.layout import Table
@@ -85,10 +85,15 @@ class _ConnectionReports(KindReports):
 
 class _FlowReports(KindReports):
     def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
-        return flow.tables(records, width) + router.tables(records, width)
+        found = offload.tables(records)
+        study = [line for table in found for line in (*table.lines(width), "")]
+        notes = [*offload.NOTES, ""] if found else []
+        return flow.tables(records, width) + router.tables(records, width) + study + notes
 
     def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
-        return tables_of(records), flow_notes(in_order(records))
+        found = offload.tables(records)
+        notes = offload.NOTES if found else ()
+        return tables_of(records) + found, [*flow_notes(in_order(records)), *notes]
 
     def table(self, record: Record) -> Table:
         return tables_of([record])[0]

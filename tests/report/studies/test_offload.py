@@ -1,0 +1,70 @@
+"""The four ratios of paper 002 beside our own, from runs whose ratios are known."""
+
+import dataclasses
+
+import pytest
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.report.studies.offload import tables
+
+GBIT = {"ipv4-offload_on": 8.0, "ipv4-offload_off": 2.0, "ipv6-offload_on": 6.0, "ipv6-offload_off": 1.0}
+WORKLOAD = "lab-tcp-c1-128k-vs_offload_off"
+
+
+@pytest.fixture
+def cells(made):
+    """Return a function for the records of both IP versions, of 3 epochs with 2 blocks each."""
+
+    def records(*, noise=0.0, missing=(), **change):
+        found = []
+        for ipver in (4, 6):
+            arm = f"ipv{ipver}-offload_on"
+            values = {
+                each: [1e9 * GBIT[each] * (1 + noise * (at // 2 - 1)) for at in range(6)]
+                for each in (arm, arm.replace("on", "off"))
+            }
+            record = made.record("tcp", "throughput", "ipv6", values[arm], values[arm.replace("on", "off")], blocks=2)
+            test, reference = (
+                dataclasses.replace(side, arm=Arm.parse(each))
+                for side, each in ((record.test, arm), (record.reference, arm.replace("on", "off")))
+            )
+            if arm not in missing:
+                own = {"cell": f"{WORKLOAD}-{arm}", "test": test, "reference": reference}
+                found.append(dataclasses.replace(record, **own, **change))
+        return found
+
+    return records
+
+
+def offload_tables(records):
+    return [" ".join(line.split()) for table in tables(records) for line in table.lines()]
+
+
+def test_each_ratio_of_the_study_stands_beside_ours_with_its_interval(cells):
+    assert offload_tables(cells())[4:9] == [
+        "change of throughput the study here 95 % interval here",
+        "IPv6 offload off against IPv6 offload on -49.4 ± 1.3 % -83.3 % [-83.3, -83.3] %",
+        "IPv4 offload off against IPv6 offload off +35.8 ± 1.6 % +100 % [+100, +100] %",
+        "IPv6 offload on against IPv6 offload off +97.6 ± 2.6 % +500 % [+500, +500] %",
+        "IPv4 offload on against IPv6 offload off +103 ± 1.2 % +700 % [+700, +700] %",
+    ]
+
+
+def test_what_all_arms_of_an_epoch_share_is_no_spread(cells):
+    assert offload_tables(cells(noise=0.3))[5:9] == offload_tables(cells())[5:9]
+
+
+def test_a_design_that_never_judges_has_no_interval(cells):
+    assert offload_tables(cells(judges=False, design="smoke"))[5].endswith("-83.3 % -")
+
+
+def test_without_all_four_arms_there_is_no_table(cells):
+    assert offload_tables(cells(missing=["ipv4-offload_on"])) == []
+    assert offload_tables([]) == []
+
+
+def test_a_run_in_which_nothing_arrived_has_no_ratio(cells):
+    records = cells()
+    none = dataclasses.replace(records[1].test, values=(0.0, *records[1].test.values[1:]))
+    found = offload_tables([records[0], dataclasses.replace(records[1], test=none)])
+    assert [row[-3:] for row in found[5:9]] == ["- -", "] %", "- -", "] %"]
