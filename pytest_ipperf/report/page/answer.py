@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm, client_text
@@ -20,6 +21,7 @@ from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, 
 from pytest_ipperf.report.page.words import (
     at_levels,
     level_text,
+    level_words,
     listed,
     margin_text,
     spoken,
@@ -64,6 +66,10 @@ def question(records: Sequence[Record]) -> str:
         return "How far does the reference differ from itself?" if records else "Nothing was judged"
     references = listed(dict.fromkeys(record.reference.arm.title for record in records))
     protocols = listed(dict.fromkeys(PROTOCOLS[record.protocol].title for record in records))
+    if all(record.own_reference for record in records):
+        against = listed(dict.fromkeys(level_words(record.reference.arm) for record in records))
+        ways = listed(dict.fromkeys(spoken(replace(arm, level="")) for arm in arms))
+        return f"Is {listed(dict.fromkeys(map(level_words, arms)))} as good as {against} for {protocols} over {ways}?"
     return f"Is {_arms(arms)} as good as {references} for {protocols}?"
 
 

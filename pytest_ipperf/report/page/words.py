@@ -22,9 +22,15 @@ _NAMED = 6
 
 
 def spoken(arm: Arm) -> str:
-    """Return an arm in words: `IPv6 through ISATAP`."""
+    """Return an arm in words: `IPv6 through ISATAP`, `IPv4 with offload on`."""
     through = "" if arm.transport == "native" else f" through {_THROUGH.get(arm.transport, arm.transport)}"
-    return f"IPv{arm.ipver}{through}{' (its twin)' if arm.twin else ''}"
+    level = f" with {level_words(arm)}" if arm.level else ""
+    return f"IPv{arm.ipver}{through}{level}{' (its twin)' if arm.twin else ''}"
+
+
+def level_words(arm: Arm) -> str:
+    """Return the level of the factor that an arm compares, in words: `offload on`; empty if it has none."""
+    return arm.level.replace("_", " ")
 
 
 def listed(words: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.report.page.answer import question
 from pytest_ipperf.report.studies.offload import tables
 
 GBIT = {"ipv4-offload_on": 8.0, "ipv4-offload_off": 2.0, "ipv6-offload_on": 6.0, "ipv6-offload_off": 1.0}
@@ -68,3 +69,7 @@ def test_a_run_in_which_nothing_arrived_has_no_ratio(cells):
     none = dataclasses.replace(records[1].test, values=(0.0, *records[1].test.values[1:]))
     found = offload_tables([records[0], dataclasses.replace(records[1], test=none)])
     assert [row[-3:] for row in found[5:9]] == ["- -", "] %", "- -", "] %"]
+
+
+def test_the_page_asks_for_the_levels_and_names_the_ip_versions(cells):
+    assert question(cells()) == "Is offload on as good as offload off for TCP over IPv4 and IPv6?"
