@@ -25,7 +25,10 @@ from pytest_ipperf.report.allure_result import VALUES, Category, result_id
 from pytest_ipperf.store import FRESH
 
 _PCAP = "application/vnd.tcpdump.pcap"
-_PARAMETERS = {"testbed", "protocol", "connections", "payload", "factors", "ipver", "transport", "twin"}
+_PARAMETERS = {
+    *("testbed", "protocol", "connections", "payload", "factors", "ipver", "transport", "twin"),
+    *("compared_with", "compared_level"),
+}
 """Fixtures that are merely parameters of the test, which the result lists as such."""
 
 

@@ -32,7 +32,8 @@ def title(cell: Cell, metric: str, *, testbed: bool = False) -> str:
 def factor_texts(cell: Cell) -> dict[str, str]:
     """Return every factor of a cell as text, by name; default values are left out.
 
-    The arm is given by `ipver`, such as `IPv6`, and `transport`, such as `tunnel` or, for a twin, `native twin`.
+    The arm is given by `ipver`, such as `IPv6`, and `transport`, such as `tunnel` or, for a twin, `native twin`; and by
+    the level of a compared factor.
     """
     workload, arm = cell.workload, cell.arm
     return {
@@ -44,7 +45,14 @@ def factor_texts(cell: Cell) -> dict[str, str]:
         **{level.name: level.text.removeprefix(_mark(cell, level.name)) for level in workload.levels if level.text},
         "ipver": f"IPv{arm.ipver}",
         "transport": f"{arm.transport} twin" if arm.twin else arm.transport,
+        **_compared(cell),
     }
+
+
+def _compared(cell: Cell) -> dict[str, str]:
+    """Return the level of a compared factor under its name, and that of the reference."""
+    name, _, level = cell.arm.level.partition("_")
+    return {name: level, "compared with": cell.workload.against.partition("_")[2]} if name else {}
 
 
 def _load(cell: Cell) -> dict[str, str]:

@@ -76,8 +76,8 @@ def test_a_margin_of_the_command_line_that_a_metric_cannot_have_leaves_its_cells
 
 
 def test_factors_of_two_protocols_have_names_of_their_own():
-    names = [factor.name for name in PROTOCOLS for factor in PROTOCOLS[name].factors]
-    assert len(names) == len(set(names)) == len(FACTORS)
+    factors = {factor for name in PROTOCOLS for factor in PROTOCOLS[name].factors}
+    assert len(factors) == len({factor.name for factor in factors}) == len(FACTORS)
 
 
 def test_options_replace_the_levels_of_the_factor_that_they_are_called_after(suite):

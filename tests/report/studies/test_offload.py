@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.cell import Arm, Cell, Workload
+from pytest_ipperf.report.allure_card import factor_texts
 from pytest_ipperf.report.page.answer import question
 from pytest_ipperf.report.studies.offload import tables
 
@@ -73,3 +74,11 @@ def test_a_run_in_which_nothing_arrived_has_no_ratio(cells):
 
 def test_the_page_asks_for_the_levels_and_names_the_ip_versions(cells):
     assert question(cells()) == "Is offload on as good as offload off for TCP over IPv4 and IPv6?"
+
+
+def test_allure_has_the_level_and_that_of_the_reference_as_parameters():
+    workload = Workload(
+        testbed="lab", protocol="tcp", client="lean", connections=1, payload_bytes=131072, against="offload_off"
+    )
+    texts = factor_texts(Cell(workload, Arm.parse("ipv6-offload_nogro")))
+    assert (texts["offload"], texts["compared with"], texts["ipver"]) == ("nogro", "off", "IPv6")
