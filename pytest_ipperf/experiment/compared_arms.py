@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from pytest_ipperf.core.design.cell import Arm, Workload, arm_level_text
+from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.protocols import PROTOCOLS
@@ -39,9 +39,3 @@ def workload_of(workload: Workload, arm: Arm) -> Workload:
     found = next(factor for factor in factors if factor.name == name)
     levels[name] = found.level(found.parse(text))
     return replace(workload, levels=tuple(levels[each.name] for each in factors if each.name in levels), against="")
-
-
-def arm_level(workload: Workload, name: str, value: object) -> str:
-    """Return the level of a workload's factor as arms name it."""
-    factor = next(each for each in PROTOCOLS[workload.protocol].factors if each.name == name)
-    return arm_level_text(name, factor.text(factor.parse(value)))

@@ -368,11 +368,12 @@ class _State:
     def _trouble(self, arm: Arm, error: IpperfError) -> None:
         """Note the error for which an arm has no answer, nor have those compared with it; raise it if none is left."""
         if arm in self.references:
-            compared = {each for each in self.plan.arms if self._reference_of(each) == arm}
             if self.references == {arm}:
                 raise error
-            self.trouble |= dict.fromkeys(sorted(compared - self.trouble.keys()), error)
-        self.trouble[arm] = error
+            compared = [each for each in self.plan.arms if self._reference_of(each) == arm]
+            # What is answered stays answered.
+            self.trouble |= {each: error for each in compared if each not in {*self.trouble, *self.answered}}
+        self.trouble.setdefault(arm, error)
 
     def _note_rate_shortfalls(self, arm: Arm, trains: TrainRates, where: str) -> None:
         """Note an arm's first rate shortfall only; a busy machine causes many, and the table shows all."""

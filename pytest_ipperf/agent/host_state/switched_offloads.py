@@ -10,11 +10,10 @@ import errno
 import os
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.host_state.restorer import FEATURES, run
-from pytest_ipperf.agent.kernel.ethtool import Features, features, unlike
+from pytest_ipperf.agent.kernel.ethtool import Features, features, has_link, unlike
 from pytest_ipperf.core.portable.errors import LabError
 
 # A real port may lose its link for seconds while its driver restarts.
@@ -45,27 +44,27 @@ class SwitchedOffloads:
                 f"device {device!r}: its offloads are unknown: {os.strerror(error.errno or errno.EIO)}"
             ) from None
         wanted = before.with_offloads(settings)
+        linked = has_link(device)
         if device not in self._before:
-            self._before[device] = before
             undo = [FEATURES, device, f"{before.wanted:x}"]
             self._changes.run([FEATURES, device, f"{wanted:x}"], undo)
+            self._before[device] = before  # only now is its undoing certain
         elif features(device).wanted != wanted and (trouble := run([FEATURES, device, f"{wanted:x}"])):
             raise LabError(trouble)
         now = features(device)
-        known = {name: on for name, on in settings.items() if not on or now.has(name)}
-        if missed := unlike(now, known):
+        if missed := unlike(now, settings):
             raise LabError(
                 f"device {device!r} cannot have {', '.join(missed)}; its driver decides (ethtool -k {device})"
             )
-        _wait_for_link(device)
+        if linked:
+            _wait_for_link(device)
         return {name: now.on(name) for name in settings}
 
 
 def _wait_for_link(device: str) -> None:
     """Wait until a device has its link again; raise LabError if that takes too long."""
     end = time.monotonic() + _LINK_S
-    state = Path(f"/sys/class/net/{device}/operstate")
-    while state.exists() and state.read_text(encoding="ascii").strip() in {"down", "lowerlayerdown", "dormant"}:
+    while not has_link(device):
         if time.monotonic() > end:
             raise LabError(f"device {device!r}: its link is still down {_LINK_S:g} s after its offloads were switched")
         time.sleep(_POLL_S)

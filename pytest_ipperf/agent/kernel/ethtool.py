@@ -16,7 +16,8 @@ from functools import lru_cache
 
 from pytest_ipperf.core.portable.errors import LabError
 
-_SIOCETHTOOL = 0x8946
+_SIOCETHTOOL, _SIOCGIFFLAGS = 0x8946, 0x8913
+_IFF_RUNNING = 0x40
 _GET_STRINGS, _GET_COUNTS, _GET_FEATURES, _SET_FEATURES = 0x1B, 0x37, 0x3A, 0x3B
 _STRINGS_OF_FEATURES, _STRING_BYTES = 4, 32
 _GROUPS = {
@@ -47,10 +48,6 @@ class Features:
     changeable: int
     wanted: int
     active: int
-
-    def has(self, offload: str) -> bool:
-        """Return whether the device has an offload, perhaps switched off."""
-        return bool(_mask(_GROUPS[offload]) & (self.changeable | self.active))
 
     def on(self, offload: str) -> bool:
         """Return whether a feature of an offload is in force."""
@@ -92,6 +89,13 @@ def set_features(device: str, wanted: int) -> None:
     for block in range(blocks):
         request.extend(mask >> 32 * block & 0xFFFFFFFF for mask in (now.changeable, wanted & now.changeable))
     _ioctl(device, request)
+
+
+def has_link(device: str) -> bool:
+    """Return whether a device is up and has its link (IFF_RUNNING, netdevice(7)); raise OSError if there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        found = fcntl.ioctl(sock, _SIOCGIFFLAGS, struct.pack("16sH", device.encode(), 0) + bytes(22))
+    return bool(struct.unpack_from("H", found, 16)[0] & _IFF_RUNNING)
 
 
 def offloads(device: str) -> dict[str, bool]:

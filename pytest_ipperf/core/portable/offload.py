@@ -18,7 +18,7 @@ SINGLE: Mapping[str, str] = {
 }  # fmt: skip
 """Single offloads, by the names of `ethtool -K`, with their longer names."""
 _NEEDS = {"tso": ("tx-checksum", "sg"), "gso": ("sg",), "lro": ("rx-checksum",)}
-"""What an offload does not work without."""
+"""Offloads that each offload needs."""
 _WITHOUT = "no"
 
 OFFLOAD = Factor(
@@ -30,6 +30,7 @@ OFFLOAD = Factor(
         f"offloads of the hosts' devices: {UNCHANGED}, {ON}, {OFF}, one alone ({', '.join(SINGLE)}), or all but one "
         f"({', '.join(_WITHOUT + name for name in SINGLE)})"
     ),
+    mark="offload",
     words=(UNCHANGED, ON, OFF, *SINGLE, *(_WITHOUT + name for name in SINGLE)),
     implicit=UNCHANGED,
     silent=True,

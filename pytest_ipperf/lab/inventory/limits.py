@@ -41,6 +41,9 @@ def no_offload(testbed: Testbed, cell: Cell) -> str:
         return ""
     if testbed.name in BUILTIN and not testbed.is_lab:
         return f"testbed {testbed.name} has no offloads to switch, as its packets never leave the kernel"
+    if not testbed.is_lab and len({host.machine for host in testbed.hosts}) < len(testbed.hosts):
+        # Two agents would switch the same devices, and the one that restores last would restore what the other had set.
+        return f"testbed {testbed.name} has two hosts that are one machine, so their offloads are the same"
     if testbed.is_lab and testbed.links != Links():
         return (
             f"testbed {testbed.name} counts the packets of its links one by one, which takes its offloads off; measure "

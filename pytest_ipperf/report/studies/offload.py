@@ -24,7 +24,7 @@ NOTES = (
     "independent (paper 002). Here: mean log ratio of an epoch's blocks, mean over the epochs, with a two-sided 95 % t",
     "interval over the epochs; none of a design that never judges.",
 )
-"""What the figures of the tables are."""
+"""Lines that explain the figures of the tables."""
 
 
 class _Ratio(NamedTuple):

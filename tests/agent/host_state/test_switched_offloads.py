@@ -7,7 +7,9 @@ import textwrap
 
 import pytest
 
-from tests.agent.host_state.test_changes import HOST, UP
+from tests.agent.host_state.test_changes import HOST, UP, run_folder
+
+__all__ = ["run_folder"]
 
 # A mixed setting: one of TSO's features is off, and so is checksumming, without which no TSO is in force.
 MIXED = (
@@ -24,13 +26,6 @@ ON, OFF = {"sg": True, **dict.fromkeys(EVERY, True)}, dict.fromkeys(EVERY, False
 mixed = features("va")
 assert not mixed.on("tso") and mixed.on("gso") and not mixed.on("gro")
 """
-
-
-@pytest.fixture(autouse=True)
-def run_folder(tmp_path, monkeypatch):
-    """Replace the machine's own /run."""
-    monkeypatch.setenv("IPPERF_RUN", str(tmp_path / "run"))
-    return tmp_path / "run"
 
 
 @pytest.fixture
@@ -97,6 +92,7 @@ def test_of_a_killed_rollback_helper_the_next_agent_restores_what_was_there(host
     ("device", "settings", "sentence"),
     [
         ("none", {"gro": True}, "device 'none': its offloads are unknown: No such device"),
+        ("va", {"lro": True}, "device 'va' cannot have lro on; its driver decides (ethtool -k va)"),
         ("lo", {"tx-checksum": False}, "device 'lo' cannot have tx-checksum off; its driver decides (ethtool -k lo)"),
     ],
 )

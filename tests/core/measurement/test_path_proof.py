@@ -297,7 +297,13 @@ def test_a_run_that_moved_more_than_its_links_let_through_is_said():
             True,
             {"client": {"in": 9, "out": 0}},
             1,
-            ["expected packets larger than the MTU, as offloads make them, seen none"],
+            ["expected packets larger than the MTU sent by an end with offloads, seen none"],
+        ),
+        (
+            True,
+            {"client": {"in": 0, "out": 0}, "server": {"in": 9, "out": 0}, "router": {"in": 9, "out": 9}},
+            1,
+            ["expected packets larger than the MTU sent by an end with offloads, seen none"],
         ),
         (False, {"client": {"in": 0, "out": 0}, "server": {"in": 0, "out": 0}}, 5, []),
         (

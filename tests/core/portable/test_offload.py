@@ -10,7 +10,7 @@ EVERY = set(SINGLE.values())
 def test_unchanged_switches_nothing_and_is_in_no_workload():
     assert offload_settings("unchanged") == {}
     assert OFFLOAD.held("unchanged") == ()
-    assert [level.text for level in OFFLOAD.held("off")] == ["off"]
+    assert [level.text for level in OFFLOAD.held("off")] == ["offloadoff"]
 
 
 def test_off_is_all_off_and_on_leaves_lro_as_it_was():

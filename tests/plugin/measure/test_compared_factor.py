@@ -61,6 +61,40 @@ def test_levels_of_the_command_line_replace_those_of_the_marker_and_the_first_is
     assert texts == [f"lab-smtp-c1-1k-vs_offload_off-ipv4-offload_{level}" for level in ("gro", "nogso")]
 
 
+def test_held_equal_it_is_a_level_of_the_workload_that_ids_name(offload):
+    suite = SUITE.replace('@pytest.mark.compare("offload", transport=["native"])', "").replace(
+        '["on", "off"]', '["off"]'
+    )
+    offload.pytester.makepyfile(suite)
+    assert collected(offload, "--transport=native") == ["lab-smtp-c1-1k-offloadoff-ipv6"]
+    assert collected(offload, "--offload=unchanged,nogro", "--transport=native") == [
+        "lab-smtp-c1-1k-default-ipv6", "lab-smtp-c1-1k-offloadnogro-ipv6",
+    ]  # fmt: skip
+
+
+def test_hosts_that_are_one_machine_are_left_out(offload):
+    offload.pytester.makefile(
+        ".ini",
+        hosts="""
+[host here]
+way = local
+ipv4 = 127.0.0.1
+ipv6 = ::1
+
+[host there]
+way = local
+ipv4 = 127.0.0.1
+ipv6 = ::1
+
+[testbed own]
+client = here
+server = there
+""",
+    )
+    result = offload.ask("--ipperf-hosts=hosts.ini", testbed="own")
+    assert "testbed own has two hosts that are one machine" in " ".join(result.outlines)
+
+
 def test_a_twin_is_that_of_the_reference_level(offload):
     offload.network()
     offload.run("--ipperf-twin=yes", "-m", "arm(twin=True)", testbed="lab").assert_outcomes(passed=1)

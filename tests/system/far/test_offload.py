@@ -5,20 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
+import pytest_ipperf
 from tests.support.needs import require
 
-SUITE = """
-    import pytest
-
-    @pytest.mark.tcp
-    @pytest.mark.compare("offload", transport=["native"])
-    @pytest.mark.levels(offload=["off", "on"])
-    def test_tcp_stream(measured, margin):
-        assert measured.slowdown <= margin
-"""
+SUITE = (Path(pytest_ipperf.__file__).parents[1] / "suites/offload/test_offload.py").read_text()
 ARGUMENTS = ("--design=smoke", "--transport=native", "--duration=100ms", "-p", "no:randomly")
 DEVICES = r"$(ip -o link | sed -n 's/^[0-9]*: \([^:@]*\).*/\1/p' | grep -v '^lo$')"
 # TSO is not in force without checksums, and is wanted all the same; one of its features is not.

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import statistics
+from pathlib import Path
 
 import pytest
 
+import pytest_ipperf
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.store import read_session
 
-SUITE = """
-import pytest
-
-@pytest.mark.tcp
-@pytest.mark.compare("offload", transport=["native"])
-@pytest.mark.levels(offload=["off", "on"])
-def test_tcp_stream(measured, margin):
-    assert measured.slowdown <= margin
-"""
+SUITE = (Path(pytest_ipperf.__file__).parents[1] / "suites/offload/test_offload.py").read_text()
 # Every level is switched to that of `on`, whatever was asked for.
 PRETENDING = """
 from pytest_ipperf.core.portable.offload import offload_settings
