@@ -18,6 +18,7 @@ from pytest_ipperf.agent.load.arrivals import arrivals
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
+from tests.support.attempts import lasting
 from tests.support.servers import stalling
 
 CONNECTIONS, RATE_PER_S, PAYLOAD_BYTES = 300, 500.0, 1024
@@ -43,28 +44,41 @@ def stalling_server(bench, ipver):
             process.kill()
 
 
-@pytest.mark.parametrize(("ipver", "workers"), [(4, 1), (6, 2)])
-def test_who_arrives_while_a_server_stalls_has_the_wait_in_its_total(plain, ipver, workers):
-    client, server = (host.address(ipver) for host in plain.hosts)
-    with stalling_server(plain, ipver) as port:
+def stalled_rows(bench, ipver, workers):
+    """The times of a load whose server stalls in its middle, in the order in which the connections were due."""
+    client, server = (host.address(ipver) for host in bench.hosts)
+    with stalling_server(bench, ipver) as port:
         spec = LoadSpec(
             protocol="http", client="lean", payload_bytes=PAYLOAD_BYTES, connections=CONNECTIONS, bursts=1, ipver=ipver,
             resolver="", resolver_port=0, name=server, port=port, source=client, deadline_s=60.0, ident=0,
             rate_per_s=RATE_PER_S, pattern="stalled", workers=workers,
         )  # fmt: skip
-        reply = plain.live._client.within(90.0).load(spec)
+        reply = bench.live._client.within(90.0).load(spec)
     assert not reply.failed
     values = array("d", reply.rows)
-    rows = [dict(zip(PHASES, values[at : at + len(PHASES)], strict=True)) for at in range(0, len(values), len(PHASES))]
-    # What was intended is kept, and is not what the stall made of it.
-    assert [row["start"] for row in rows] == pytest.approx(arrivals(CONNECTIONS, RATE_PER_S, "stalled/0"), abs=1e-9)
-    assert rows[-1]["start"] == pytest.approx(CONNECTIONS / RATE_PER_S, rel=0.15)
-    assert all(0 <= row["behind"] < row["total"] for row in rows)
-    rows.sort(key=lambda row: row["start"] + row["behind"])
-    opened = [row["start"] + row["behind"] for row in rows]
-    ends = opened[STALLED - NEAR] + STALL_S
-    waiting = [row for row in rows[STALLED + NEAR :] if row["start"] < ends]
-    assert len(waiting) > RATE_PER_S * STALL_S / 2
-    assert statistics.median(row["behind"] for row in waiting) < STALL_S / 4  # nobody waited for another to be opened
-    for row in waiting:
-        assert row["start"] + row["total"] >= ends
+    return [dict(zip(PHASES, values[at : at + len(PHASES)], strict=True)) for at in range(0, len(values), len(PHASES))]
+
+
+@pytest.mark.parametrize(("ipver", "workers"), [(4, 1), (6, 2)])
+def test_who_arrives_while_a_server_stalls_has_the_wait_in_its_total(plain, ipver, workers):
+    due = arrivals(CONNECTIONS, RATE_PER_S, "stalled/0")
+
+    def attempts():
+        for _ in range(8):
+            rows = stalled_rows(plain, ipver, workers)
+            # What was intended is kept, and is not what the stall made of it.
+            assert [row["start"] for row in rows] == pytest.approx(due, abs=1e-9)
+            assert rows[-1]["start"] == pytest.approx(CONNECTIONS / RATE_PER_S, rel=0.15)
+            assert all(0 <= row["behind"] < row["total"] for row in rows)
+            rows.sort(key=lambda row: row["start"] + row["behind"])
+            opened = [row["start"] + row["behind"] for row in rows]
+            ends = opened[STALLED - NEAR] + STALL_S
+            waiting = [row for row in rows[STALLED + NEAR :] if row["start"] < ends]
+            assert len(waiting) > RATE_PER_S * STALL_S / 2
+            for row in waiting:
+                assert row["start"] + row["total"] >= ends
+            # A busy machine can hold the client back once; a client that waits for answers is late in every attempt.
+            behind = statistics.median(row["behind"] for row in waiting)
+            yield {"behind": behind} if behind >= STALL_S / 4 else {}
+
+    assert lasting(attempts()) == {}
