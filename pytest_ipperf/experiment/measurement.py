@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import Design
-from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.design.plan import WARMUP, Plan
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.link_rate import TrainRates
@@ -21,8 +21,6 @@ from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 
 _NOTHING = ServerState()
-WARMUP = -1
-"""Block number of an epoch's warm-up runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

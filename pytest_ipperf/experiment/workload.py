@@ -25,7 +25,7 @@ from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.core.portable.workload_kind import WorkloadKind
 from pytest_ipperf.experiment.compared_arms import compares, references_of, workload_of
 from pytest_ipperf.experiment.looks import answers_at
-from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Measurement, Network, Place, RunObserver
+from pytest_ipperf.experiment.measurement import Conditions, Measurement, Network, Place, RunObserver
 from pytest_ipperf.experiment.reference_check import check_reference
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import lease_for, leased
@@ -254,10 +254,9 @@ class _State:
             self._note_violations(arm, facts["contradictions"], f"epoch {epoch.number}")
             self._note_rate_shortfalls(arm, facts["trains"], f"epoch {epoch.number}")
         self._count(epoch, "before")
-        for number, block in enumerate((epoch.warmups, *epoch.blocks), start=WARMUP):
-            for slot, arm in enumerate(block):
-                if self._is_measured(arm):
-                    self._run(live, service, arm, Place(epoch.number, number, slot))
+        for block, slot, arm in epoch.places():
+            if self._is_measured(arm):
+                self._run(live, service, arm, Place(epoch.number, block, slot))
         self._count(epoch, "after")
         if epoch.number == 0 and PROTOCOLS[workload.protocol].null:
             self._measure_baseline_costs(live, service)

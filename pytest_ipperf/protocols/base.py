@@ -7,6 +7,7 @@ Rule 3: it travels to hosts: standard library only, Python 3.10; packages that `
 
 from __future__ import annotations
 
+import math
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,6 +21,7 @@ from pytest_ipperf.core.portable.figure_row import FigureRow
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.study_size import StudySize
 from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, WorkloadKind
 
 IP_BIND_ADDRESS_NO_PORT = 24
@@ -243,6 +245,10 @@ class Protocol(ABC):
     """True if each connection logs in to an account of its own."""
     hands_over: bool = False
     """True if each connection leaves a message at the server, which keeps it to be counted and compared."""
+    study: StudySize | None = None
+    """Size of the study that measured it, if another than that of design `paper`."""
+    longest_run_s: float = math.inf
+    """Seconds of the longest run; a longer one is made in parts, so that a session that breaks off keeps most of it."""
     null: str = ""
     """Server against which the baseline cost is measured; empty if there is no server to replace."""
 

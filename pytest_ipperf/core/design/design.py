@@ -6,10 +6,12 @@ An arm decided at a look is not measured further (docs/decisions/0011-escalation
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.closest_match import did_you_mean
 from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.study_size import StudySize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,9 @@ class Design:
     `run_connections` is the least number of connections in a run: the burst of N is repeated until the run holds them
     (docs/decisions/0003-runs-of-300-connections.md).
     A run of traffic flows for `run_s`, after `warmup_s` that is not counted.
+    With `parts`, each run is made in that many parts: the runs of an arm in so many blocks follow each other. With
+    `in_order`, all runs of an arm in an epoch do, and the arms are not in random order. `own_duration` says that the
+    user gave `run_s`.
     `full_grid` selects the levels of the suite's `grid` marker instead of its everyday `levels`.
     """
 
@@ -36,6 +41,9 @@ class Design:
     warmup_s: float = 0.5
     run_s: float = 1.0
     full_grid: bool = False
+    parts: int = 1
+    in_order: bool = False
+    own_duration: bool = False
 
     def bursts(self, connections: int) -> int:
         """Return the number of bursts in a run with `connections` at once; warm-up runs have as many."""
@@ -45,6 +53,18 @@ class Design:
     def most_epochs(self) -> int:
         """Number of epochs of all looks."""
         return self.epochs * self.looks
+
+    def for_study(self, study: StudySize | None) -> Design:
+        """Return the design that repeats a study of that size; itself unless it is `paper`, or without a study."""
+        if study is None or self.name != PAPER:
+            return self
+        run_s = self.run_s if self.own_duration or study.run_s is None else study.run_s
+        return replace(self, epochs=study.epochs, blocks=study.blocks, run_s=run_s, in_order=study.in_order)
+
+    def in_parts(self, longest_s: float) -> Design:
+        """Return the design with runs of at most `longest_s` seconds, each longer one in parts of equal length."""
+        parts = max(1, math.ceil(self.run_s / longest_s))
+        return replace(self, blocks=parts * self.blocks, parts=parts, run_s=self.run_s / parts)
 
     def confirming(self) -> Design:
         """Return the design of the fresh epochs that confirm an excess: one look at runs of the same size.
@@ -60,6 +80,9 @@ class Design:
         scale = f"{self.epochs} epochs x {self.blocks} blocks"
         return scale if self.looks == 1 else f"1 to {self.looks} looks of {scale}"
 
+
+PAPER = "paper"
+"""Name of the design that repeats a study."""
 
 RFC8219 = "rfc8219"
 """Name of the design whose repetitions are also reported by median and percentiles (RFC 8219, sections 7.2 and 7.3)."""
@@ -112,7 +135,7 @@ DESIGNS = {
         replace(_NIGHTLY, name=CONFIRMATION, purpose="the fresh epochs of a night's flagged cells"),
         # The study made 11 runs of one burst and discarded the first, which is the warm-up here.
         Design(
-            name="paper",
+            name=PAPER,
             epochs=1,
             blocks=10,
             alpha=0.05,

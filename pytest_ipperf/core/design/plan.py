@@ -7,23 +7,38 @@ drift of the testbed into a difference between the arms (docs/statistics.md has 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import Design
 
+WARMUP = -1
+"""Block number of an epoch's warm-up runs."""
 CONFIRMING = "-confirm"
 """Suffix of a workload's text that names its fresh epochs; those of further sets have a number after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch between rebuilds of the testbed: a warm-up of every arm, then the blocks."""
+    """One epoch between rebuilds of the testbed: a warm-up of every arm, then the blocks.
+
+    The runs of an arm in `together` blocks follow each other.
+    """
 
     number: int
     warmups: tuple[Arm, ...]
     blocks: tuple[tuple[Arm, ...], ...]
+    together: int = 1
+
+    def places(self) -> Iterator[tuple[int, int, Arm]]:
+        """Yield block, slot and arm of each run in the order of measurement; the block of warm-ups is `WARMUP`."""
+        for slot, arm in enumerate(self.warmups):
+            yield WARMUP, slot, arm
+        for first in range(0, len(self.blocks), self.together):
+            for slot, arm in enumerate(self.blocks[first]):
+                for block in range(first, min(first + self.together, len(self.blocks))):
+                    yield block, slot, arm
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +110,13 @@ def plan_for(workload: Workload, arms: Sequence[Arm], design: Design, seed: int)
     rng = random.Random(f"{seed}/{workload}")  # noqa: S311 - an experiment's order, not a secret
     arms = sorted(arms)
 
-    def shuffled() -> tuple[Arm, ...]:
-        return tuple(rng.sample(arms, len(arms)))
+    def ordered() -> tuple[Arm, ...]:
+        return tuple(arms if design.in_order else rng.sample(arms, len(arms)))
 
-    epochs = tuple(
-        Epoch(number, shuffled(), tuple(shuffled() for _ in range(design.blocks)))
-        for number in range(design.most_epochs)
-    )
+    together = design.blocks if design.in_order else design.parts
+
+    def blocks() -> tuple[tuple[Arm, ...], ...]:
+        return tuple(block for _ in range(design.blocks // together) for block in [ordered()] * together)
+
+    epochs = tuple(Epoch(number, ordered(), blocks(), together) for number in range(design.most_epochs))
     return Plan(workload, tuple(arms), seed, epochs, design.looks)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.study_size import StudySize
 from pytest_ipperf.core.portable.units import bytes_text, parse_bytes, parse_rate, short_rate_text
 
 Value = int | float | str
@@ -23,6 +24,7 @@ class Factor:
     `levels` are measured where a test names none. A workload's text and a test's id name a level after the `mark`, as
     in `window64k`; a word stands alone, and the `implicit` level is left out. `words` are all possible values if the
     unit is "word". The implicit level of a `silent` factor changes nothing, so workloads and records do not have it.
+    `study` is the size of the study that compares its levels.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Factor:
     words: tuple[str, ...] = ()
     implicit: Value | None = None
     silent: bool = False
+    study: StudySize | None = None
 
     def parse(self, given: object) -> Value:
         """Return the level of a text as people write it (`64k`, `10mbit`, `down`); raise UsageError if it is none."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_ipperf.core.portable.factor import Factor, Value
+from pytest_ipperf.core.portable.study_size import StudySize
 
 UNCHANGED = "unchanged"
 ON, OFF = "on", "off"
@@ -34,6 +35,8 @@ OFFLOAD = Factor(
     words=(UNCHANGED, ON, OFF, *SINGLE, *(_WITHOUT + name for name in SINGLE)),
     implicit=UNCHANGED,
     silent=True,
+    # Three reboots, each with 11 runs of which the first was discarded (paper 002).
+    study=StudySize(epochs=3, blocks=10),
 )
 
 

@@ -25,7 +25,8 @@ def forecast_lines(session: Session, *, each: bool) -> list[str]:
     total_s = sum(map(session.forecast_s, plans))
     first, most = sum(plan.first_runs for plan in plans), sum(plan.runs for plan in plans)
     workloads = f"{len(plans)} workload{'s' * (len(plans) > 1)}"
-    scale = f"{design.size_text()} (design {design.name}), {_range(str(first), str(most))} runs"
+    sizes = dict.fromkeys(session.design_of(plan.workload).size_text() for plan in plans)
+    scale = f"{' and '.join(sizes)} (design {design.name}), {_range(str(first), str(most))} runs"
     lines = [f"plan: {workloads}, {scale}, about {duration_text(session, total_s)}"]
     if each:
         lines += [line for plan in plans for line in _workload_lines(session, plan, forecasts)]

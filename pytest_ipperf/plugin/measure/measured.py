@@ -205,7 +205,7 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
     protocol, alone = cell.workload.protocol, is_alone(item)
     question = None if alone else question_with_margin(item, protocol, margin)
     _check_state(session, cell, state)
-    conditions = _conditions(session, state)
+    conditions = _conditions(session, cell, state)
     measurement = _measurement(session, cell, conditions)
     beside: tuple[Question, ...] = () if question is None else questions_beside(item, protocol)
     limits_asked = limits_of(item, protocol)
@@ -286,10 +286,10 @@ def _check_state(session: Session, cell: Cell, state: ServerState) -> None:
         )
 
 
-def _conditions(session: Session, state: ServerState) -> Conditions:
+def _conditions(session: Session, cell: Cell, state: ServerState) -> Conditions:
     settings = session.settings
     return Conditions(
-        design=settings.design,
+        design=session.design_of(cell.workload),
         reference=settings.reference,
         server=settings.server,
         deadline_s=settings.deadline_s,

@@ -209,8 +209,10 @@ def _parse(source: str, read: Callable[[str], Any], text: str) -> Any:
 def _design(config: pytest.Config) -> Design:
     """Return the design, with `--duration` and `--ipperf-level` in place of its own values."""
     design: Design = _read(config, "--design")
-    asked = {"run_s": _read(config, "--duration"), "alpha": _read(config, "--ipperf-level")}
-    return dataclasses.replace(design, **{name: value for name, value in asked.items() if value is not None})
+    run_s, alpha = _read(config, "--duration"), _read(config, "--ipperf-level")
+    if run_s is not None:
+        design = dataclasses.replace(design, run_s=run_s, own_duration=True)
+    return design if alpha is None else dataclasses.replace(design, alpha=alpha)
 
 
 def _source_texts(config: pytest.Config, option: str) -> tuple[str, list[str]]:

@@ -12,16 +12,28 @@ from pytest_ipperf.core.design.question import Question
 
 def plan_data(plan: Plan) -> list[dict[str, Any]]:
     """Return the arms of a plan in the order in which they are measured."""
-    return [
-        {"epoch": epoch.number, "warmups": _names(epoch.warmups), "blocks": [_names(block) for block in epoch.blocks]}
-        for epoch in plan.epochs
-    ]
+    return [_epoch_data(epoch) for epoch in plan.epochs]
+
+
+def _epoch_data(epoch: Epoch) -> dict[str, Any]:
+    order = {
+        "epoch": epoch.number,
+        "warmups": _names(epoch.warmups),
+        "blocks": [_names(block) for block in epoch.blocks],
+    }
+    return order if epoch.together == 1 else {**order, "together": epoch.together}
 
 
 def plan_from_data(base: Plan, order: Sequence[Mapping[str, Any]], number: int) -> Plan:
     """Return the plan of the set of fresh epochs of that number, for the workload of `base`, from its `plan_data`."""
     epochs = tuple(
-        Epoch(each["epoch"], _arms(each["warmups"]), tuple(_arms(block) for block in each["blocks"])) for each in order
+        Epoch(
+            each["epoch"],
+            _arms(each["warmups"]),
+            tuple(_arms(block) for block in each["blocks"]),
+            each.get("together", 1),
+        )
+        for each in order
     )
     return Plan(base.workload, tuple(sorted(set(epochs[0].warmups))), base.seed, epochs, confirms=number)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
+from pytest_ipperf.core.design.design import Design
 from pytest_ipperf.core.design.plan import Plan, plan_for
 from pytest_ipperf.core.design.question import FAILED_SHARE, Question
 from pytest_ipperf.core.portable.units import seconds_text
@@ -128,12 +129,18 @@ class Session:
                 arms[cell.workload].add(cell.reference(self.settings.reference))
             self.questions[cell] = tuple(dict.fromkeys((*self.questions.get(cell, ()), *questions)))
         self.plans = {
-            workload: plan_for(workload, sorted(needed), self.settings.design, self.settings.seed)
+            workload: plan_for(workload, sorted(needed), self.design_of(workload), self.settings.seed)
             for workload, needed in arms.items()
         }
         if self.resumed is not None:
             asked = {workload: self.questions_of(workload) for workload in self.plans}
             self.resumed.select(self.plans.values(), asked, self.settings)
+
+    def design_of(self, workload: Workload) -> Design:
+        """Return the session's design as it applies to a workload: that of its study, with long runs in parts."""
+        protocol, compared = PROTOCOLS[workload.protocol], workload.against.partition("_")[0]
+        studies = (factor.study for factor in protocol.factors if factor.name == compared)
+        return self.settings.design.for_study(next(studies, protocol.study)).in_parts(protocol.longest_run_s)
 
     def reused_from(self, workload: Workload) -> str:
         """Return the earlier session from which a workload is reused; empty if this session measures it."""
@@ -210,7 +217,7 @@ class Session:
         earlier = self._seconds().get(self._key(plan))
         if earlier is not None:
             return float(earlier)
-        design, workload = self.settings.design, plan.workload
+        design, workload = self.design_of(plan.workload), plan.workload
         rate_bit_s = self.settings.inventory[workload.testbed].links.rate_bit_s
         trains_s = _TRAINS_S * len(plan.arms) if rate_bit_s else 0.0
         run_s = self._run_s(workload, rate_bit_s)
@@ -219,14 +226,14 @@ class Session:
 
     def confirming_s(self, plan: Plan) -> float:
         """Return the expected seconds of fresh epochs of all arms of a plan."""
-        design = self.settings.design
+        design = self.design_of(plan.workload)
         fresh = design.confirming()
         return self.forecast_s(plan) * fresh.epochs * (fresh.blocks + 1) / (design.epochs * (design.blocks + 1))
 
     def _run_s(self, workload: Workload, rate_bit_s: float) -> float:
         """Return the estimated seconds of a run; its connections are limited by protocol, arrivals or link rate."""
         protocol = PROTOCOLS[workload.protocol]
-        size = protocol.kind.run_size(self.settings.design, workload.connections)
+        size = protocol.kind.run_size(self.design_of(workload), workload.connections)
         connections = size.connections
         arriving_s = connections / workload.rate_per_s if workload.rate_per_s else 0.0
         sending_s = 8 * connections * workload.payload_bytes / rate_bit_s if rate_bit_s else 0.0
@@ -247,8 +254,8 @@ class Session:
         return dict(self.cache.get(_CACHE_KEY, {})) if self.cache is not None else {}
 
     def _key(self, plan: Plan) -> str:
-        settings = self.settings
-        design, rebooting = settings.design, "/reboot" if settings.reboot else ""
+        settings, design = self.settings, self.design_of(plan.workload)
+        rebooting = "/reboot" if settings.reboot else ""
         # A design of the same name may have had another size in an earlier release.
         size = f"{design.name}-{design.epochs}x{design.blocks}"
         return f"{plan.workload}/{size}/{len(plan.arms)}/{settings.server}/{settings.deadline_s:g}{rebooting}"

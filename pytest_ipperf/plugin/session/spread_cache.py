@@ -42,7 +42,7 @@ class SpreadCache:
         seen = ObservedSpread.of(record, here)
         if cache is None or seen is None or record.taken_from:
             return
-        size = _size(self._session.settings.design, record.protocol, record.connections)
+        size = record.run_s or _size(self._session.settings.design, record.protocol, record.connections)
         kept, key = _kept(self._session), _key(self._session, record.cell, size, record.metric)
         earlier = [each for each in kept.get(key, []) if each["session"] != here]
         cache.set(_CACHE_KEY, {**kept, key: [*earlier, dataclasses.asdict(seen)][-_SESSIONS:]})
@@ -90,7 +90,7 @@ def power_forecasts(session: Session) -> Iterator[tuple[CellMetric, PowerForecas
     kept = _kept(session) if design.judges else {}
     for cell, questions in compared(session).items():
         workload = cell.workload
-        size = _size(design, workload.protocol, workload.connections)
+        size = _size(session.design_of(workload), workload.protocol, workload.connections)
         # The controller of xdist collects nothing and knows no markers; it assumes the protocol's metrics.
         metrics = (
             dict.fromkeys(each.metric for each in questions if not each.beside) or PROTOCOLS[workload.protocol].metrics
@@ -106,7 +106,7 @@ def _power_forecast(
 ) -> PowerForecast:
     from pytest_ipperf.core.records.power_forecast import forecast  # noqa: PLC0415 - see above
 
-    design, workload = session.settings.design, item.cell.workload
+    design, workload = session.design_of(item.cell.workload), item.cell.workload
     seen = comparable([ObservedSpread(**each) for each in entries])
     last = seen[-1]
     from_option = session.settings.margin

@@ -1,3 +1,4 @@
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -7,8 +8,9 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS, design_named
-from pytest_ipperf.core.design.plan import confirmed_by, confirming_plan, plan_for
+from pytest_ipperf.core.design.plan import WARMUP, confirmed_by, confirming_plan, plan_for
 from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.study_size import StudySize
 
 ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel")]
 WORKLOAD = Workload(testbed="lab", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
@@ -100,3 +102,50 @@ def test_fresh_epochs_have_an_order_of_their_own_that_follows_from_the_seed():
     assert [confirmed_by(each.name) for each in (plan, further)] == [(str(WORKLOAD), 1), (str(WORKLOAD), 12)]
     first = plan_for(WORKLOAD, ARMS, design.confirming(), 1)
     assert (plan.epochs != first.epochs, first.name) == (True, str(WORKLOAD))
+
+
+def test_without_parts_runs_are_made_block_by_block():
+    epoch = plan_for(WORKLOAD, ARMS, DESIGNS["quick"], 1).epochs[0]
+    blocks = (epoch.warmups, *epoch.blocks)
+    assert [*epoch.places()] == [
+        (number, slot, arm) for number, block in enumerate(blocks, start=WARMUP) for slot, arm in enumerate(block)
+    ]
+
+
+def test_the_parts_of_a_run_follow_each_other_and_count_as_blocks():
+    design = replace(DESIGNS["quick"], run_s=900.0, own_duration=True).in_parts(300.0)
+    assert (design.blocks, design.parts, design.run_s) == (6, 3, 300.0)
+    for epoch in plan_for(WORKLOAD, ARMS, design, 1).epochs:
+        places = [*epoch.places()][len(ARMS) :]
+        assert Counter(places) == Counter(
+            (block, slot, arm) for block in range(6) for slot, arm in enumerate(epoch.blocks[block])
+        )
+        thirds = [places[at : at + 3] for at in range(0, len(places), 3)]
+        assert all(len({arm for _, _, arm in third}) == 1 for third in thirds)
+        assert {tuple(block for block, _, _ in third) for third in thirds} == {(0, 1, 2), (3, 4, 5)}
+
+
+def test_a_run_that_is_short_enough_is_not_divided():
+    assert DESIGNS["quick"].in_parts(300.0) == DESIGNS["quick"]
+    assert DESIGNS["quick"].in_parts(math.inf) == DESIGNS["quick"]
+
+
+STUDY = StudySize(epochs=1, blocks=1, run_s=28800.0, in_order=True)
+
+
+def test_only_design_paper_has_the_size_of_a_study():
+    assert DESIGNS["quick"].for_study(STUDY) == DESIGNS["quick"]
+    assert DESIGNS["paper"].for_study(None) == DESIGNS["paper"]
+    sized = DESIGNS["paper"].for_study(STUDY)
+    assert (sized.epochs, sized.blocks, sized.run_s, sized.in_order) == (1, 1, 28800.0, True)
+
+
+def test_a_duration_of_ones_own_comes_before_the_studys_even_if_it_is_the_designs():
+    design = replace(DESIGNS["paper"], own_duration=True)
+    assert design.for_study(STUDY).run_s == DESIGNS["paper"].run_s
+
+
+def test_in_order_every_arm_has_all_its_runs_before_the_next_one():
+    design = DESIGNS["paper"].for_study(STUDY).in_parts(300.0)
+    (epoch,) = plan_for(WORKLOAD, [*reversed(ARMS)], design, 1).epochs
+    assert [arm for _, _, arm in epoch.places()] == [*sorted(ARMS), *(arm for arm in sorted(ARMS) for _ in range(96))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.report.studies.ministat.data_set import DataSet
@@ -49,12 +50,29 @@ def ministat_lines(
             yield from _difference(each, sets[0], confidence)
 
 
-def _difference(data: DataSet, reference: DataSet, confidence: float) -> Iterator[str]:
+class Difference(NamedTuple):
+    """Difference of two means with half of its interval, by the `pooled` standard deviation."""
+
+    change: float
+    half: float
+    pooled: float
+
+
+def difference_of(data: DataSet, reference: DataSet, confidence: float) -> Difference:
+    """Return the difference of the means of two data sets whose values are taken for independent.
+
+    Raise KeyError for a confidence that ministat's table of t does not have.
+    """
     degrees = data.count + reference.count - 2
     squares = (data.count - 1) * data.variance + (reference.count - 1) * reference.variance
     pooled = math.sqrt(squares / degrees) if squares >= 0 else math.nan
     change = data.mean - reference.mean
     half = table_value(confidence, degrees) * (pooled * math.sqrt(1.0 / data.count + 1.0 / reference.count))
+    return Difference(change, half, pooled)
+
+
+def _difference(data: DataSet, reference: DataSet, confidence: float) -> Iterator[str]:
+    change, half, pooled = difference_of(data, reference, confidence)
     if not abs(change) > half:
         yield f"No difference proven at {confidence:.1f}% confidence"
         return
