@@ -2,6 +2,7 @@
 
 from pytest_ipperf.experiment.answer import Answer, answer, answer_alone, epoch_s, limit_of, tail_of
 from pytest_ipperf.experiment.confirmation import FreshEpochs, flagged
+from pytest_ipperf.experiment.kept_runs import KeptRuns
 from pytest_ipperf.experiment.measurement import Conditions, Measurement, RunObserver
 from pytest_ipperf.experiment.workload import measure
 
@@ -9,6 +10,7 @@ __all__ = [
     "Answer",
     "Conditions",
     "FreshEpochs",
+    "KeptRuns",
     "Measurement",
     "RunObserver",
     "answer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -67,8 +68,10 @@ class Place:
     block: int
     slot: int
 
-    def run(self, arm: Arm, started_at: float, result: RunResult, values: Mapping[str, float | None]) -> Run:
-        """Return the run of an arm at this place, with its values by metric."""
+    def run(
+        self, arm: Arm, started_at: float, took_s: float, result: RunResult, values: Mapping[str, float | None]
+    ) -> Run:
+        """Return the run of an arm at this place, which has just ended, with its values by metric."""
         data = result.data
         return Run(
             arm=arm,
@@ -85,6 +88,8 @@ class Place:
             facts=data.facts,
             notes=result.notes,
             times=completed_times(data),
+            began_at=time.time() - took_s,
+            took_s=took_s,
         )
 
 
@@ -97,8 +102,18 @@ class RunObserver(Protocol):
     def rebooted(self, number: int, hosts: Mapping[str, float]) -> None:
         """Record that the hosts were restarted for an epoch; `hosts` maps names to the seconds until each was back."""
 
-    def epoch(self, number: int, service: ServerEndpoint, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
-        """Record that an epoch is ready, with its server, the proof of every arm's path and the hosts' fingerprints."""
+    def epoch(
+        self,
+        number: int,
+        service: ServerEndpoint,
+        paths: Mapping[Arm, Mapping[str, Any]],
+        hosts: Any,
+        backends: Mapping[str, str],
+    ) -> None:
+        """Record that an epoch is ready, with its server, the proof of every arm's path and the hosts' fingerprints.
+
+        `backends` are the tunnels' by transport.
+        """
 
     def counters(self, number: int, when: str, hosts: Mapping[str, Mapping[str, Any]]) -> None:
         """Record the interface counters `before` or `after` the runs of an epoch, by role, as `snmp.counters`."""

@@ -24,8 +24,10 @@ from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfE
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.core.portable.workload_kind import WorkloadKind
 from pytest_ipperf.experiment.compared_arms import compares, references_of, workload_of
+from pytest_ipperf.experiment.kept_runs import KeptRuns
 from pytest_ipperf.experiment.looks import answers_at
 from pytest_ipperf.experiment.measurement import Conditions, Measurement, Network, Place, RunObserver
+from pytest_ipperf.experiment.obstacles import obstacles
 from pytest_ipperf.experiment.reference_check import check_reference
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import lease_for, leased
@@ -49,11 +51,13 @@ def measure(
     *,
     asked: Mapping[Arm, Collection[Question]],
     refuses: Callable[[float], str] = lambda _: "",
+    kept: KeptRuns = KeptRuns(),  # noqa: B008 - it is frozen
 ) -> Measurement:
     """Carry out `plan`, look by look, and return the measurement.
 
     An arm is measured no further once all its questions in `asked` are answered, or if its path verification fails.
-    `refuses` gets the expected seconds of another look and returns the reason why there is no time for it, or "".
+    `refuses` gets the expected seconds of another look and returns the reason why there is no time for it, or "". The
+    runs of `kept` are not made again.
 
     Raises LabError if the testbed or the instrument breaks, and InvalidError if the reference's path verification
     fails. Once an arm is decided, such an error is not raised but recorded as the trouble of the undecided arms.
@@ -61,16 +65,17 @@ def measure(
     if conditions.reboot:
         check_rebootable(testbed)
     enough_descriptors(testbed)
-    state = _State(plan, testbed, conditions, observer, asked, InterfaceCounters(testbed, observer.note))
+    state = _State(plan, testbed, conditions, observer, asked, InterfaceCounters(testbed, observer.note), kept)
     try:
         with leased(testbed, conditions.owner, conditions.wait_s, observer.note):
             for number in range(plan.looks):
                 began = time.monotonic()  # without the wait for the lease, which the next forecast should not expect
-                for epoch in plan.look(number):
+                for epoch in filter(state.is_open, plan.look(number)):
                     state.reboot_hosts(epoch)
                     with state.live_testbed() as live, state.logs_on_failure(epoch, live):
                         state.epoch(epoch, live)
-                state.seconds.append(time.monotonic() - began)
+                earlier_s = kept.seconds([epoch.number for epoch in plan.look(number)])
+                state.seconds.append(earlier_s + time.monotonic() - began)
                 if not state.take_look(number, refuses):
                     break
     except IpperfError as error:
@@ -93,6 +98,7 @@ class _State:
     observer: RunObserver
     asked: Mapping[Arm, Collection[Question]]
     meters: InterfaceCounters
+    kept: KeptRuns
     rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = field(default_factory=dict)
     services: list[ServerEndpoint] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -107,6 +113,28 @@ class _State:
     trains: dict[tuple[Arm, int], TrainRates] = field(default_factory=dict)
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     below_rate: set[Arm] = field(default_factory=set)
+    costs_due: bool = True
+
+    def __post_init__(self) -> None:
+        kept = self.kept
+        self.runs += kept.runs
+        self.rows |= {place: list(rows) for place, rows in kept.rows.items()}
+        self.services += kept.services.values()
+        self.baseline_costs |= kept.baseline_costs
+        self.costs_due = not kept.baseline_costs
+        self.backends |= kept.backends
+        self.trains |= kept.trains
+        self.hosts |= kept.hosts
+        for run in kept.runs:
+            self.run_s[run.arm] = self.run_s.get(run.arm, 0.0) + run.took_s
+
+    def is_open(self, epoch: Epoch) -> bool:
+        """Return whether an epoch has runs to be made."""
+        return bool(self.kept.missing(epoch, self._measured))
+
+    @property
+    def _measured(self) -> list[Arm]:
+        return [arm for arm in self.plan.arms if self._is_measured(arm)]
 
     @property
     def undecided(self) -> list[Arm]:
@@ -135,7 +163,7 @@ class _State:
     @property
     def first_arm(self) -> Arm:
         """Return the arm that verifies the server: a reference, or the first; raise the trouble if all have some."""
-        measured = [arm for arm in self.plan.arms if self._is_measured(arm)]
+        measured = self._measured
         if not measured:
             raise next(iter(self.trouble.values()))
         return next((arm for arm in measured if arm in self.references), measured[0])
@@ -212,7 +240,7 @@ class _State:
 
     def live_testbed(self) -> contextlib.AbstractContextManager[LiveTestbed]:
         """Return one epoch of the testbed, with the transports of the arms that are still measured."""
-        at, arms = self.conditions, [arm for arm in self.plan.arms if self._is_measured(arm)]
+        at, arms = self.conditions, self._measured
         transports = sorted({arm.transport for arm in arms} - {"native"})
         return live_testbed(
             self.testbed, at.owner, at.wait_s, self.observer.note, transports=transports, backend=at.backend
@@ -231,15 +259,15 @@ class _State:
 
     def epoch(self, epoch: Epoch, live: LiveTestbed) -> None:
         """Measure one epoch: start the server, verify the paths, and run the warm-ups and blocks."""
-        self._exclude_without_tunnel(live)
-        self._exclude_without_address(live)
-        self._exclude_without_offload(live)
+        for arm, error in obstacles(live, lambda: self._measured, self._workload_of):
+            if self._is_measured(arm):
+                self._exclude(arm, error)
         workload = self.plan.workload
         service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
         if verified := live.verify(self.first_arm, service, workload, self.conditions.deadline_s):
             self.observer.note(verified)
-        arms = [arm for arm in self.plan.arms if self._is_measured(arm)]
+        arms = self._measured
         paths = {arm: live.prove(arm, service, self._workload_of(arm)) for arm in arms}
         live.offloads.switch(self._workload_of(self.first_arm))  # or the fingerprint would be that of a random arm
         fingerprints = live.fingerprint(self.first_arm)
@@ -247,18 +275,19 @@ class _State:
         for role, description in self.meters.descriptions().items():
             hosts[role]["snmp"] = description
         self.hosts = self.hosts or hosts
-        self.observer.epoch(epoch.number, service, paths, hosts)
+        self.observer.epoch(epoch.number, service, paths, hosts, live.tunnels.backends)
         self.backends |= live.tunnels.backends
         for arm, facts in paths.items():
             self.trains[arm, epoch.number] = facts["trains"]
             self._note_violations(arm, facts["contradictions"], f"epoch {epoch.number}")
             self._note_rate_shortfalls(arm, facts["trains"], f"epoch {epoch.number}")
         self._count(epoch, "before")
+        open_arms = self.kept.missing(epoch, self._measured)
         for block, slot, arm in epoch.places():
-            if self._is_measured(arm):
+            if arm in open_arms and self._is_measured(arm) and not self.kept.has(epoch.number, block, slot):
                 self._run(live, service, arm, Place(epoch.number, block, slot))
         self._count(epoch, "after")
-        if epoch.number == 0 and PROTOCOLS[workload.protocol].null:
+        if self.costs_due and PROTOCOLS[workload.protocol].null:
             self._measure_baseline_costs(live, service)
 
     def _count(self, epoch: Epoch, when: str) -> None:
@@ -289,9 +318,9 @@ class _State:
             pattern=pattern,
             capture=at.capture,
         )
-        self.run_s[arm] = self.run_s.get(arm, 0.0) + time.monotonic() - started
-        data = result.data
-        run = place.run(arm, started, result, self._values(data))
+        took_s, data = time.monotonic() - started, result.data
+        self.run_s[arm] = self.run_s.get(arm, 0.0) + took_s
+        run = place.run(arm, started, took_s, result, self._values(data))
         self.runs.append(run)
         if not run.warmup:
             self.rows.setdefault((arm, run.epoch), []).extend(self._kind.connection_rows(data.rows()))
@@ -311,7 +340,7 @@ class _State:
 
     def _measure_baseline_costs(self, live: LiveTestbed, service: ServerEndpoint) -> None:
         """Measure each arm's baseline cost, once only, as it depends on the hosts and not on the epoch."""
-        deadline_s = self.conditions.deadline_s
+        self.costs_due, deadline_s = False, self.conditions.deadline_s
         for arm in self.plan.arms:
             if self._is_measured(arm):
                 began = time.monotonic()
@@ -335,29 +364,6 @@ class _State:
         self._note_violations(run.arm, result.violations, where)
         if run.arm in self.references:
             check_reference(self._kind, [each for each in self.runs if each.arm == run.arm], service)
-
-    def _exclude_without_tunnel(self, live: LiveTestbed) -> None:
-        """Exclude the arms whose tunnels could not be set up."""
-        for arm in self.plan.arms:
-            error = live.tunnels.trouble.get(arm.transport)
-            if error is not None and self._is_measured(arm):
-                self._exclude(arm, error)
-
-    def _exclude_without_address(self, live: LiveTestbed) -> None:
-        """Exclude the arms for which a client has no address."""
-        for arm in filter(self._is_measured, self.plan.arms):
-            if missing := live.lacking(arm):
-                self._exclude(arm, LabError(missing))
-
-    def _exclude_without_offload(self, live: LiveTestbed) -> None:
-        """Exclude the arms whose offloads a device cannot have."""
-        for arm in filter(self._is_measured, self.plan.arms):
-            try:
-                live.offloads.switch(self._workload_of(arm))
-            except AgentError:
-                raise
-            except LabError as error:
-                self._exclude(arm, error)
 
     def _exclude(self, arm: Arm, error: LabError) -> None:
         """Exclude an arm from the measurement, and those compared with it; raise the error if none is left."""

@@ -28,7 +28,8 @@ _SHORT = ("arm", "warmup", "columns", "rows", "offset", "samples_crc32", "failed
 class StoredWorkload:
     """Events of one process about a workload, since it last began it; each fact is as in the event.
 
-    `complete` is empty if the workload was broken off; `broken` then holds the reason, if one was logged.
+    `complete` is empty if the workload was broken off; `broken` then holds the reason, if one was logged. `others` are
+    its reboots and interface counters, each with the kind of its event.
     """
 
     samples_file: Path
@@ -38,6 +39,7 @@ class StoredWorkload:
     baseline_costs: list[Facts] = field(default_factory=list)
     complete: dict[str, Any] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    others: list[tuple[str, Facts]] = field(default_factory=list)
 
     @property
     def whole(self) -> bool:
@@ -68,6 +70,8 @@ def _packed_bytes(run: Facts) -> int:
 class StoredSession:
     """The content of a session's folder: its question, its workloads, and the folders of workloads that it reused.
 
+    `begun` has the folders of those with which it was to go on.
+
     `partial_line` says that one of its event logs ends in a partial line.
     """
 
@@ -75,6 +79,7 @@ class StoredSession:
     facts: Facts
     workloads: Mapping[str, StoredWorkload]
     reused: Mapping[str, Path]
+    begun: Mapping[str, Path] = field(default_factory=dict)
     partial_line: bool = False
 
     @property
@@ -115,7 +120,7 @@ def read_session(
         damage += map(str, errors)
     # Each process logs its own start.
     first = min(reader.sessions, key=lambda event: float(event["at"]))
-    return StoredSession(folder, first, reader.workloads, reader.reused, reader.partial_line)
+    return StoredSession(folder, first, reader.workloads, reader.reused, reader.begun, reader.partial_line)
 
 
 def records_in(folder: Path) -> list[Record]:
@@ -162,6 +167,7 @@ class _SessionReader:
         self._columns: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._anew: set[str] = set()
         self._taken: dict[str, Path] = {}
+        self.begun: dict[str, Path] = {}
         self.partial_line = False
         self.files: dict[str, int] = {}
         self.sessions: list[Facts] = []
@@ -197,6 +203,8 @@ class _SessionReader:
             self.sessions.append(facts)
         elif kind == "taken":
             self._taken[facts["workload"]] = Path(facts["folder"])
+        elif kind == "begun":
+            self.begun[facts["workload"]] = Path(facts["folder"])
         elif kind == "anew":
             self._anew.add(facts["workload"])
         elif kind == "workload":
@@ -213,6 +221,8 @@ class _SessionReader:
             workload.complete.update(event)
         elif kind == "broken":
             workload.broken.append(event["sentence"])
+        elif kind in ("reboot", "counters") and not self._short:
+            workload.others.append((kind, event))
 
     def _selected_facts(self, event: Facts) -> Facts:
         selected = {name: event[name] for name in _SHORT if name in event}

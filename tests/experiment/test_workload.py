@@ -20,7 +20,7 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Verdict, judge_looks
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, LabError, RestoreError, UsageError
-from pytest_ipperf.experiment import Conditions, answer, answer_alone, limit_of, measure, workload
+from pytest_ipperf.experiment import Conditions, KeptRuns, answer, answer_alone, limit_of, measure, workload
 from pytest_ipperf.lab.access import ssh
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
@@ -40,6 +40,7 @@ CONDITIONS = Conditions(
 THREE_LOOKS = dataclasses.replace(DESIGNS["standard"], epochs=10, blocks=3, looks=3, alpha=0.0221)
 LOOKS = dataclasses.replace(CONDITIONS, design=THREE_LOOKS)
 EPOCH_S, RUN_S = 0.5, 2.0
+NOTHING_KEPT = KeptRuns()
 
 
 def rows(total, completed):
@@ -144,7 +145,7 @@ class Heard(list):
     def rebooted(self, number, hosts):
         self.append(("rebooted", number, hosts))
 
-    def epoch(self, number, service, paths, hosts):
+    def epoch(self, number, service, paths, hosts, backends):
         self.append(("epoch", number, sorted(map(str, paths))))
 
     def run(self, run, run_result):
@@ -172,14 +173,14 @@ def course(monkeypatch):
     """Measures the workload by a script; gives the script, what was heard, and what came of it or was raised."""
 
     def run(reported, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "",
-            *, testbed=BUILTIN["loopback"], alone=False, **change):  # fmt: skip
+            *, testbed=BUILTIN["loopback"], alone=False, kept=NOTHING_KEPT, **change):  # fmt: skip
         script, heard = Script(reported, **change), Heard()
         monkeypatch.setattr(workload, "live_testbed", script.live_testbed)
         monkeypatch.setattr(workload, "leased", lambda *_: contextlib.nullcontext())
         monkeypatch.setattr(workload, "time", script)
         plan = plan_for(WORKLOAD, arms if alone else [conditions.reference, *arms], conditions.design, 1)
         asked_of = asked if isinstance(asked, dict) else dict.fromkeys(arms, asked)
-        questions = {"asked": asked_of, "refuses": refuses}
+        questions = {"asked": asked_of, "refuses": refuses, "kept": kept}
         try:
             return script, heard, measure(plan, testbed, conditions, heard, **questions)
         except (InvalidError, LabError) as error:
@@ -652,3 +653,73 @@ def test_the_reference_is_measured_on_after_its_own_limits_are_answered(course):
     assert going_on[0] == ["ipv4", "ipv6"]
     assert found.looks[FOUR] == 1
     assert script.ran.count(FOUR) == script.ran.count(SIX)
+
+
+def kept_of(measurement, epochs, **change):
+    """Return the runs of the first epochs of a measurement, as a session that broke off then would have left them."""
+    fields = {
+        "runs": tuple(run for run in measurement.runs if run.epoch < epochs),
+        "rows": {place: rows for place, rows in measurement.rows.items() if place[1] < epochs},
+        "services": dict.fromkeys(range(epochs), measurement.service),
+        "baseline_costs": measurement.baseline_costs,
+        "trains": {place: found for place, found in measurement.trains.items() if place[1] < epochs},
+        "hosts": measurement.hosts,
+    }
+    return KeptRuns(**{**fields, **change})
+
+
+def test_a_measurement_goes_on_after_its_last_whole_epoch_and_is_as_a_whole_one(course):
+    _, _, whole = course(well)
+    script, heard, found = course(well, kept=kept_of(whole, 4))
+    assert script.epochs == 2
+    assert [each[1] for each in heard if each[0] == "run"] == [run.epoch for run in whole.runs if run.epoch >= 4]
+    assert [(run.epoch, run.block, run.slot, run.arm) for run in found.runs] == [
+        (run.epoch, run.block, run.slot, run.arm) for run in whole.runs
+    ]
+    assert found.rows.keys() == whole.rows.keys()
+    assert found.looks == whole.looks
+    assert not [each for each in heard if each[0] == "floor"]
+    assert found.baseline_costs == whole.baseline_costs
+
+
+def test_a_measurement_of_which_every_run_is_kept_builds_nothing(course):
+    _, _, whole = course(well)
+    script, _, found = course(well, kept=kept_of(whole, 6))
+    assert (script.epochs, script.ran) == (0, [])
+    assert found.runs == whole.runs
+    assert found.service == whole.service
+
+
+def test_looks_are_taken_again_from_the_kept_runs_and_decide_the_same(course):
+    """TUNNEL is decided at the first look, so that it has no run in the kept epochs after that."""
+    slow = {FOUR: 1.0, SIX: 1.09, TUNNEL: 1.0}
+
+    def told(arm, epoch):
+        return slow[arm] * (1 + 0.002 * ((epoch * 7 + len(str(arm))) % 5) + (0.05 * (epoch % 2) if arm == SIX else 0))
+
+    _, _, whole = course(well, LOOKS, arms=(SIX, TUNNEL), slow=told)
+    assert whole.looks[TUNNEL] < whole.looks[SIX]
+    script, heard, found = course(well, LOOKS, arms=(SIX, TUNNEL), slow=told, kept=kept_of(whole, 12))
+    assert found.looks == whole.looks
+    assert TUNNEL not in script.ran
+    assert next(each for each in heard if each[0] == "look")[1] == 0
+    assert len(found.runs) == len(whole.runs)
+
+
+def test_without_the_baseline_costs_of_all_arms_they_are_measured_in_the_next_epoch(course):
+    _, _, whole = course(well)
+    _, heard, found = course(well, kept=kept_of(whole, 2, baseline_costs={}))
+    assert [each[1] for each in heard if each[0] == "floor"] == ["ipv4", "ipv6"]
+    assert found.baseline_costs.keys() == {FOUR, SIX}
+
+
+def test_of_a_run_in_parts_the_parts_go_on_after_warm_ups_of_the_arms_that_lack_some(course):
+    design = dataclasses.replace(DESIGNS["quick"], epochs=1, blocks=4, parts=4, judges=False)
+    conditions = dataclasses.replace(CONDITIONS, design=design)
+    _, _, whole = course(well, conditions)
+    first, last = whole.runs[2].arm, whole.runs[-1].arm
+    kept = kept_of(whole, 1, runs=whole.runs[:7])  # two warm-ups, four parts of the first arm, one of the second
+    script, _, found = course(well, conditions, kept=kept)
+    assert script.ran == [last, *[last] * 3]
+    counted = [(run.arm, run.block) for run in found.runs if not run.warmup]
+    assert counted == [*((first, part) for part in range(4)), *((last, part) for part in range(4))]

@@ -16,7 +16,8 @@ class Run:
 
     A failed connection or datagram is counted in `failed` under its kind (`refused`, `deadline`, `lost`, ...) and is
     never dropped. `values` holds the metrics' values of the run, by name and in their units; None if a metric has none.
-    `started_at` is the controller's monotonic clock in seconds. `client` holds the client's report of itself, if it
+    `started_at` is the controller's monotonic clock in seconds, `began_at` its time of day, in seconds since 1970; the
+    run `took_s` seconds, with all that belongs to it. `client` holds the client's report of itself, if it
     made one, `facts` the counts of a flow's engine, and `notes` its sentences about what limits the figures.
     `completed_s` is the mean time of the completed connections, None if there are none; `times` are the times of all
     of them in seconds, empty for flows.
@@ -36,6 +37,8 @@ class Run:
     facts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     times: Sequence[float] = field(default=(), repr=False)
+    began_at: float = 0.0
+    took_s: float = 0.0
 
     @property
     def failures(self) -> int:

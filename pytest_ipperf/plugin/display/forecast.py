@@ -46,6 +46,7 @@ def _resumed_lines(session: Session) -> list[str]:
         f"{count} of {len(session.plans)} workloads are reused from session {name}"
         for name, count in sorted(origins.items())
     ]
+    lines += [f"{workload} goes on after the {runs} runs of session {name}" for workload, name, runs in resumed.begun()]
     lines += [f"measured anew: {workload}: {why}" for workload, why in resumed.not_reused.items()]
     return [f"ipperf: {line}" for line in lines]
 

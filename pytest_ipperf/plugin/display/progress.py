@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 from zlib import crc32
@@ -15,32 +16,52 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 from pytest_ipperf.plugin.display.progress_text import ProgressText
 from pytest_ipperf.plugin.display.screen import Screen
-from pytest_ipperf.plugin.session.journal import journal_of
+from pytest_ipperf.plugin.session.journal import begun_facts, journal_of
 from pytest_ipperf.plugin.session.plan_text import plan_data
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.store import EventLog
+from pytest_ipperf.store import EventLog, StoredWorkload
+from pytest_ipperf.store.log.checksum import KEY
+
+_OF_A_LINE = frozenset({"event", "at", KEY})
 
 
 class Progress:
     """The observer of one workload; it rewrites one line on a terminal, and elsewhere writes one at the end."""
 
-    def __init__(self, plan: Plan, journal: EventLog, screen: Screen) -> None:
+    def __init__(self, plan: Plan, journal: EventLog, screen: Screen, facts: Mapping[str, Any]) -> None:
         self._plan = plan
         self._journal = journal
         self._screen = screen
         self._text = ProgressText(plan, time.monotonic())
-        facts = {"workload": plan.name, "seed": plan.seed, "order": plan_data(plan)}
+        facts = {"workload": plan.name, "seed": plan.seed, "order": plan_data(plan), **facts}
         journal.append("workload", {**facts, "confirms": True} if plan.confirms else facts)
         if line := self._text.begun():
             screen.line(line)
 
     @classmethod
-    def of(cls, session: Session, plan: Plan) -> Progress:
+    def of(cls, session: Session, plan: Plan, state: ServerState) -> Progress:
         """Return the observer of the session's next workload."""
-        return cls(plan, journal_of(session), Screen(session.config))
+        return cls(plan, journal_of(session), Screen(session.config), begun_facts(session, plan.workload, state))
+
+    def keep(self, found: StoredWorkload, session: str) -> None:
+        """Copy what an earlier session has recorded of the workload, as this one goes on with it."""
+        self.note(f"{self._plan.workload} goes on after the {len(found.runs)} runs of session {session}")
+        for epoch in found.epochs:
+            self._copy("epoch", epoch)
+        for run, samples in zip(found.runs, found.samples(), strict=True):
+            self._copy("run", {**run, "offset": self._journal.append_samples(samples.tobytes())})
+        for cost in found.baseline_costs:
+            self._copy("floor", {**cost, "rows": 0, "offset": 0})  # nothing reads its samples
+        for kind, facts in found.others:
+            self._copy(kind, facts)
+        self._text.keep(Counter(run["epoch"] for run in found.runs))
+
+    def _copy(self, kind: str, facts: Mapping[str, Any]) -> None:
+        self._journal.append(kind, {name: value for name, value in facts.items() if name not in _OF_A_LINE})
 
     # --- what the experiment reports --------------------------------------------------------------------------------
 
@@ -54,12 +75,19 @@ class Progress:
         facts = {"workload": self._plan.name, "epoch": number, "seconds": dict(hosts)}
         self._journal.append("reboot", facts)
 
-    def epoch(self, number: int, service: ServerEndpoint, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
+    def epoch(
+        self,
+        number: int,
+        service: ServerEndpoint,
+        paths: Mapping[Arm, Mapping[str, Any]],
+        hosts: Any,
+        backends: Mapping[str, str],
+    ) -> None:
         """Record an epoch that has started: its server, network paths and hosts."""
         self._text.epoch_started(str(service))
         facts = {
-            "epoch": number, "server": str(service), "resolver": service.resolver,
-            "paths": {str(arm): f for arm, f in paths.items()},
+            "epoch": number, "server": str(service), "resolver": service.resolver, "service": service,
+            "backends": dict(backends), "paths": {str(arm): f for arm, f in paths.items()},
         }  # fmt: skip
         self._journal.append("epoch", {"workload": self._plan.name, **facts, "fingerprint": hosts})
 
@@ -74,7 +102,8 @@ class Progress:
         offset = self._journal.append_samples(packed)
         facts = {
             "workload": self._plan.name, "arm": str(run.arm), "epoch": run.epoch, "block": run.block,
-            "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "attempted": run.attempted,
+            "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "began_at": run.began_at,
+            "took_s": run.took_s, "attempted": run.attempted,
             "failed": dict(run.failed), "values": dict(run.values), "facts": dict(run.facts), "notes": run.notes,
             "columns": result.data.columns, "rows": result.data.row_count,
             "offset": offset, "samples_crc32": crc32(packed),

@@ -18,7 +18,8 @@ class ProgressText:
         self._began_s = now_s
         self._look = 0
         self._planned = plan.first_runs
-        self._done = 0
+        self._done = self._kept_done = 0
+        self._kept: Mapping[int, int] = {}
         self._service = ""
 
     @property
@@ -37,6 +38,16 @@ class ProgressText:
             f"  {self.plan.workload}: seems beyond a margin; measuring {arms} in {len(self.plan.epochs)} fresh epochs"
         )
 
+    def keep(self, runs: Mapping[int, int]) -> None:
+        """Note the numbers of runs that an earlier session has made, by epoch."""
+        self._kept = runs
+        self._skip_kept()
+
+    def _skip_kept(self) -> None:
+        kept = sum(self._kept.get(epoch.number, 0) for epoch in self.plan.look(self._look))
+        self._done += kept
+        self._kept_done += kept
+
     def epoch_started(self, service: str) -> None:
         """Note the server of the epoch that has started."""
         self._service = service
@@ -45,7 +56,7 @@ class ProgressText:
         """Count a finished run; return the line with its position, first figure and the time left."""
         self._done += 1
         plan = self.plan
-        left_s = (now_s - self._began_s) / self._done * (self._planned - self._done)
+        left_s = (now_s - self._began_s) / (self._done - self._kept_done) * max(0, self._planned - self._done)
         look = f"  look {self._look + 1}/{plan.looks}" if plan.looks > 1 else ""
         return (
             f"  {self._title}{look}  epoch {epoch + 1}/{plan.epochs_by(self._look + 1)}"
@@ -60,6 +71,7 @@ class ProgressText:
         plan = self.plan
         self._look = number + 1
         self._planned = self._done + plan.runs_of(plan.look(number + 1), going_on)
+        self._skip_kept()
         return f"  {self._title}: undecided at look {number + 1} of {plan.looks}: {', '.join(undecided)}; measuring on"
 
     def broke_off(self, sentence: str) -> str:

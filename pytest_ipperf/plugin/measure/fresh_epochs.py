@@ -84,7 +84,7 @@ def _measure(
     if refusal := session.budget_refuses("measuring it again", needed_s):
         return replace(none, refused=refusal)
     try:
-        progress = Progress.of(session, plan)
+        progress = Progress.of(session, plan, conditions.state)
         if why_anew:
             progress.note(f"the fresh epochs of {workload} are not reused: {why_anew}")
         testbed = session.settings.inventory[workload.testbed]

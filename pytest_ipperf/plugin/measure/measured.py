@@ -26,6 +26,7 @@ from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.experiment import (
     Answer,
     Conditions,
+    KeptRuns,
     Measurement,
     answer,
     answer_alone,
@@ -316,18 +317,24 @@ def _measure(session: Session, cell: Cell, conditions: Conditions) -> Measuremen
     plan, testbed = session.plans[cell.workload], session.settings.inventory[cell.workload.testbed]
     if session.resumed and (reused := session.resumed.reuse(plan, conditions.state, conditions.deadline_s)):
         return reused
+    begun = session.resumed.go_on(plan, conditions.state, conditions.deadline_s) if session.resumed else None
     what = "it" if plan.looks == 1 else "its first look"
     if refusal := session.budget_refuses(what, session.forecast_s(plan)):
         return UndecidedError(f"not measured: {refusal}")
     try:
         log_not_resumed(session, cell.workload)
+        progress, kept = Progress.of(session, plan, conditions.state), KeptRuns()
+        if begun:
+            kept, found, earlier = begun
+            progress.keep(found, earlier)
         measurement = measure(
             plan,
             testbed,
             conditions,
-            Progress.of(session, plan),
+            progress,
             asked=session.questions_of(cell.workload),
             refuses=partial(session.budget_refuses, "the next look"),
+            kept=kept,
         )
         log_complete(session, measurement, conditions.state)
     except IpperfError as error:

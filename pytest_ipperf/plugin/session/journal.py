@@ -36,6 +36,8 @@ def journal_of(session: Session) -> EventLog:
         # All at once: a later session that resumes this one, if it is broken off, needs every reused workload.
         for workload, folder in session.resumed.reused_folders() if session.resumed else ():
             log_taken(session, str(workload), folder)
+        for workload, folder in session.resumed.begun_folders() if session.resumed else ():
+            stash[_JOURNAL].append("begun", {"workload": str(workload), "session": folder.name, "folder": str(folder)})
     return stash[_JOURNAL]
 
 
@@ -72,14 +74,21 @@ def log_taken(session: Session, name: str, folder: Path) -> None:
     journal_of(session).append("taken", {"workload": name, "session": folder.name, "folder": str(folder)})
 
 
+def begun_facts(session: Session, workload: Workload, state: ServerState) -> dict[str, Any]:
+    """Return what a later session has to know to go on with a workload that breaks off."""
+    return {
+        "testbed": session.settings.inventory[workload.testbed],
+        "state": state.digest_without_password,
+        "asked": question_texts(session.questions_of(workload)),
+    }
+
+
 def log_complete(session: Session, measurement: Measurement, state: ServerState) -> None:
     """Log that a workload is complete, with the facts that its runs do not contain, and sync the journal to disk."""
     workload = measurement.plan.workload
     facts = {
         "workload": measurement.plan.name,
-        "testbed": session.settings.inventory[workload.testbed],
-        "state": state.digest_without_password,
-        "asked": question_texts(session.questions_of(workload)),
+        **begun_facts(session, workload, state),
         "service": measurement.service,
         "network": measurement.network,
         "looks": {str(arm): looks for arm, looks in measurement.looks.items()},

@@ -1,6 +1,7 @@
-"""Resume an earlier session: reuse the workloads that it has measured completely.
+"""Resume an earlier session: reuse the workloads that it has measured completely, and go on with those it has begun.
 
-The runs of a reused workload are read back unchanged, and judged by the tests of this session. A workload that was
+The runs of a reused workload are read back unchanged, and judged by the tests of this session; so are those of a begun
+one, beside the runs that it lacks. A workload that was
 measured for another question is measured anew, and the user is told why.
 """
 
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ipperf import __version__
 from pytest_ipperf.core.design.cell import Arm, Workload, testbed_of
 from pytest_ipperf.core.design.design import Design
-from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.design.plan import WARMUP, Epoch, Plan
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -26,7 +27,7 @@ from pytest_ipperf.plugin.session.plan_text import plan_data, question_texts
 from pytest_ipperf.store import LAST, Archive, StoredSession, StoredWorkload, read_session
 
 if TYPE_CHECKING:  # imports execnet and scipy
-    from pytest_ipperf.experiment import Measurement
+    from pytest_ipperf.experiment import KeptRuns, Measurement
 
 _OPTION = "--ipperf-resume"
 _ASKED = {
@@ -114,7 +115,7 @@ def _journalled(value: Any) -> Any:
 
 
 class ResumedSession:
-    """The session that is resumed, and the workloads that this one reuses from it.
+    """The session that is resumed, and the workloads that this one reuses from it, or goes on with.
 
     `not_reused` is the reason for each workload that was begun there and is measured anew. `damage` lists the parts of
     its journals that cannot be read; workloads completed before them can be reused.
@@ -125,12 +126,13 @@ class ResumedSession:
         self.damage = tuple(damage)
         self.not_reused: dict[Workload, str] = {}
         self._reused: dict[Workload, tuple[StoredSession, StoredWorkload]] = {}
+        self._begun: dict[Workload, tuple[StoredSession, StoredWorkload]] = {}
         self._known = {kept.folder: kept}
 
     def select(self, plans: Iterable[Plan], asked: Mapping[Workload, Mapping[Arm, Collection[Question]]],
                settings: Settings) -> None:  # fmt: skip
         """Decide for each plan, once all are known, whether its measurement is reused."""
-        self.not_reused, self._reused = {}, {}
+        self.not_reused, self._reused, self._begun = {}, {}, {}
         for plan in plans:
             try:
                 found = self._source(plan.name)
@@ -138,12 +140,14 @@ class ResumedSession:
                     continue
                 questions = asked[plan.workload]
                 _check_workload(found[1], plan, questions, settings, knows_arms=any(questions.values()))
+                ended = bool(found[1].complete) and not found[1].complete["stopped"]
+                found = found if ended else (found[0], _kept(found[1], plan))
             except (UsageError, DamageError) as error:
                 self.not_reused[plan.workload] = str(error)
             except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
                 self.not_reused[plan.workload] = f"its records cannot be used ({type(error).__name__}: {error})"
             else:
-                self._reused[plan.workload] = found
+                (self._reused if ended else self._begun)[plan.workload] = found
 
     def _source(self, name: str) -> tuple[StoredSession, StoredWorkload] | None:
         """Return the session that measured the plan of that name and its records there; None if no session did.
@@ -151,11 +155,14 @@ class ResumedSession:
         It may be an earlier session that the resumed one had itself resumed.
         """
         kept = self.kept
-        if name in kept.reused and not (name in kept.workloads and kept.workloads[name].complete):
-            folder = kept.reused[name]
-            if folder not in self._known:
-                self._known[folder] = read_session(folder)
-            kept = self._known[folder]
+        if not (name in kept.workloads and kept.workloads[name].complete):
+            # What was begun there was copied first of all, if this session came so far.
+            copied = name in kept.workloads and kept.workloads[name].runs
+            folder = kept.reused.get(name) or (None if copied else kept.begun.get(name))
+            if folder is not None:
+                if folder not in self._known:
+                    self._known[folder] = read_session(folder)
+                kept = self._known[folder]
         return (kept, kept.workloads[name]) if name in kept.workloads else None
 
     def reused_folders(self) -> Iterator[tuple[Workload, Path]]:
@@ -181,6 +188,33 @@ class ResumedSession:
             del self._reused[plan.workload]
         return None
 
+    def begun(self) -> Iterator[tuple[Workload, str, int]]:
+        """Yield the workloads that this session goes on with, the earlier session of each, and its runs."""
+        for workload, (kept, found) in self._begun.items():
+            yield workload, kept.name, len(found.runs)
+
+    def begun_folders(self) -> Iterator[tuple[Workload, Path]]:
+        """Yield the workloads that this session goes on with, each with the folder of the session that began it."""
+        for workload, (kept, _) in self._begun.items():
+            yield workload, kept.folder
+
+    def go_on(self, plan: Plan, state: ServerState, deadline_s: float) -> tuple[KeptRuns, StoredWorkload, str] | None:
+        """Return the runs with which to go on, their records and session; None if there are none to be used.
+
+        `not_reused` has the reason if there are some.
+        """
+        from pytest_ipperf.plugin.session.rebuild import load_kept  # noqa: PLC0415 - loads scipy
+
+        if plan.workload not in self._begun:
+            return None
+        kept, found = self._begun[plan.workload]
+        try:
+            return load_kept(found, plan, state, deadline_s), found, kept.name
+        except UsageError as error:
+            self.not_reused[plan.workload] = str(error)
+            del self._begun[plan.workload]
+        return None
+
     def reuse_fresh(
         self, plan: Plan, state: ServerState, deadline_s: float, settings: Settings
     ) -> tuple[Measurement, StoredSession] | None:
@@ -195,6 +229,8 @@ class ResumedSession:
             if found is None:
                 return None
             _check_workload(found[1], plan, {}, settings, knows_arms=True)
+            if not found[1].complete:
+                raise UsageError(_broken_off(found[1], plan))
             return load_measurement(found[1], plan, state, deadline_s), found[0]
         except (DamageError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
             raise UsageError(f"its records cannot be used ({type(error).__name__}: {error})") from None
@@ -214,7 +250,7 @@ class ResumedSession:
         now = {place: value for found in here.workloads.values() for place, value in _hosts(found)}
         lines = [
             f"{role} of testbed {testbed}: {fact} was {there} in session {kept.name} and is {now[place]} now"
-            for kept, found in self._reused.values()
+            for kept, found in (*self._reused.values(), *self._begun.values())
             for place, there in _hosts(found)
             if now.get(place, there) != there
             for testbed, role, fact in [place]
@@ -229,14 +265,11 @@ def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Colle
     Unless the caller `knows_arms`, records without the reference will do: the controller of xdist cannot tell all tests
     of limits alone, which measure none.
     """
-    complete, order = found.complete, plan_data(plan)
-    if not complete:
-        how = found.broken[-1] if found.broken else f"it ended after {len(found.runs)} of {plan.runs} runs"
-        raise UsageError(f"broken off there: {how}")
-    for arm, sentence in complete["trouble"].items():
+    facts, order = found.complete or found.workload_event, plan_data(plan)
+    if "testbed" not in facts:
+        raise UsageError(_broken_off(found, plan))
+    for arm, sentence in facts.get("trouble", {}).items():
         raise UsageError(f"{arm} had trouble there: {sentence}")
-    if complete["stopped"]:
-        raise UsageError(f"left open there: {complete['stopped']}")
     there, here = _arms(found.workload_event["order"]), _arms(order)
     references = {str(plan.workload.reference(arm, settings.reference)) for arm in plan.arms}
     if not knows_arms and not references & {*there} and {*there} | references == {*here}:
@@ -245,13 +278,45 @@ def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Colle
         raise UsageError(f"its arms were {', '.join(_arms(found.workload_event['order']))} there")
     if found.workload_event["order"] != order:
         raise UsageError("its order was another there")
-    if complete["testbed"] != _journalled(settings.inventory[plan.workload.testbed]):
+    if facts["testbed"] != _journalled(settings.inventory[plan.workload.testbed]):
         raise UsageError(f"testbed {plan.workload.testbed} had other hosts there")
     # The controller of xdist knows no questions. With a single look, the measurement does not depend on them.
-    if plan.looks > 1 and any(asked.values()) and complete["asked"] != question_texts(asked):
+    if plan.looks > 1 and any(asked.values()) and facts["asked"] != question_texts(asked):
         raise UsageError("the tests asked other questions there")
     if not found.whole:
         raise UsageError("not all of its samples are there")
+
+
+def _kept(found: StoredWorkload, plan: Plan) -> StoredWorkload:
+    """Return what a session can go on with: whole epochs, or single runs if they are parts or made arm by arm.
+
+    Raise UsageError if there is nothing.
+    """
+    made: dict[int, set[tuple[int, int]]] = {}
+    for run in found.runs:
+        made.setdefault(run["epoch"], set()).add((run["block"], run["slot"]))
+    kept = {epoch.number for epoch in plan.epochs if _is_kept(epoch, made.get(epoch.number, set()))}
+    if not kept:
+        raise UsageError(_broken_off(found, plan))
+    return dataclasses.replace(
+        found,
+        runs=[run for run in found.runs if run["epoch"] in kept],
+        epochs=[epoch for epoch in found.epochs if epoch["epoch"] in kept],
+        others=[(kind, facts) for kind, facts in found.others if facts["epoch"] in kept],
+    )
+
+
+def _is_kept(epoch: Epoch, made: Collection[tuple[int, int]]) -> bool:
+    """Return whether the runs of these blocks and slots are kept; arms without a warm-up were decided before."""
+    arms = {arm for block, slot, arm in epoch.places() if (block, slot) in made}
+    needed = {(block, slot) for block, slot, arm in epoch.places() if arm in arms}
+    counted = any(block != WARMUP for block, _ in made)
+    return counted and (epoch.together > 1 or needed <= {*made})
+
+
+def _broken_off(found: StoredWorkload, plan: Plan) -> str:
+    how = found.broken[-1] if found.broken else f"it ended after {len(found.runs)} of {plan.runs} runs"
+    return f"broken off there: {how}"
 
 
 def _arms(order: Any) -> list[str]:

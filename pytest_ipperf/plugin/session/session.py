@@ -214,15 +214,17 @@ class Session:
         """Return the expected seconds of a plan up to its first look: as long as last time, else an estimate."""
         if self.reused_from(plan.workload):
             return 0.0
+        begun = {workload: runs for workload, _, runs in self.resumed.begun()} if self.resumed else {}
+        left = max(0.0, 1 - begun.get(plan.workload, 0) / plan.first_runs)
         earlier = self._seconds().get(self._key(plan))
         if earlier is not None:
-            return float(earlier)
+            return left * float(earlier)
         design, workload = self.design_of(plan.workload), plan.workload
         rate_bit_s = self.settings.inventory[workload.testbed].links.rate_bit_s
         trains_s = _TRAINS_S * len(plan.arms) if rate_bit_s else 0.0
         run_s = self._run_s(workload, rate_bit_s)
         rebooting_s = (design.epochs - 1) * _REBOOT_S if self.settings.reboot else 0.0
-        return design.epochs * (_EPOCH_S + trains_s) + rebooting_s + plan.first_runs * run_s
+        return left * (design.epochs * (_EPOCH_S + trains_s) + rebooting_s + plan.first_runs * run_s)
 
     def confirming_s(self, plan: Plan) -> float:
         """Return the expected seconds of fresh epochs of all arms of a plan."""

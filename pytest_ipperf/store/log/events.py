@@ -34,6 +34,7 @@ _NEEDED: Mapping[str, Mapping[str, Validator]] = {
         "saved": valid.key, "arguments": valid.listed(valid.text), "pytest_ipperf": valid.key,
     },
     "taken": {**_WORKLOAD, "folder": valid.text},
+    "begun": {**_WORKLOAD, "folder": valid.text},
     "anew": _WORKLOAD,
     "plan": {"items": valid.named(valid.text)},
     "workload": {**_WORKLOAD, "order": valid.listed(_ORDER)},
@@ -60,16 +61,21 @@ _OPTIONAL: Mapping[str, Mapping[str, Validator]] = {
         "deadline_s": valid.not_negative, "reboot": valid.flag, "confirm": valid.flag, "pytest": valid.text,
     },
     "taken": {"session": valid.text},
+    "begun": {"session": valid.text},
     "anew": {"why": valid.text},
-    "workload": {"seed": valid.seed, "confirms": valid.flag},
+    "workload": {
+        "seed": valid.seed, "confirms": valid.flag, "testbed": _FACTS, "state": valid.text, "asked": _FACTS,
+    },
     "reboot": {**_WORKLOAD, "epoch": valid.count, "seconds": valid.named(valid.finite)},
-    "epoch": {"resolver": valid.text, "paths": valid.named(_FACTS)},
+    "epoch": {
+        "resolver": valid.text, "paths": valid.named(_FACTS), "service": _FACTS, "backends": valid.named(valid.text),
+    },
     "counters": {**_WORKLOAD, "epoch": valid.count, "when": valid.text, "hosts": valid.named(_FACTS)},
     "run": {
         "epoch": valid.count, "block": valid.whole, "slot": valid.count, "started_at": valid.finite,
         "attempted": valid.count, "values": valid.named(valid.maybe(valid.real)), "facts": _FACTS,
         "notes": valid.listed(valid.text), "proof": _FACTS, "client": valid.maybe(_FACTS),
-        "samples_crc32": valid.count,
+        "samples_crc32": valid.count, "began_at": valid.finite, "took_s": valid.not_negative,
     },
     "floor": {**_SAMPLES, "attempted": valid.count, "failed": valid.named(valid.count), "proof": _FACTS},
     "look": {

@@ -201,6 +201,56 @@ def test_a_session_that_was_killed_loses_the_workload_in_flight_alone(sessions):
     assert order[WORKLOADS[1]] == sessions.events(first, "workload")[1]["order"]
 
 
+def test_a_workload_that_was_begun_goes_on_after_its_last_whole_epoch(sessions):
+    """TINY has five epochs of one block, so four runs in each; the session is killed in the third."""
+    shutil.rmtree(sessions.folder / ".ipperf")
+    (sessions.folder / "conftest.py").write_text(TINY)
+    arguments = ("--design=tiny", "-k", "c1", "--ipperf-inconclusive=report")
+    status, _ = sessions.interrupted(signal.SIGKILL, *arguments, runs=9)
+    assert status == -signal.SIGKILL
+    (first,) = sessions.names
+    status, _ = sessions.interrupted(signal.SIGKILL, *arguments, "--ipperf-resume=last", runs=13)
+    second = sessions.names[-1]
+    status, said = sessions.run(*arguments, "--ipperf-resume=last")
+    third = sessions.names[-1]
+    earlier = sessions.events(second, "run")
+    assert len(earlier) < 20
+    assert len({first, second, third}) == 3
+    kept = len(earlier) // 4 * 4
+    assert f"ipperf: {WORKLOADS[0]} goes on after the {kept} runs of session {second}\n" in said
+    runs = sessions.events(third, "run")
+    places = [(run["epoch"], run["block"], run["slot"]) for run in runs]
+    assert places == [(epoch, block, slot) for epoch in range(5) for block in (-1, 0) for slot in (0, 1)]
+    for before, after in ((sessions.events(first, "run")[:8], earlier), (earlier[:kept], runs)):
+        for old, new in zip(before, after, strict=False):
+            assert (old["values"], old["began_at"]) == (new["values"], new["began_at"])
+    measured = read_session(sessions.journal(third).parent).workloads[WORKLOADS[0]]
+    assert len([*measured.samples()]) == 20  # all of them, as their checksums say
+    assert [record["epochs"] for record in sessions.events(third, "record")] == [5]
+    assert sessions.events(third, "begun")[0]["session"] == second
+
+
+def test_what_a_session_was_to_go_on_with_and_did_not_reach_is_passed_on(sessions):
+    shutil.rmtree(sessions.folder / ".ipperf")
+    (sessions.folder / "conftest.py").write_text(TINY)
+    arguments = ("--design=tiny", "--ipperf-resume=last", "-k", "c1")
+    sessions.interrupted(signal.SIGKILL, "--design=tiny", "-k", "c1", runs=9)
+    sessions.interrupted(signal.SIGKILL, *arguments, runs=0)
+    first, second = sessions.names
+    events = sessions.events(second)
+    names = [event["event"] for event in events]
+    rewrite(sessions.journal(second), events[: names.index("begun") + 1])
+    _, said = sessions.ask(*arguments, "--collect-only")
+    assert f"{WORKLOADS[0]} goes on after the 8 runs of session {first}\n" in said
+
+
+def test_a_workload_that_the_budget_stopped_goes_on(sessions):
+    sessions.change(sessions.names[0], '"stopped": "", "seconds"', '"stopped": "of the budget", "seconds"')
+    _, said = sessions.ask("--ipperf-resume=last", "--collect-only")
+    for workload in WORKLOADS:
+        assert f"ipperf: {workload} goes on after the {RUNS} runs of session {sessions.names[0]}\n" in said
+
+
 @pytest.mark.evidence
 def test_a_resumed_session_can_itself_be_broken_off_and_resumed(sessions):
     """The third session reuses from the first what the second took over, also what the second did not reach."""
@@ -282,7 +332,6 @@ CHANGES = {
     "arms": ('"warmups": [', '"warmups": ["ipv6-tunnel", ', "its arms were ipv4, ipv6, ipv6-tunnel there"),
     "hosts": ('"ipv4": "127.0.0.1"', '"ipv4": "127.0.0.9"', "testbed loopback had other hosts there"),
     "trouble": ('"trouble": {}', '"trouble": {"ipv6": "the proof failed"}', "ipv6 had trouble there: the proof failed"),
-    "budget": ('"stopped": "", "seconds"', '"stopped": "of the budget", "seconds"', "left open there: of the budget"),
     "bytes": ('"offset": ', '"offset": 9', "not all of its samples are there"),
 }
 
