@@ -347,7 +347,7 @@ def _arm_summary(measurement: Measurement, arm: Arm, metric: str, epochs: int) -
     found = link_rate(rate_bit_s, encapsulation, own, trains)
     if found is not None:  # only engines report the ideal goodput
         found = dataclasses.replace(found, ceiling_bit_s=summary.figures.get("ideal_bit_s", found.ceiling_bit_s))
-    counted = PROTOCOLS[workload.protocol].kind.counts_failures
+    counted = PROTOCOLS[workload.protocol].kind.has_times
     return dataclasses.replace(summary, pace=found, quantiles=quantiles_of(own) if counted else {})
 
 

@@ -14,11 +14,12 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.measurement.run_data import completed_s, completed_times
+from pytest_ipperf.core.measurement.run_data import completed_s, completed_times, course_of
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory.model import Links
+from pytest_ipperf.lab.runs.flows import Duration
 from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 
 _NOTHING = ServerState()
@@ -68,6 +69,11 @@ class Place:
     block: int
     slot: int
 
+    def duration(self, design: Design, longest_warmup_s: float) -> Duration:
+        """Return how long a flow's traffic lasts at this place."""
+        run_s = min(design.run_s, longest_warmup_s) if self.block == WARMUP else design.run_s
+        return Duration(warmup_s=design.warmup_s, run_s=run_s)
+
     def run(
         self, arm: Arm, started_at: float, took_s: float, result: RunResult, values: Mapping[str, float | None]
     ) -> Run:
@@ -88,6 +94,7 @@ class Place:
             facts=data.facts,
             notes=result.notes,
             times=completed_times(data),
+            course=course_of(data),
             began_at=time.time() - took_s,
             took_s=took_s,
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.run import Run, leading
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, WorkloadKind
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSFERS, WorkloadKind
 from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols.base import CONTENT
 
@@ -51,9 +51,16 @@ def _no_packet(arm: Arm, runs: int, lost: Counter[str], service: ServerEndpoint)
     )
 
 
+def _no_transfer(arm: Arm, runs: int, lost: Counter[str], service: ServerEndpoint) -> str:
+    """Return nothing: a run in which no byte arrives is an error of its own."""
+    del arm, runs, lost, service
+    return ""
+
+
 _CHECKS: Mapping[WorkloadKind, Callable[[Arm, int, Counter[str], ServerEndpoint], str]] = {
     CONNECTIONS: _no_connection,
     FLOWS: _no_packet,
+    TRANSFERS: _no_transfer,
 }
 
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm, Workload
@@ -35,7 +35,6 @@ from pytest_ipperf.lab.agents.reboot import reboot_hosts
 from pytest_ipperf.lab.epoch.live_testbed import LiveTestbed, live_testbed
 from pytest_ipperf.lab.inventory.limits import check_rebootable
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.lab.runs.flows import Duration
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost
 from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
 from pytest_ipperf.lab.snmp.counters import InterfaceCounters
@@ -308,24 +307,26 @@ class _State:
         # The arms of a block have the same arrivals.
         pattern = f"{self.plan.seed}/{place.epoch}/{place.block}"
         at = self.conditions
-        result = live.run(
+        run = partial(
+            live.run,
             arm,
             service,
             self._workload_of(arm),
             bursts=self._bursts,
             deadline_s=at.deadline_s,
-            duration=Duration(warmup_s=at.design.warmup_s, run_s=at.design.run_s),
+            duration=place.duration(at.design, PROTOCOLS[self.plan.workload.protocol].longest_warmup_s),
             pattern=pattern,
             capture=at.capture,
         )
+        result = self.meters.around(run, at.design.run_s)
         took_s, data = time.monotonic() - started, result.data
         self.run_s[arm] = self.run_s.get(arm, 0.0) + took_s
-        run = place.run(arm, started, took_s, result, self._values(data))
-        self.runs.append(run)
-        if not run.warmup:
-            self.rows.setdefault((arm, run.epoch), []).extend(self._kind.connection_rows(data.rows()))
-        self.observer.run(run, result)
-        self._check(run, result, service)
+        made = place.run(arm, started, took_s, result, self._values(data))
+        self.runs.append(made)
+        if not made.warmup:
+            self.rows.setdefault((arm, made.epoch), []).extend(self._kind.connection_rows(data.rows()))
+        self.observer.run(made, result)
+        self._check(made, result, service)
 
     @property
     def _kind(self) -> WorkloadKind:

@@ -26,6 +26,12 @@ def of_kind(kind: WorkloadKind) -> list[str]:
     return [name for name in PROTOCOLS if PROTOCOLS[name].kind is kind]
 
 
+def server_protocol(name: str) -> str:
+    """Return the protocol of the servers that a workload of that protocol needs; empty for flows between agents."""
+    found = PROTOCOLS[name]
+    return found.server_protocol if isinstance(found, Flow) else name
+
+
 def flow(name: str) -> Flow:
     """Return the flow of that name; raise UsageError if it is another kind of workload."""
     found = PROTOCOLS[name]

@@ -249,6 +249,8 @@ class Protocol(ABC):
     """Size of the study that measured it, if another than that of design `paper`."""
     longest_run_s: float = math.inf
     """Seconds of the longest run; a longer one is made in parts, so that a session that breaks off keeps most of it."""
+    longest_warmup_s: float = math.inf
+    """Seconds of the longest warm-up run; others are as long as the runs that are counted."""
     null: str = ""
     """Server against which the baseline cost is measured; empty if there is no server to replace."""
 
@@ -271,7 +273,7 @@ class Protocol(ABC):
 class Flow(Protocol):
     """Traffic between the agents at a path's two ends, made by one of their engines."""
 
-    kind = FLOWS
+    kind: ClassVar[WorkloadKind] = FLOWS
     engine: str
     """Name of the engine, a file of `agent/flows/engines/`."""
     deadline_s: float = 10.0
@@ -281,6 +283,8 @@ class Flow(Protocol):
     about_rows: str = ""
     """Sentences on the rows that no metric defines."""
 
+    server_protocol: str = ""
+    """Protocol of the server at the far end, whose accounts and large file are used; empty: the server's agent."""
     greedy: bool = False
     """True if it sends as much as the path carries."""
 
@@ -288,6 +292,12 @@ class Flow(Protocol):
         """Return the payload rate that it offers, by its factor in bit/s; None if it has none or offers all it can."""
         offered = (factors.get(each.name) for each in self.factors if each.unit == "bit/s")
         return next((value for value in offered if isinstance(value, float)), None)
+
+    def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
+        del payload_bytes
+        if self.accounts:
+            _check_accounts(self.name, state)
+        return state
 
     def derived_facts(self, factors: Mapping[str, Value], facts: Mapping[str, float]) -> Mapping[str, float]:
         """Return further facts of a run for its metrics, which follow from its levels and the engine's facts."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, WorkloadKind
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSFERS, WorkloadKind
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report import flow
@@ -15,7 +15,7 @@ from pytest_ipperf.report.connection_sweeps import connection_sweeps
 from pytest_ipperf.report.flow.notes import notes as flow_notes
 from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.flow.tables import in_order, latest, tables_of
-from pytest_ipperf.report.studies import offload, response_time, router
+from pytest_ipperf.report.studies import file_transfer, offload, response_time, router
 from pytest_ipperf.report.studies.response_time import files
 from pytest_ipperf.report.tables.csv_text import write_csv
 from pytest_ipperf.report.tables.layout import Table
@@ -85,14 +85,12 @@ class _ConnectionReports(KindReports):
 
 class _FlowReports(KindReports):
     def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
-        found = offload.tables(records)
+        found, notes = _studies(records)
         study = [line for table in found for line in (*table.lines(width), "")]
-        notes = [*offload.NOTES, ""] if found else []
-        return flow.tables(records, width) + router.tables(records, width) + study + notes
+        return flow.tables(records, width) + router.tables(records, width) + study + [*notes, *([""] if notes else [])]
 
     def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
-        found = offload.tables(records)
-        notes = offload.NOTES if found else ()
+        found, notes = _studies(records)
         return tables_of(records) + found, [*flow_notes(in_order(records)), *notes]
 
     def table(self, record: Record) -> Table:
@@ -109,6 +107,14 @@ class _FlowReports(KindReports):
 
     def write(self, records: Sequence[Record], folder: Path) -> None:
         write_csv(folder / "flows.csv", flow.figures(records))
+        file_transfer.write(records, folder)
+
+
+def _studies(records: Sequence[Record]) -> tuple[list[Table], list[str]]:
+    """Return the tables of the studies of flows that have the shape of other tables, and their notes."""
+    offloads = offload.tables(records)
+    transfers, notes = file_transfer.tables(records)
+    return offloads + transfers, [*(offload.NOTES if offloads else ()), *notes]
 
 
 class _LimitReports(KindReports):
@@ -137,7 +143,12 @@ class _LimitReports(KindReports):
 
 
 _LIMITS: KindReports = _LimitReports()
-_REPORTS: dict[WorkloadKind, KindReports] = {CONNECTIONS: _ConnectionReports(), FLOWS: _FlowReports()}
+_FLOW_REPORTS = _FlowReports()
+_REPORTS: dict[WorkloadKind, KindReports] = {
+    CONNECTIONS: _ConnectionReports(),
+    FLOWS: _FLOW_REPORTS,
+    TRANSFERS: _FLOW_REPORTS,
+}
 
 
 def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
@@ -152,7 +163,7 @@ def reports_of(record: Record) -> KindReports:
 
 def by_kind(records: Iterable[Record]) -> list[tuple[KindReports, list[Record]]]:
     """Return the reports of each kind, and those of limits alone, with their records, in the order of display."""
-    found: dict[KindReports, list[Record]] = {reports: [] for reports in (*_REPORTS.values(), _LIMITS)}
+    found: dict[KindReports, list[Record]] = {reports: [] for reports in dict.fromkeys((*_REPORTS.values(), _LIMITS))}
     for record in records:
         found[reports_of(record)].append(record)
     return list(found.items())

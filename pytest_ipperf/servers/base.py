@@ -22,8 +22,9 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
+from pytest_ipperf.core.portable.file_content import FileContent
 from pytest_ipperf.core.portable.reply_script import CannedReplies
-from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.server_state import LARGE_FILE, ServerState
 
 _RECEIVE_BUFFER_BYTES = 8 << 20
 _SO_RCVBUFFORCE = 33
@@ -63,11 +64,13 @@ class Site:
 class Entry:
     """A folder (`content` is None) or a file that an instance needs, relative to its site's folder.
 
+    A large file has `FileContent`, which is written block by block.
+
     `owner` and `group` are names of the host's users; None keeps the agent's own.
     """
 
     path: str
-    content: bytes | None = None
+    content: bytes | FileContent | None = None
     mode: int = 0o755
     owner: str | None = None
     group: str | None = None
@@ -160,7 +163,13 @@ def zone_at(zone: Mapping[str, Sequence[str]], address: str) -> dict[str, tuple[
     }
 
 
-def tree(folder: str, files: Mapping[str, bytes]) -> Iterator[Entry]:
+def files_of(state: ServerState, name: str) -> dict[str, bytes | FileContent]:
+    """Return the files of a state by their paths: its content as `name`, its pages, and its large file."""
+    large = {f"/{LARGE_FILE}": FileContent(state.file_bytes)} if state.file_bytes else {}
+    return {name: state.content, **state.pages, **large}
+
+
+def tree(folder: str, files: Mapping[str, bytes | FileContent]) -> Iterator[Entry]:
     """Yield entries of a folder, of files by their paths below it (`/a/index.html`), and of the folders between."""
     yield Entry(folder)
     created = set()

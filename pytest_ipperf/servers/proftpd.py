@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.servers.base import Entry, Server, Site, program, tree, true_root, words
+from pytest_ipperf.servers.base import Entry, Server, Site, files_of, program, tree, true_root, words
 
 _FILE = "/file.bin"
 _SALT = "ipperf"
@@ -128,7 +128,7 @@ class Proftpd(Server):
         line = f"{{}}:{md5_crypt(state.password, _SALT)}:{user}:{group}::{folder}/home:/bin/false\n"
         yield Entry("passwd", "".join(map(line.format, state.names)).encode(), 0o600)
         yield Entry("group", f"ftp:x:{group}:\n".encode(), 0o600)
-        yield from tree("home", {_FILE: state.content, **state.pages})
+        yield from tree("home", files_of(state, _FILE))
 
     def argv(self, site: Site) -> Sequence[str]:
         return (program("proftpd") or "proftpd", "-n", "-c", f"{site.folder}/proftpd.conf")

@@ -8,13 +8,14 @@ import logging
 import random
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.servers.base import Entry, Server, Site, tree
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.servers.base import Entry, Server, Site, files_of, tree
 
 _FILE = "/file.bin"
 _BACKLOG = 4096
@@ -34,6 +35,7 @@ class Pyftpdlib(Server):
     apt = "python3-pyftpdlib"
     packages = ("pyftpdlib",)
     probe = (b"", b"220 ")
+    provisioned = True
 
     def missing(self) -> str:
         return "" if find_spec("pyftpdlib") else "pyftpdlib is not installed for this Python (pip install pyftpdlib)"
@@ -42,13 +44,18 @@ class Pyftpdlib(Server):
         return version("pyftpdlib")
 
     def entries(self, site: Site) -> Sequence[Entry]:
+        del site
+        return ()
+
+    def provisions(self, folder: str, state: ServerState) -> Iterable[Entry]:
+        del folder
         # Everyone may read the command line, so the password is in a file.
-        accounts = json.dumps({"users": site.state.names, "password": site.state.password})
-        files = tree("files", {_FILE: site.state.content, **site.state.pages})
-        return (*files, Entry("accounts", accounts.encode(), 0o600))
+        accounts = json.dumps({"users": state.names, "password": state.password})
+        yield Entry("accounts", accounts.encode(), 0o600)
+        yield from tree("files", files_of(state, _FILE))
 
     def argv(self, site: Site) -> Sequence[str]:
-        config = {"addresses": site.addresses, "port": site.port, "data_ports": site.ports}
+        config = {"addresses": site.addresses, "port": site.port, "data_ports": site.ports, "data": site.data}
         return ("python", "-m", __name__, json.dumps(config))
 
 
@@ -66,11 +73,11 @@ def _handler(config: dict[str, Any]) -> Any:
     from pyftpdlib.authorizers import DummyAuthorizer  # noqa: PLC0415 - a host without it can still read the recipe
     from pyftpdlib.handlers import FTPHandler  # noqa: PLC0415
 
-    accounts = json.loads(Path("accounts").read_text(encoding="utf-8"))
-
+    data = Path(config["data"]).resolve()
+    accounts = json.loads((data / "accounts").read_text(encoding="utf-8"))
     authorizer = DummyAuthorizer()
     for user in accounts["users"]:
-        authorizer.add_user(user, accounts["password"], str(Path("files").resolve()), perm="elr")  # read only
+        authorizer.add_user(user, accounts["password"], str(data / "files"), perm="elr")  # read only
 
     settings = {
         "authorizer": authorizer,

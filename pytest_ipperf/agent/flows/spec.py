@@ -27,6 +27,15 @@ class FarListening:
     pinned: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowServer:
+    """Server program at the far end: its port, and for each session a user of the same password."""
+
+    port: int = 0
+    users: list[str] = field(default_factory=list)
+    password: str = field(default="", repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class FlowSpec:
     """Specification of one run; plain values, as it travels. Both ends receive the same.
@@ -41,6 +50,8 @@ class FlowSpec:
     its link carries, so that the run is in the steady state. `far` is what the far end returned when it began to
     listen. `ident` tells the packets of this run from those of others. With `segments` the kernel may split larger
     messages.
+
+    An engine with a server program at its far end uses `service`; `device` is the near end's interface.
     """
 
     engine: str
@@ -58,6 +69,8 @@ class FlowSpec:
     backlog_bytes: int = 0
     segments: bool = True
     far: FarListening = FarListening()
+    service: FlowServer = FlowServer()
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,7 +144,8 @@ def _make(path: Path, entry: Entry) -> None:
         return
     path.unlink(missing_ok=True)  # an old file has an owner, a mode and readers of its own
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(entry.content)
+        for block in (entry.content,) if isinstance(entry.content, bytes) else entry.content.blocks():
+            file.write(block)
 
 
 def _hand_over(path: Path, entry: Entry) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 from pytest_ipperf.agent.facts import FACTS
 from pytest_ipperf.agent.facts.base import Facts
 from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.kernel.resources import Resources
 from pytest_ipperf.agent.paths.packet_counters import RunPackets
 from pytest_ipperf.agent.rpc.codec import ByKey
 from pytest_ipperf.agent.servers.accepted_mail import Acceptance, ExpectedMail, QueuedMail
@@ -174,8 +175,8 @@ class RunReady:
 class RunEnd:
     """Request to a host after its load: to finish a flow whose near end has sent this report, first of all.
 
-    The host waits up to `limit_s` until its servers are idle. After a `doubtful` run, running servers are probed. Mail
-    is compared if all of them are well.
+    The host waits up to `limit_s` until its servers are idle. With `resources` it reports those of its processes. After
+    a `doubtful` run, running servers are probed. Mail is compared if all of them are well.
     """
 
     limit_s: float = 0.0
@@ -183,6 +184,7 @@ class RunEnd:
     mail: QueuedMail | None = None
     flow: FlowReport | None = None
     captured: bool = False
+    resources: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +193,7 @@ class HostReport:
 
     `busy` says what servers still do, `broken` which of them have died, or do not answer. `tcp` holds the error
     counters that moved, `cpu_s` the servers' processor time. `far` is the report of a flow's far end, `capture` a pcap
-    file.
+    file. `resources` are those of the `agent` and of each server, by name, if asked for.
     """
 
     busy: list[str]
@@ -202,3 +204,4 @@ class HostReport:
     accepted: Acceptance | None
     far: FlowReport | None
     capture: bytes
+    resources: dict[str, Resources] = field(default_factory=dict)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FRAME_BYTES = 8 + 14 + 4 + 12
+_HEADER_BYTES = 14
+FRAME_BYTES = 8 + _HEADER_BYTES + 4 + 12
 """Overhead of Ethernet for each packet, without VLAN tag."""
 _IP_BYTES = {4: 20, 6: 40}  # RFC 791, section 3.1; RFC 8200, section 3
 _UDP_BYTES, _TCP_BYTES, _STAMP_BYTES = 8, 20, 12  # RFC 768; RFC 9293, section 3.1; RFC 7323, section 3, padded
@@ -42,6 +43,14 @@ class HeaderOverhead:
     def max_payload_bytes(self) -> int:
         """Largest payload of one packet."""
         return self.mtu - self.header_bytes
+
+    @property
+    def interface_share(self) -> float:
+        """Share of the rate that an interface counts in full packets: frames without preamble, check sequence and gap.
+
+        It is the same for both IP versions, 1514 of 1538 bytes at an MTU of 1500.
+        """
+        return (self.mtu + _HEADER_BYTES) / (self.mtu + FRAME_BYTES)
 
     def payload_share(self, payload_bytes: int = 0) -> float:
         """Return the share of the rate that is payload, with `payload_bytes` in each packet (0: full packets).

@@ -20,7 +20,7 @@ class Run:
     run `took_s` seconds, with all that belongs to it. `client` holds the client's report of itself, if it
     made one, `facts` the counts of a flow's engine, and `notes` its sentences about what limits the figures.
     `completed_s` is the mean time of the completed connections, None if there are none; `times` are the times of all
-    of them in seconds, empty for flows.
+    of them in seconds, empty for flows. `course` has rows of `COURSE_COLUMNS` for a run of transfers.
     """
 
     arm: Arm
@@ -37,6 +37,7 @@ class Run:
     facts: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     times: Sequence[float] = field(default=(), repr=False)
+    course: Sequence[tuple[float, ...]] = field(default=(), repr=False)
     began_at: float = 0.0
     took_s: float = 0.0
 

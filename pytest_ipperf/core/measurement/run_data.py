@@ -39,6 +39,15 @@ class RunData:
         return (tuple(self.samples[at : at + wide]) for at in range(0, len(self.samples), wide))
 
 
+COURSE_COLUMNS = ("at_s", "received_bytes", "interface_bytes")
+"""Columns of the samples that are a course in time: counts since the run began."""
+
+
+def course_of(data: RunData) -> Sequence[tuple[float, ...]]:
+    """Return the rows of a run whose samples are a course in time; empty for others."""
+    return tuple(data.rows()) if data.columns == COURSE_COLUMNS else ()
+
+
 def completed_times(data: RunData) -> Sequence[float]:
     """Return the times of the completed connections in seconds; empty if the run has no such times."""
     return data.column("total") if "total" in data.columns else ()

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.core.portable.errors import UsageError
 
+LARGE_FILE = "large.bin"
+"""Name of the file of a server state with `file_bytes`."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
@@ -16,7 +19,8 @@ class ServerState:
     `content` is the page, file or message that each transaction moves; empty: the protocol's own, of the payload's
     size. There are `users` accounts with one `password` for all; each has a mailbox of its own, in which a copy of
     `content` comes first and `messages` follow. `pages` are further pages or files, by their paths (`/other.html`).
-    `addresses` are those of the server's name in the zone, which a client has to find; the agent fills them in.
+    `addresses` are those of the server's name in the zone, which a client has to find; the agent fills them in. With
+    `file_bytes` there is a file of that size beside the content, `FileContent` under the name `LARGE_FILE`.
     """
 
     content: bytes = b""
@@ -25,6 +29,7 @@ class ServerState:
     messages: tuple[bytes, ...] = ()
     pages: Mapping[str, bytes] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
+    file_bytes: int = 0
 
     def __post_init__(self) -> None:
         for path in self.pages:
@@ -55,4 +60,6 @@ class ServerState:
             hasher.update(f"{path} {len(page)} ".encode() + page)
         for address in self.addresses:
             hasher.update(f"at {address} ".encode())
+        if self.file_bytes:
+            hasher.update(f"file {self.file_bytes} ".encode())
         return hasher.hexdigest()[:16]

@@ -1,6 +1,6 @@
-"""Kinds of workload: connections to a server, or flows that agents make between themselves.
+"""Kinds of workload: connections to a server, flows that agents make between themselves, or transfers from a server.
 
-Whatever differs between the two by kind alone is a method or a value of `WorkloadKind`; a protocol has one as `kind`.
+Whatever differs between them by kind alone is a method or a value of `WorkloadKind`; a protocol has one as `kind`.
 """
 
 from __future__ import annotations
@@ -55,12 +55,14 @@ class RunSize(NamedTuple):
 
 @dataclass(frozen=True)
 class WorkloadKind(ABC):
-    """Differences between the two kinds of workload."""
+    """Differences between the kinds of workload."""
 
     unit: str
     """Thing counted by the number of connections, in the singular."""
     counts_failures: bool
     """True if reports count the failures; otherwise losses are a metric."""
+    has_times: bool
+    """True if its samples are single connections with their times."""
     most_clients: float
     """Largest number of client hosts that can share a run."""
     overhead_s: float
@@ -134,5 +136,15 @@ class _Flows(WorkloadKind):
         return ()
 
 
-CONNECTIONS: WorkloadKind = _Connections("connection", counts_failures=True, most_clients=math.inf, overhead_s=0.05)
-FLOWS: WorkloadKind = _Flows("stream", counts_failures=False, most_clients=1, overhead_s=0.3)
+class _Transfers(_Flows):
+    """Traffic for some seconds between an agent and a server, which is measured too."""
+
+    def server(self, name: str) -> str:
+        return name
+
+
+CONNECTIONS: WorkloadKind = _Connections(
+    "connection", counts_failures=True, has_times=True, most_clients=math.inf, overhead_s=0.05
+)
+FLOWS: WorkloadKind = _Flows("stream", counts_failures=False, has_times=False, most_clients=1, overhead_s=0.3)
+TRANSFERS: WorkloadKind = _Transfers("session", counts_failures=True, has_times=False, most_clients=1, overhead_s=0.6)

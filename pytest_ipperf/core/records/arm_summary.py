@@ -14,6 +14,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import ClientLoad, client_load
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.measurement.run import Run, leading
+from pytest_ipperf.core.records.transfer_course import TransferCourse, course_from_plain, transfer_course
 from pytest_ipperf.core.stats.percentile import percentile
 
 # Most kinds of failure that a record names; the event log has all of them.
@@ -33,7 +34,7 @@ class ArmSummary:
     over the runs of all values of metrics and counts of engines, each in its base unit; `notes` are the engines'
     sentences about what limits the figures. `quantiles` are the percentiles of the times of all connections in seconds,
     by the names of `QUANTILES`, with failed connections as infinite: None means that the percentile is such a one. They
-    are empty for flows, and in records of earlier versions.
+    are empty for flows, and in records of earlier versions. Only transfers have a `course`.
     """
 
     arm: Arm
@@ -48,6 +49,7 @@ class ArmSummary:
     figures: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     quantiles: dict[str, float | None] = field(default_factory=dict)
+    course: TransferCourse | None = None
 
     @property
     def mean(self) -> float:
@@ -91,6 +93,7 @@ def summarise(
         completed_values=tuple(run.completed_s for run in counted if run.completed_s is not None),
         figures=_means(counted),
         notes=tuple(dict.fromkeys(note for run in counted for note in run.notes)),
+        course=transfer_course(counted),
     )
     if not client_facts:
         return summary
@@ -124,4 +127,5 @@ def summary_from_plain(plain: Mapping[str, Any]) -> ArmSummary:
     parts = {"instrument": ClientLoad, "pace": LinkRate}
     loads = {name: part(**plain[name]) for name, part in parts.items() if plain[name]}
     lists = {name: tuple(plain[name]) for name in ("values", "completed_values", "notes")}
-    return ArmSummary(**{**plain, **lists, **loads, "arm": Arm.parse(plain["arm"])})
+    course = course_from_plain(plain.get("course"))
+    return ArmSummary(**{**plain, **lists, **loads, "arm": Arm.parse(plain["arm"]), "course": course})

@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pytest_ipperf.agent.flows.spec import FlowReport
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.messages import CaptureRequest, Fingerprint, RunEnd
 from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail
@@ -18,14 +17,13 @@ from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import (
     ExpectedPath,
     path_violations,
-    proof_violations,
     rate_violations,
 )
 from pytest_ipperf.core.measurement.run import leading
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, LEAN
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, LEAN, TRANSFERS
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT
 from pytest_ipperf.lab.agents.leases import lease_for
@@ -37,14 +35,14 @@ from pytest_ipperf.lab.epoch.servers import EpochServers
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.accepted_mail import check_keeps, corrected, hands_over
+from pytest_ipperf.lab.runs.flow_result import flow_result
 from pytest_ipperf.lab.runs.flows import (
     BESIDE_S,
     Duration,
-    flow_data,
-    flow_exceeds_link_rate,
     flow_spec,
     run_flow,
-    with_ideal,
+    served_state,
+    served_workload,
 )
 from pytest_ipperf.lab.runs.hosts import start_hosts, weaker_proof
 from pytest_ipperf.lab.runs.link_rate import exceeds_link_rate, train_rates
@@ -58,7 +56,7 @@ from pytest_ipperf.lab.runs.path_facts import (
     native_devices,
     path_facts,
 )
-from pytest_ipperf.lab.runs.proof import flow_proof, load_proof
+from pytest_ipperf.lab.runs.proof import load_proof
 from pytest_ipperf.lab.runs.result import ClientResults, RunResult, ServerEndpoint
 from pytest_ipperf.lab.tunnels.setup import Tunnels, restore_hosts
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
@@ -68,8 +66,6 @@ from pytest_ipperf.transports.base import CLIENT, SERVER
 _NOTHING = ServerState()
 _SETTLE_S = 2.0
 _VERIFIED_S = 15.0
-# For each of these bytes a stream sends at least as many packets, each way, as a transaction: it sends dozens more.
-_STREAMED_BYTES = 2**20
 _KINDS = 3
 
 
@@ -112,7 +108,7 @@ class LiveTestbed:
         (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
         """
         addresses = self._testbed.addresses(frozenset(self.tunnels.backends))
-        self._servers = EpochServers(self._server, addresses, state, provisioning)
+        self._servers = EpochServers(self._server, addresses, served_state(workload, state), provisioning)
         service = self._servers.serve(workload, wanted)
         check_keeps(workload.protocol, service)
         if workload.client != LEAN:
@@ -195,52 +191,44 @@ class LiveTestbed:
         """
         self.offloads.switch(workload)
         request = _RunRequest(bursts, deadline_s, duration, pattern, self._captures(capture))
-        run = {CONNECTIONS: self._connect, FLOWS: self._flow}[PROTOCOLS[workload.protocol].kind]
+        run = {CONNECTIONS: self._connect, FLOWS: self._flow, TRANSFERS: self._flow}[PROTOCOLS[workload.protocol].kind]
         with HEARTBEAT.pause(_longest_s(workload, duration, deadline_s)):
             return run(arm, service, workload, request)
 
     def _flow(self, arm: Arm, service: ServerEndpoint, workload: Workload, request: _RunRequest) -> RunResult:
-        del service
-        protocol, ident = flow(workload.protocol), self._ident + 1
-        self._ident, deadline_s = ident, request.deadline_s
-        spec = flow_spec(self._testbed, arm, workload, protocol, request.duration, ident=ident, deadline_s=deadline_s)
+        protocol, served = flow(workload.protocol), bool(flow(workload.protocol).server_protocol)
+        self._ident += 1
+        spec = flow_spec(
+            self._testbed, arm, workload, protocol, request.duration, ident=self._ident, deadline_s=request.deadline_s
+        )
+        if served:
+            accounts = self._servers.accounts(service, workload.connections)
+            spec = dataclasses.replace(spec, service=accounts, device=self._ports()[CLIENT])
         # The far end waits until fragments of the previous run are gone, as their time-outs cause ICMP messages.
         hosts = start_hosts(self._testbed, self._agents, flow=spec, capture=request.captures)
         settled = hosts.drained and self._settled
         near = run_flow(dataclasses.replace(spec, far=hosts.far), self._client, self._server)
         # The far end does not need the samples of the near end.
-        reports = hosts.finish(flow=dataclasses.replace(near, samples=b""), flow_s=spec.deadline_s + BESIDE_S)
-        far = reports[SERVER].far or FlowReport()
-        data = flow_data(protocol, near, far, deadline_s)
-        data = dataclasses.replace(data, facts=with_ideal(self._testbed, arm, workload, data.facts))
-        completed = data.attempted - sum(data.failed.values())
-        proof = flow_proof(near, far, completed, reports)
-        # The port counts a segment before splitting it, and a stream sends more than the least number of packets.
-        streamed = int(data.facts.get("payload_bytes", 0)) // _STREAMED_BYTES
-        least = {**proof, "completed": max(completed // max(1, int(data.facts.get("segments", 1))), streamed)}
-        demanded = dataclasses.replace(self._expected(arm, workload), exclusive=self._testbed.exclusive and settled)
-        return RunResult(
-            data=data,
-            proof=proof,
-            violations=(
-                *proof_violations(demanded, least),
-                *self.offloads.violations(workload, proof["merged"], streamed if protocol.greedy else 0),
-                *flow_exceeds_link_rate(self._testbed, arm, workload, data.facts),
-            ),
-            unsettled=(),
-            notes=(
-                *dict.fromkeys((*near.notes, *far.notes)),
-                *weaker_proof(self._testbed, settled=settled),
-                *disturbances({CLIENT: near.control}, self._names),
-            ),
-            captures=hosts.captures(reports),
+        reports = hosts.finish(
+            flow=dataclasses.replace(near, samples=b""), flow_s=spec.deadline_s + BESIDE_S, **_of_server(served=served)
         )
+        self._settled = not (served and reports[SERVER].busy)
+        return flow_result(
+            self._testbed, arm, workload, near, reports,
+            expected=self._expected(arm, workload), offloads=self.offloads, hosts=hosts, settled=settled,
+            deadline_s=request.deadline_s,
+        )  # fmt: skip
 
     def _captures(self, packets: int) -> dict[str, CaptureRequest]:
         """Return what to capture on each host in a run, by role: the first packets of its port."""
-        if packets and not self._devices:
-            self._devices = native_devices(self._testbed, self._agents)
-        return {role: CaptureRequest(device=each, packets=packets) for role, each in self._devices.items() if packets}
+        if not packets:
+            return {}
+        return {role: CaptureRequest(device=each, packets=packets) for role, each in self._ports().items()}
+
+    def _ports(self) -> Mapping[str, str]:
+        """Return the device of each host on the native path, by role."""
+        self._devices = self._devices or native_devices(self._testbed, self._agents)
+        return self._devices
 
     def _connect(self, arm: Arm, service: ServerEndpoint, workload: Workload, request: _RunRequest) -> RunResult:
         bursts, deadline_s = request.bursts, request.deadline_s
@@ -305,6 +293,7 @@ class LiveTestbed:
         All accounts are checked, unless `batches` limits their number. Empty if there is nothing to verify. Raises
         LabError if an account is not as it should be.
         """
+        workload = served_workload(workload)
         state, keeper = self._servers.state, self._servers.provisioning
         users, held = state.users, (self._server.host, service.name, workload, state)
         if not users or (keeper and keeper.verified(*held)):
@@ -362,6 +351,11 @@ class LiveTestbed:
         """Return the hosts' fingerprints by role, with the devices that the arm uses."""
         devices = native_devices(self._testbed, self._agents, arm.ipver)
         return {role: agent.fingerprint(devices[role]) for role, agent in self._agents.items()}
+
+
+def _of_server(*, served: bool) -> dict[str, Any]:
+    """Return how a run ends that a server program has served: once its sessions are over, with its resources."""
+    return {"limit_s": _SETTLE_S, "served": True} if served else {}
 
 
 def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:

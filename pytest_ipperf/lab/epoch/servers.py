@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from pytest_ipperf.agent.flows.spec import FlowServer
 from pytest_ipperf.agent.rpc.messages import Served, ServeRequest
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSFERS
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy.install import install_packages
 from pytest_ipperf.lab.epoch.account_check import AT_ONCE
 from pytest_ipperf.lab.epoch.provisioning import Provisioning, provision
 from pytest_ipperf.lab.epoch.server_choice import choose_resolver, choose_server, naming_protocol
+from pytest_ipperf.lab.runs.flows import served_workload
 from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols import PROTOCOLS, application
 from pytest_ipperf.servers import SERVERS
@@ -46,8 +48,8 @@ class EpochServers:
     def serve(self, workload: Workload, wanted: str) -> ServerEndpoint:
         """Start the server of the workload's protocol, as `choose_server` chooses it, and the name server."""
         unusable = self._server.unusable()
-        serve = {CONNECTIONS: self._serve_program, FLOWS: self._serve_agent}[PROTOCOLS[workload.protocol].kind]
-        return serve(workload, wanted, unusable)
+        serve = {CONNECTIONS: self._serve_program, FLOWS: self._serve_agent, TRANSFERS: self._serve_program}
+        return serve[PROTOCOLS[workload.protocol].kind](served_workload(workload), wanted, unusable)
 
     def _serve_agent(self, workload: Workload, wanted: str, unusable: Mapping[str, str]) -> ServerEndpoint:
         """Start only the name server, by which paths are proven: a flow ends at the agent."""
@@ -63,6 +65,11 @@ class EpochServers:
         if naming_too:
             return resolver
         return self._service(name, workload, resolver.port, str(resolver))
+
+    def accounts(self, service: ServerEndpoint, count: int) -> FlowServer:
+        """Return the server as a flow's near end uses it, with so many of its accounts."""
+        users = [self.state.user(index) for index in range(count)]
+        return FlowServer(port=service.port, users=users, password=self.state.password)
 
     def null(self, beside: ServerEndpoint, workload: Workload) -> ServerEndpoint:
         """Start the null server, whose name the running name server resolves, too."""

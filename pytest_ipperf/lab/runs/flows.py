@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowServer, FlowSpec
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import goodput_violations
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import values_of
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.portable.units import seconds_text, short_rate_text
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import QUEUE_BYTES
 from pytest_ipperf.lab.runs.link_rate import layers
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols import flow as flow_named
 from pytest_ipperf.protocols.base import Flow
 
@@ -31,6 +34,8 @@ _FEWEST = 10
 # Largest backlog as a share of what the rate carries in a run; on a slow link a full queue can hold all of a short run,
 # and with that allowance nothing would exceed the rate.
 _WAITED = 0.25
+# Content of a server whose large file is what is measured.
+_SMALL_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +47,21 @@ class Duration:
 
 
 def flow_spec(
-    testbed: Testbed, arm: Arm, workload: Workload, flow: Flow, duration: Duration, *, ident: int, deadline_s: float
+    testbed: Testbed,
+    arm: Arm,
+    workload: Workload,
+    flow: Flow,
+    duration: Duration,
+    *,
+    ident: int,
+    deadline_s: float,
+    service: FlowServer = FlowServer(),  # noqa: B008 - it is frozen
+    device: str = "",
 ) -> FlowSpec:
-    """Return the spec of a run on an arm; `deadline_s` limits how long silence is waited for."""
+    """Return the spec of a run on an arm; `deadline_s` limits how long silence is waited for.
+
+    `service` is the server program at the far end, if there is one, and `device` the client's interface.
+    """
     path, values = testbed.path(arm), values_of(workload.levels)
     offered_bit_s = flow.offered_bit_s(values)
     _check_rate(workload, offered_bit_s, duration.run_s)
@@ -64,7 +81,24 @@ def flow_spec(
         backlog_bytes=_backlog_bytes(testbed, arm, workload, offered_bit_s),
         # A shaper counts a tunnel's header only once for a packet that is segmented later.
         segments=not path.carriers,
+        service=service,
+        device=device,
     )
+
+
+def served_workload(workload: Workload) -> Workload:
+    """Return the workload whose server a flow needs: itself, or one of the server's own protocol, with a small file."""
+    found = PROTOCOLS[workload.protocol]
+    if not isinstance(found, Flow) or not found.server_protocol:
+        return workload
+    return dataclasses.replace(workload, protocol=found.server_protocol, payload_bytes=_SMALL_BYTES, levels=())
+
+
+def served_state(workload: Workload, state: ServerState) -> ServerState:
+    """Return the state that the server of a workload holds: for a flow from a server also the large file."""
+    if served_workload(workload) is workload:
+        return state
+    return dataclasses.replace(state, file_bytes=workload.payload_bytes)
 
 
 def _check_rate(workload: Workload, rate_bit_s: float | None, run_s: float) -> None:
@@ -109,11 +143,17 @@ def flow_data(flow: Flow, near: FlowReport, far: FlowReport, deadline_s: float) 
 
 
 def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> dict[str, float]:
-    """Return the facts with those the flow derives, and `ideal_bit_s`, the highest goodput of links with a rate."""
+    """Return the facts with those the flow derives, and the ceilings of links with a rate.
+
+    `ideal_bit_s` is that of goodput, `ideal_interface_bit_s` that of the octets which an interface counts.
+    """
     rate_bit_s = testbed.links.rate_bit_s
     result = {**facts, **flow_named(workload.protocol).derived_facts(values_of(workload.levels), facts)}
     if rate_bit_s:
-        result["ideal_bit_s"] = rate_bit_s * layers(arm, workload).payload_share(_packet_bytes(arm, workload))
+        overhead = layers(arm, workload)
+        result["ideal_bit_s"] = rate_bit_s * overhead.payload_share(_packet_bytes(arm, workload))
+        if "interface_bytes" in result:
+            result["ideal_interface_bit_s"] = rate_bit_s * overhead.interface_share
     return result
 
 

@@ -39,17 +39,22 @@ class RunHosts:
         mail: QueuedMail | None = None,
         flow: FlowReport | None = None,
         flow_s: float = 0.0,
+        served: bool = False,
     ) -> dict[str, HostReport]:
         """Finish a run at the server, the router, and clients that capture; return their reports by role.
 
         The server is asked first and waits up to `limit_s` until it has nothing left to do. A flow may take `flow_s` to
-        finish. See `RunEnd` for the other parameters. Raises LabError if a server died during a load or answers nobody,
-        before another host is asked, whose trouble would hide that.
+        finish; it is `served` if a server program is its far end. See `RunEnd` for the other parameters. Raises
+        LabError if a server died during a load or answers nobody, before another host is asked, whose trouble would
+        hide that.
         """
-        end = RunEnd(limit_s=limit_s, doubtful=doubtful, mail=mail, flow=flow, captured=SERVER in self.capturing)
+        end = RunEnd(
+            limit_s=limit_s, doubtful=doubtful, mail=mail, flow=flow, captured=SERVER in self.capturing,
+            resources=served,
+        )  # fmt: skip
         server = self.agents[SERVER]
         reports = {SERVER: server.within(max(PATIENCE_S, flow_s)).finish_run(end)}
-        if flow is None and (broken := reports[SERVER].broken):
+        if (flow is None or served) and (broken := reports[SERVER].broken):
             raise LabError(f"host {server.host.name}: {broken[0]}")
         asked = [role for role in self.agents if role != SERVER and (role == ROUTER or role in self.capturing)]
         others = {role: self.agents[role].finish_run.request(RunEnd(captured=role in self.capturing)) for role in asked}

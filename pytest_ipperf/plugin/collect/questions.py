@@ -36,10 +36,11 @@ def questions_beside(node: pytest.Item, protocol: str) -> tuple[Question, ...]:
 def figures_of(protocol: str) -> tuple[str, ...]:
     """Return the figures of a protocol that may have limits."""
     offered = PROTOCOLS[protocol]
-    if offered.kind.counts_failures:
-        return (*QUANTILES, MEAN, FAILED)
+    failed = (FAILED,) if offered.kind.counts_failures else ()
+    if offered.kind.has_times:
+        return (*QUANTILES, MEAN, *failed)
     means = (MEAN,) if METRICS[offered.metrics[0]].metric.unit == "s" else ()
-    return (*means, *((THROUGHPUT,) if THROUGHPUT in offered.metrics else ()))
+    return (*means, *((THROUGHPUT,) if THROUGHPUT in offered.metrics else ()), *failed)
 
 
 def limits_of(node: pytest.Item, protocol: str) -> tuple[Limit, ...]:

@@ -9,18 +9,19 @@ from collections.abc import Collection, Iterator
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSFERS
 from pytest_ipperf.plugin.options.aliases import active_aliases
 from pytest_ipperf.plugin.options.declarations import FACTORS, long_of, owners
 from pytest_ipperf.plugin.options.parsers import MEASURED
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.protocols import of_kind
+from pytest_ipperf.protocols import PROTOCOLS, of_kind, server_protocol
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
-_OF_KIND = {
-    FLOWS: ("--duration",),
-    CONNECTIONS: ("--client", "--arrivals", "--ipperf-workers", "--ipperf-server"),
+_OF_KINDS = {
+    (FLOWS, TRANSFERS): ("--duration",),
+    (CONNECTIONS,): ("--client", "--arrivals", "--ipperf-workers"),
+    (CONNECTIONS, TRANSFERS): ("--ipperf-server",),
 }
 
 
@@ -51,12 +52,13 @@ def _without_effect(
     for name, factor in FACTORS.items():
         if not (having := {*owners(factor)}) & protocols:
             yield f"--{name}", _reason("protocol", protocols, having)
-    for kind, options in _OF_KIND.items():
-        having = set(of_kind(kind))
+    for kinds, options in _OF_KINDS.items():
+        having = {name for kind in kinds for name in of_kind(kind)}
         if not having & protocols:
             for option in options:
                 yield option, _reason("protocol", protocols, having)
     served = {SERVERS[name].protocol for name in session.settings.server.split(",") if name in MEASURED}
+    served |= {name for name in PROTOCOLS if served & {server_protocol(name)}}
     if served and not served & protocols:
         yield "--ipperf-server", _reason("protocol", protocols, served)
     if all(arm.transport == "native" for arm in arms):

@@ -12,7 +12,7 @@ from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.measurement.client_load import ClientFacts
 from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.measurement.run_data import RunData, completed_s, completed_times
+from pytest_ipperf.core.measurement.run_data import RunData, completed_s, completed_times, course_of
 from pytest_ipperf.core.portable.errors import DamageError, InvalidError, UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.experiment import KeptRuns, Measurement
@@ -155,6 +155,7 @@ def _run(facts: Mapping[str, Any], outcome: RunData) -> Run:
         facts=facts["facts"],
         notes=tuple(facts["notes"]),
         times=completed_times(outcome),
+        course=course_of(outcome),
         began_at=facts.get("began_at", 0.0),
         took_s=facts.get("took_s", 0.0),
     )

@@ -208,7 +208,8 @@ class Session:
         """Return how many accounts a server needs so that each connection of the largest burst has its own."""
         if not PROTOCOLS[protocol].accounts:
             return 0
-        return max(_USERS, *(workload.connections for workload in self.plans if workload.protocol == protocol))
+        least = _USERS if PROTOCOLS[protocol].kind.has_times else 1
+        return max(least, *(workload.connections for workload in self.plans if workload.protocol == protocol))
 
     def forecast_s(self, plan: Plan) -> float:
         """Return the expected seconds of a plan up to its first look: as long as last time, else an estimate."""

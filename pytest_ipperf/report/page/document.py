@@ -26,6 +26,7 @@ from pytest_ipperf.report.page.night import aa_check_line, night_part
 from pytest_ipperf.report.page.table_v import grade_rules
 from pytest_ipperf.report.page.tables import tables
 from pytest_ipperf.report.page.words import day_text, listed
+from pytest_ipperf.report.studies.file_transfer import plots
 from pytest_ipperf.report.tables.cautions import multiplicity
 from pytest_ipperf.report.tables.cell_results import VERDICTS, cell_results, headline, worst_first
 from pytest_ipperf.report.tables.network_notes import testbed_text
@@ -104,6 +105,7 @@ def _sections(summary: SessionSummary) -> Iterator[Section]:
     of = " (screening)" if summary.night else ""
     yield "tables", f"Tables{of}", tables(summary.records, files) if summary.records else NOTHING
     yield "levels", f"By connections and other levels{of}", _levels(shown, files)
+    yield "course", f"Over the time of the measurement{of}", _courses(shown)
     yield "spread", f"Distributions{of}", _spreads(summary, shown)
     yield "trend", "Over time", _trends(summary, shown)
     yield "cells", "All cells", cells(summary.records, summary.night) if summary.records or summary.night else NOTHING
@@ -132,6 +134,22 @@ def _levels(records: Sequence[Record], files: str) -> Markup:
     chosen = sorted(sorted(range(len(sweeps)), key=worst.__getitem__)[:_LEVELS])
     figures = [level_figure(sweeps[at], number) for number, at in enumerate(chosen)]
     return _figures(figures, len(sweeps) - len(figures), f"they are in the tables, and {files}")
+
+
+def _courses(records: Sequence[Record]) -> Markup:
+    figures = [
+        Figure(
+            name=f"course-{number}",
+            title=plot.title,
+            svg=plot.bare,
+            keys={},
+            caption=plot.caption,
+            head=plot.head,
+            rows=list(plot.rows),
+        )
+        for number, plot in enumerate(plots(records))
+    ]
+    return _figures(figures, 0, "")
 
 
 def _spreads(summary: SessionSummary, records: Sequence[Record]) -> Markup:

@@ -16,6 +16,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.arm_summary import ArmSummary
 from pytest_ipperf.core.records.first_estimate import FirstEstimate
 from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.core.records.transfer_course import RUN_COLUMNS, SECOND_COLUMNS, TransferCourse
 from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.checksum import KEY
 from pytest_ipperf.store.log.validators import Validator
@@ -73,6 +74,8 @@ def plain_record(event: Mapping[str, Any]) -> Record:
             _check(side.instrument, _CLIENT_LOAD)
         if side.pace is not None:
             _check(side.pace, _LINK_RATE)
+        if side.course is not None:
+            _check_course(side.course)
         if not valid.real(side.mean):
             raise ValueError(f"the mean of {side.arm} is no number")
         if side.phases and side.phases.keys() != _PHASES:
@@ -81,11 +84,19 @@ def plain_record(event: Mapping[str, Any]) -> Record:
     return record
 
 
+def _check_course(course: TransferCourse) -> None:
+    of = ((course.seconds, SECOND_COLUMNS), (course.minutes, SECOND_COLUMNS), (course.runs, RUN_COLUMNS))
+    for rows, columns in of:
+        for row in rows:
+            if len(row) != len(columns) or not all(map(valid.finite, row)):
+                raise ValueError(f"a row of a course {valid.shown(row)} is not {', '.join(columns)}")
+
+
 def _check_all_keys(plain: Mapping[str, Any]) -> None:
     _check_keys(plain, Record)
     for name in ("test", "reference"):
         _check_keys(plain[name], ArmSummary)
-        for part, of in (("instrument", ClientLoad), ("pace", LinkRate)):
+        for part, of in (("instrument", ClientLoad), ("pace", LinkRate), ("course", TransferCourse)):
             if plain[name].get(part) is not None:
                 _check_keys(plain[name][part], of)
     for owner in (plain, *plain.get("components", ())):

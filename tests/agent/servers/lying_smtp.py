@@ -31,7 +31,9 @@ class LyingPostfix(postfix.Postfix):
         table = _TABLES[self._lie]
         lie = (table % site.folder if "%s" in table else table).encode()
         made = [
-            replace(each, content=each.content + lie) if each.path == "etc/main.cf" and each.content else each
+            replace(each, content=each.content + lie)
+            if each.path == "etc/main.cf" and isinstance(each.content, bytes)
+            else each
             for each in super().entries(site)
         ]
         return [*made, *([Entry("etc/lie", _LIE[self._lie], 0o644)] if self._lie in _LIE else [])]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import time
 
 from pytest_ipperf.agent.flows import runner
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.kernel.resources import Resources, resources_of
 from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
@@ -83,7 +85,12 @@ class RunHandlers(Handlers):
             accepted=self._accepted(request.mail) if request.mail and not broken else None,
             far=far,
             capture=self._captured() if request.captured else b"",
+            resources=self._resources() if request.resources else {},
         )
+
+    def _resources(self) -> dict[str, Resources]:
+        servers = {name: resources_of(server.pids()) for name, server in self._context.servers.items()}
+        return {"agent": resources_of([os.getpid()]), **servers}
 
     def _drained(self, request: DrainRequest) -> bool:
         """Reset the counters once no packet of the previous run is on its way; return whether that came true."""

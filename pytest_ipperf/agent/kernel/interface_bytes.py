@@ -1,0 +1,33 @@
+"""Counters of a network interface: the bytes that it has received and sent, by netlink (RFC 3549).
+
+They are those of Ethernet frames without preamble, check sequence and gap; on Linux ifHCInOctets of RFC 2863 has them.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import NamedTuple
+
+from pytest_ipperf.agent.kernel.netlink import ask, attributes
+
+_GETSTATS = 94
+_LINK_64 = 1  # IFLA_STATS_LINK_64, which is also the first bit of the filter
+_REQUEST = struct.Struct("=BxxxII")
+_COUNTERS = struct.Struct("=4Q")  # packets in and out, bytes in and out
+
+
+class InterfaceBytes(NamedTuple):
+    """Bytes that an interface has received and sent since it exists."""
+
+    received: int
+    sent: int
+
+
+def interface_bytes(device: str) -> InterfaceBytes:
+    """Return the counters of a device in this network namespace; raise OSError if there is none of that name."""
+    index = socket.if_nametoindex(device)
+    (reply,) = ask(_GETSTATS, _REQUEST.pack(socket.AF_UNSPEC, index, 1 << _LINK_64 - 1))
+    counters = attributes(reply[_REQUEST.size :])[_LINK_64]
+    _, _, received, sent = _COUNTERS.unpack_from(counters)
+    return InterfaceBytes(received, sent)
