@@ -296,7 +296,7 @@ class Flow(Protocol):
     def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
         del payload_bytes
         if self.accounts:
-            _check_accounts(self.name, state)
+            state.check_accounts(self.name)
         return state
 
     def derived_facts(self, factors: Mapping[str, Value], facts: Mapping[str, float]) -> Mapping[str, float]:
@@ -347,7 +347,7 @@ class Application(Protocol):
 
     def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
         if self.accounts:
-            _check_accounts(self.name, state)
+            state.check_accounts(self.name)
         for page in state.pages:
             if self.path and f"{page}/".startswith(f"{self.path}/"):
                 raise UsageError(f"page {page!r} is where {self.name} has its content; give it as content")
@@ -392,16 +392,3 @@ class Application(Protocol):
 
 def _shown(reply: bytes) -> str:
     return repr(" ".join(reply[:_SHOWN].decode("latin-1").split()))
-
-
-def _check_accounts(name: str, state: ServerState) -> None:
-    if not state.users:
-        raise UsageError(
-            f"{name} logs in, and server_state has no users; give it some, and a password, as in "
-            "ServerState(users=500, password='secret')"
-        )
-    if not state.password or not state.password.isascii() or not state.password.isprintable():
-        raise UsageError(
-            f"{name} logs in, and the password of server_state is not a line of printable ASCII characters such as "
-            "'secret'"
-        )

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-from pytest_ipperf.core.portable.file_content import FileContent
+from pytest_ipperf.core.portable.content import FileContent
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import LARGE_FILE, ServerState
 

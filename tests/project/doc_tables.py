@@ -12,7 +12,7 @@ from pytest_ipperf.agent.rpc.handlers import HANDLERS
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.cli.commands import COMMANDS
 from pytest_ipperf.core.portable.registry import Registry
-from pytest_ipperf.core.portable.workload_kind import FLOWS
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSFERS
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.doctor.checks import CHECKS
 from pytest_ipperf.metrics import METRICS
@@ -46,7 +46,7 @@ def registries():
 def markers():
     for name, protocol in PROTOCOLS.items():
         assert protocol.summary, f"{name} has no summary for docs/suites.md"
-        yield f"`{name}`", protocol.summary + ("; see [flows](flows.md)" if protocol.kind is FLOWS else "")
+        yield f"`{name}`", protocol.summary + ("" if protocol.kind is CONNECTIONS else "; see [flows](flows.md)")
 
 
 def servers():
@@ -62,7 +62,7 @@ def servers():
 
 
 def metrics():
-    flows = {name: flow(name) for name in of_kind(FLOWS)}
+    flows = {name: flow(name) for name in sorted([*of_kind(FLOWS), *of_kind(TRANSFERS)])}
     for name in dict.fromkeys(each for protocol in flows.values() for each in protocol.metrics):
         metric = METRICS[name].metric
         of = ", ".join(f"`{protocol}`" for protocol in flows if name in flows[protocol].metrics)

@@ -31,7 +31,7 @@ from pytest_ipperf.core.measurement.path_proof import (
 )
 from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.core.portable.units import bytes_text
-from pytest_ipperf.core.portable.workload_kind import FLOWS
+from pytest_ipperf.core.portable.workload_kind import FLOWS, TRANSFERS
 from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.lab import inventory
 from pytest_ipperf.lab.access import ACCESS_METHODS
@@ -237,12 +237,14 @@ def test_markers_are_those_of_the_code():
 
 
 def test_flows_their_factors_and_metrics_are_those_of_the_code():
-    flows = of_kind(FLOWS)
+    flows = sorted([*of_kind(FLOWS), *of_kind(TRANSFERS)])
     documented: dict[str, dict[str, str]] = {}
     name = ""
     for row in table("docs/flows.md", "protocol", "connections", "payload", "factor"):
         name = codes(row[0])[0] if row[0] else name
-        documented.setdefault(name, {})[codes(row[3])[0]] = codes(row[5])[0]
+        own = documented.setdefault(name, {})
+        if row[3]:
+            own[codes(row[3])[0]] = codes(row[5])[0]
     assert documented == {
         name: {each.name: each.text(each.levels[0]) for each in PROTOCOLS[name].factors if not each.silent}
         for name in documented
@@ -341,7 +343,7 @@ def test_events_and_columns_of_the_records_are_those_of_the_code():
         key.value for node in nodes if isinstance(node, ast.Dict) for key in node.keys if isinstance(key, ast.Constant)
     }
     events = table("docs/records.md", "event")
-    documented = {code for row in events for code in codes(row[2])} | {"warmups", "blocks"}
+    documented = {code for row in events for code in codes(row[2])} | {"warmups", "blocks", "together"}
     documented |= {code for row in table("docs/records.md", "key") for code in codes(row[0])}
     assert documented == written
     calls = [node for node in nodes if isinstance(node, ast.Call)]

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 
 from pytest_ipperf.agent.flows.spec import FlowSpec
+from pytest_ipperf.core.portable.content import FileContent
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.core.portable.file_content import FileContent
 from pytest_ipperf.core.portable.server_state import LARGE_FILE
 
 _READ_BYTES = 2**18

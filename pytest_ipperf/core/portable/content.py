@@ -1,16 +1,24 @@
-"""Content of transactions: mail messages, and sentences about content that differs. Travels to hosts.
+"""Content of transactions: mail messages, large files, and sentences about content that differs. Travels to hosts.
 
-The sentences are short, and the same for the same difference, as failures are counted by them.
+The sentences are short, and the same for the same difference, as failures are counted by them. Large files are made and
+compared block by block, so that none is ever whole in memory.
 """
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 
 from pytest_ipperf.core.portable.errors import UsageError
 
 _SHOWN_BYTES, _SHOWN_MESSAGE_BYTES = 16, 80
 _LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
+_BLOCK_BYTES = 2**20
+_MARK_BYTES = 16
+_SEED = 959
 
 
 def wrong_content(expected: bytes, offset: int, seen: bytes | memoryview) -> str:
@@ -55,3 +63,54 @@ def check_message(given: bytes) -> None:
     if not given.endswith(b"\r\n") or b"\r" in (rest := given.replace(b"\r\n", b"")) or b"\n" in rest:
         begins = given[:_SHOWN_MESSAGE_BYTES].decode("latin-1")
         raise UsageError(f"a message of server_state has a line that does not end in CR LF: {begins!r}")
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """Content of a file of `size` bytes; each block of 1 MiB begins with its number."""
+
+    size: int
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the content from its beginning to its end."""
+        for first in range(0, self.size, _BLOCK_BYTES):
+            yield _block(first // _BLOCK_BYTES)[: self.size - first]
+
+    def difference(self, offset: int, seen: memoryview) -> str:
+        """Describe how the bytes `seen` at `offset` differ from the content; empty if they do not."""
+        if offset + len(seen) > self.size:
+            return f"expected {self.size} bytes, seen {offset + len(seen)} or more"
+        at = 0
+        while at < len(seen):
+            number, inside = divmod(offset + at, _BLOCK_BYTES)
+            part = seen[at : at + _BLOCK_BYTES - inside]
+            if inside < _MARK_BYTES:
+                part = part[: _MARK_BYTES - inside]
+            expected = _filler() if inside >= _MARK_BYTES else _mark(number)
+            if not expected.startswith(part, inside):
+                return self._first_difference(offset + at, part)
+            at += len(part)
+        return ""
+
+    def _first_difference(self, offset: int, part: memoryview) -> str:
+        number, inside = divmod(offset, _BLOCK_BYTES)
+        expected = memoryview(_block(number))[inside:]
+        wrong = next(at for at in range(len(part)) if part[at] != expected[at])
+        return (
+            f"expected {excerpt(expected[wrong:])} at offset {offset + wrong} of {self.size} bytes, "
+            f"seen {excerpt(part[wrong:])}"
+        )
+
+
+@cache
+def _filler() -> bytes:
+    """Return a block of random bytes, so that content that was moved by any number of bytes is different."""
+    return random.Random(_SEED).randbytes(_BLOCK_BYTES)  # noqa: S311 - no secret
+
+
+def _mark(number: int) -> bytes:
+    return b"%0*d" % (_MARK_BYTES, number)
+
+
+def _block(number: int) -> bytes:
+    return _mark(number) + _filler()[_MARK_BYTES:]

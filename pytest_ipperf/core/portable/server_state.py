@@ -40,6 +40,19 @@ class ServerState:
         """Return the account of a connection; connections use different ones while there are enough."""
         return f"user{index % self.users}"
 
+    def check_accounts(self, protocol: str) -> None:
+        """Raise UsageError if a protocol that logs in finds no accounts, or no password that can be sent as a line."""
+        if not self.users:
+            raise UsageError(
+                f"{protocol} logs in, and server_state has no users; give it some, and a password, as in "
+                "ServerState(users=500, password='secret')"
+            )
+        if not self.password or not self.password.isascii() or not self.password.isprintable():
+            raise UsageError(
+                f"{protocol} logs in, and the password of server_state is not a line of printable ASCII characters "
+                "such as 'secret'"
+            )
+
     @property
     def names(self) -> list[str]:
         """Return the names of all accounts."""

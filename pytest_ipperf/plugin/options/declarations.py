@@ -66,7 +66,7 @@ ONCE = (
 SETTINGS = (
     ("--design", "NAME", "quick", "how much to measure: "
      + "; ".join(f"{d.name} ({d.size_text()}: {d.purpose})" for d in DESIGNS.values())),
-    ("--duration", "TIME", "", "length of a tcp, udp or rtt run, such as 10s; replaces the design's"),
+    ("--duration", "TIME", "", "length of a run of tcp, udp, rtt or file_transfer, such as 10s; replaces the design's"),
     ("--reference", "ARM", "ipv4", "arm that every other is compared with, measured in the same blocks"),
     ("--margin", "MARGIN", "", ("acceptable change from the reference, such as 10%%,0.5ms of a time, "
      "1pp or 10%%,0.5pp of a share, 5%%+headers of a throughput; replaces the suite's margins")),

@@ -147,6 +147,7 @@ class Reports:
         }
         session: Any = SimpleNamespace(
             to_measure=plans, plans=plans, resumed=None, forecast_s=lambda plan: 120.0, questions=dict.fromkeys(cells),
+            design_of=lambda _: design,
             settings=SimpleNamespace(design=design, budget_s=500.0, flags=False),
             confirms=False,
         )  # fmt: skip

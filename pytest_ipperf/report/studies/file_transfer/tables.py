@@ -14,10 +14,9 @@ from pytest_ipperf.report.tables.arm_rows import arm_rank
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import testbed_text
 
-PROTOCOL = "file_transfer"
 _MEGA = 1e6
 _MEBI = 2**20
-_JITTER, _LOSS = "jitter", "loss"
+_JITTER, _LOSS, _RATE = "jitter", "loss", "rate"
 _FIVE_MINUTES_S = 300.0
 
 Group = dict[tuple[str, str, int], list[Record]]
@@ -27,7 +26,7 @@ def transfers(records: Iterable[Record]) -> Group:
     """Return the records of file transfers by testbed, design and number of sessions."""
     found: Group = defaultdict(list)
     for record in records:
-        if record.protocol == PROTOCOL and record.test.course is not None:
+        if record.test.course is not None:
             found[record.testbed, record.design, record.connections].append(record)
     return found
 
@@ -79,7 +78,7 @@ def table_3(records: Sequence[Record]) -> Iterator[Table]:
     """Yield a table of jitter and loss by rate for each testbed and design with datagrams of both metrics."""
     groups: dict[tuple[str, str, int], list[Record]] = defaultdict(list)
     for record in records:
-        if record.protocol == "udp" and record.metric in (_JITTER, _LOSS) and record.compared:
+        if record.metric in (_JITTER, _LOSS) and record.compared and _RATE in record.levels:
             groups[record.testbed, record.design, record.payload_bytes].append(record)
     for _, found in sorted(groups.items()):
         if {record.metric for record in found} == {_JITTER, _LOSS}:
@@ -90,7 +89,7 @@ def _table_3(records: Sequence[Record]) -> Table:
     means: dict[Arm, dict[tuple[str, float], float]] = defaultdict(dict)
     for record in records:
         for side in record.sides:
-            means[side.arm][record.metric, float(record.levels["rate"])] = side.mean
+            means[side.arm][record.metric, float(record.levels[_RATE])] = side.mean
     rates = sorted({rate for own in means.values() for _, rate in own})
     rows: list[Row] = [("jitter in ms, loss in %", [short_rate_text(rate) for rate in rates])]
     for arm in sorted(means, key=arm_rank):
