@@ -35,7 +35,7 @@ class FtpClient(ftplib.FTP):
             self.login(user, spec.service.password)
             self.voidcmd("TYPE I")
         except BaseException:
-            self.abandon()
+            self.close()
             raise
 
     def makepasv(self) -> tuple[str, int]:
@@ -64,10 +64,9 @@ class FtpClient(ftplib.FTP):
         return [sock for sock in (self.sock, self._data) if sock is not None and sock.fileno() >= 0]
 
     def abandon(self) -> None:
-        """End both connections at once, and discard what is under way; from any thread."""
+        """End both connections at once, and discard what is under way; from any thread, whose own must `close`."""
         for sock in self.sockets():
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
-        self.close()

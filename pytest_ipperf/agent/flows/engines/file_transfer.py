@@ -226,6 +226,14 @@ class _Stream(threading.Thread):
 
     def run(self) -> None:
         """Fetch until `stop` is called; also after a failure, but not after other content."""
+        try:
+            self._fetch_again_and_again()
+        except LabError as error:
+            self.trouble = error
+        finally:
+            self._close()
+
+    def _fetch_again_and_again(self) -> None:
         while not self._stopping.is_set():
             try:
                 if self._client is None:
@@ -233,9 +241,6 @@ class _Stream(threading.Thread):
                     self._note_path(self._client)
                     continue  # it may have been stopped since
                 self.took_s.append(self._client.fetch())
-            except LabError as error:
-                self.trouble = error
-                return
             except (OSError, EOFError, ftplib.Error) as error:
                 self._break_off(error)
 
@@ -261,14 +266,20 @@ class _Stream(threading.Thread):
         if self._stopping.is_set():
             return
         self.failed[_kind(error)] += 1
-        if self._client is not None:
-            self._client.abandon()
-            self._client = None
+        self._close()
         self._stopping.wait(_AGAIN_S)
+
+    def _close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.abandon()
+            client.close()
 
 
 def _kind(error: Exception) -> str:
     """Return the kind of failure; a reply without the rest of its text."""
+    if isinstance(error, TimeoutError):
+        return "transfer timed out"
     if isinstance(error, OSError):
         return f"transfer {failure_kind(error)}"
     if isinstance(error, ftplib.Error):
