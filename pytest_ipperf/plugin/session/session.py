@@ -224,8 +224,10 @@ class Session:
         rate_bit_s = self.settings.inventory[workload.testbed].links.rate_bit_s
         trains_s = _TRAINS_S * len(plan.arms) if rate_bit_s else 0.0
         run_s = self._run_s(workload, rate_bit_s)
+        saved_s = max(0.0, design.run_s - PROTOCOLS[workload.protocol].longest_warmup_s) * len(plan.arms)
         rebooting_s = (design.epochs - 1) * _REBOOT_S if self.settings.reboot else 0.0
-        return left * (design.epochs * (_EPOCH_S + trains_s) + rebooting_s + plan.first_runs * run_s)
+        epochs_s = design.epochs * (_EPOCH_S + trains_s - saved_s)
+        return left * (epochs_s + rebooting_s + plan.first_runs * run_s)
 
     def confirming_s(self, plan: Plan) -> float:
         """Return the expected seconds of fresh epochs of all arms of a plan."""

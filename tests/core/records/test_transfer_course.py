@@ -22,8 +22,14 @@ def run(began_at, *, seconds=120, failed=None, **facts):
     )  # fmt: skip
 
 
+def course_of(runs):
+    course = transfer_course(runs)
+    assert course is not None
+    return course
+
+
 def test_seconds_are_those_of_the_first_run_and_minutes_those_of_all():
-    course = transfer_course([run(1000.0), run(1130.0)])
+    course = course_of([run(1000.0), run(1130.0)])
     assert len(course.seconds) == 120
     assert course.seconds[0] == pytest.approx((1.0, 8e6, 8.8e6))
     assert [row[0] for row in course.minutes] == [30.0, 90.0, 160.0, 220.0]
@@ -32,15 +38,15 @@ def test_seconds_are_those_of_the_first_run_and_minutes_those_of_all():
 
 @pytest.mark.parametrize(("seconds", "minutes"), [(1, 1), (59, 1), (60, 1), (70, 2), (300, 5)])
 def test_a_run_is_divided_into_minutes_or_less(seconds, minutes):
-    assert len(transfer_course([run(0.0, seconds=seconds)]).minutes) == minutes
+    assert len(course_of([run(0.0, seconds=seconds)]).minutes) == minutes
 
 
 def test_of_a_long_run_the_first_five_minutes_are_kept_second_by_second():
-    assert len(transfer_course([run(0.0, seconds=1000)]).seconds) == 300
+    assert len(course_of([run(0.0, seconds=1000)]).seconds) == 300
 
 
 def test_each_run_has_its_counts_and_what_no_host_reported_is_left_out():
-    course = transfer_course([run(5.0), run(135.0, failed={"transfer reset": 2}, agent_bytes=3e6)])
+    course = course_of([run(5.0), run(135.0, failed={"transfer reset": 2}, agent_bytes=3e6)])
     assert course.column("at_s") == [0.0, 130.0]
     assert course.column("goodput_bit_s") == [8e6, 8e6]
     assert course.column("failures") == [0.0, 2.0]
@@ -55,6 +61,6 @@ def test_runs_of_other_kinds_have_none():
 
 
 def test_it_is_read_as_it_is_written():
-    course = transfer_course([run(0.0)])
+    course = course_of([run(0.0)])
     assert course_from_plain(dataclasses.asdict(course)) == course
     assert course_from_plain(None) is None

@@ -11,6 +11,12 @@ from pytest_ipperf.core.stats.interval import t_quantile
 HOURS = [each / 60 for each in range(60)]
 
 
+def slope_of(times, values, confidence):
+    found = slope_interval(times, values, confidence)
+    assert found is not None
+    return found
+
+
 def independent(seed, slope=0.0):
     rng = random.Random(seed)
     return [1 + slope * hour + rng.gauss(0, 0.01) for hour in HOURS]
@@ -18,7 +24,7 @@ def independent(seed, slope=0.0):
 
 def test_it_is_the_line_of_least_squares():
     values = independent(1, slope=0.3)
-    found = slope_interval(HOURS, values, 0.95)
+    found = slope_of(HOURS, values, 0.95)
     line = linregress(HOURS, values)
     assert found.estimate == pytest.approx(line.slope, rel=1e-12)
     assert found.low < 0.3 < found.high
@@ -27,7 +33,7 @@ def test_it_is_the_line_of_least_squares():
 def test_without_correlation_the_interval_is_that_of_the_textbook():
     # Residuals that alternate have a negative correlation, which is taken for none.
     values = [2 + 0.5 * hour + 0.01 * (-1) ** at for at, hour in enumerate(HOURS)]
-    found, line = slope_interval(HOURS, values, 0.9), linregress(HOURS, values)
+    found, line = slope_of(HOURS, values, 0.9), linregress(HOURS, values)
     assert found.df == len(HOURS) - 2
     assert found.high - found.estimate == pytest.approx(t_quantile(0.95, 58) * line.stderr, rel=1e-9)
 
@@ -38,13 +44,13 @@ def test_values_that_resemble_their_neighbours_make_it_wider():
         level = 0.8 * level + rng.gauss(0, 0.01)
         values.append(1 + level)
     shuffled = rng.sample(values, len(values))
-    wide, narrow = slope_interval(HOURS, values, 0.95), slope_interval(HOURS, shuffled, 0.95)
+    wide, narrow = slope_of(HOURS, values, 0.95), slope_of(HOURS, shuffled, 0.95)
     assert wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
     assert wide.df < narrow.df
 
 
 def test_constant_values_have_no_slope_and_no_width():
-    found = slope_interval(HOURS, [1.0] * 60, 0.95)
+    found = slope_of(HOURS, [1.0] * 60, 0.95)
     assert (found.low, found.estimate, found.high) == (0.0, 0.0, 0.0)
 
 
@@ -60,7 +66,7 @@ def coverage(correlation, count, sessions, seed):
         for at in range(count):
             values.append(0.1 * at + level)
             level = correlation * level + rng.gauss(0, (1 - correlation**2) ** 0.5)
-        found = slope_interval(range(count), values, 0.95)
+        found = slope_of(range(count), values, 0.95)
         held += found.low <= 0.1 <= found.high
     return held / sessions
 

@@ -1,0 +1,117 @@
+"""File transfers as a session measures them: in parts and in the study's order, resumed, with tables and plots."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
+from tests.support.sessions.forked_python import ForkedPython
+
+SUITE = """
+import pytest
+
+@pytest.mark.file_transfer
+@pytest.mark.levels(payload=["1m"])
+def test_transfer(measured, margin):
+    assert measured.slowdown <= margin
+"""
+# Parts of half a second stand for those of five minutes.
+PARTS = """
+from pytest_ipperf.protocols import PROTOCOLS
+
+for name, seconds in (("longest_run_s", 0.5), ("longest_warmup_s", 0.2)):
+    object.__setattr__(PROTOCOLS["file_transfer"], name, seconds)
+"""
+ARGUMENTS = ("--ipver=6", "--transport=native", "--ipperf-server=embedded", "-p", "no:randomly")
+
+
+@pytest.fixture
+def suite(project):
+    project.pytester.makepyfile(SUITE)
+    project.pytester.makeconftest(PARTS)
+    return project
+
+
+def events(project, kind):
+    return [each for each in project.kept() if each["event"] == kind]
+
+
+def test_design_paper_measures_ipv4_in_parts_and_then_ipv6(suite):
+    result = suite.run("--design=paper", "--duration=3s", *ARGUMENTS)
+    assert result.ret == NOTHING_DECIDED
+    said = result.stdout.str()
+    assert "plan: 1 workload, 1 epochs x 6 blocks (design paper), 14 runs" in said
+    runs = [each for each in events(suite, "run") if not each["warmup"]]
+    assert [(each["arm"], each["block"]) for each in runs] == [
+        (arm, block) for arm in ("ipv4", "ipv6") for block in range(6)
+    ]
+    assert all(0.5 <= each["facts"]["seconds"] < 1.0 for each in runs)
+    assert all(each["facts"]["transfers"] > 1 for each in runs)
+    for each in runs:
+        assert each["facts"]["interface_bytes"] > each["facts"]["payload_bytes"]
+        assert each["facts"]["server_bytes"] > 2**20
+        assert each["facts"]["server_descriptors"] > 3
+    (order,) = [each["order"] for each in events(suite, "workload")]
+    assert order[0]["together"] == 6
+    (record,) = events(suite, "record")
+    assert [len(record[side]["course"]["runs"]) for side in ("test", "reference")] == [6, 6]
+    assert "Paper 003, Table 2: throughput by size of the file" in said
+    (folder,) = suite.pytester.path.glob(".ipperf/runs/*")
+    assert (folder / "tables" / "soak-1m.png").stat().st_size > 5000
+    page = (folder / "report.html").read_text()
+    assert "Throughput over the time of the measurement, files of 1m" in page
+
+
+def test_a_killed_session_goes_on_after_its_last_part(suite):
+    arguments = ["-m", "pytest", "--testbed=loopback", "--design=paper", "--duration=5s", *ARGUMENTS]
+    with ForkedPython(arguments, cwd=suite.pytester.path, start_new_session=True) as inner:
+        end = time.monotonic() + 60
+        while len(events(suite, "run")) < 7:
+            assert inner.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        inner.send_signal(signal.SIGKILL)
+        inner.wait()
+    kept = events(suite, "run")
+    (first,) = [path.name for path in suite.pytester.path.glob(".ipperf/runs/*")]
+    result = suite.run("--design=paper", "--duration=5s", "--ipperf-resume=last", *ARGUMENTS)
+    assert result.ret == NOTHING_DECIDED
+    workload = "loopback-file_transfer-c1-1m"
+    result.stdout.fnmatch_lines([f"ipperf: {workload} goes on after the {len(kept)} runs of session {first}"])
+    journal = next(path for path in suite.pytester.path.glob(".ipperf/runs/*/main.jsonl") if path.parent.name != first)
+    runs = [each for each in map(json.loads, journal.read_text().splitlines()) if each["event"] == "run"]
+    counted = [each for each in runs if not each["warmup"]]
+    assert [(each["arm"], each["block"]) for each in counted] == [
+        (arm, block) for arm in ("ipv4", "ipv6") for block in range(10)
+    ]
+    before = [each["began_at"] for each in kept]
+    assert [each["began_at"] for each in runs][: len(kept)] == before
+    # The other arm's warm-up had been made, and is made again with its first run; so is that of the arm in flight.
+    assert len(runs) == 20 + 4
+
+
+def test_everyday_runs_alternate_and_are_judged(suite):
+    result = suite.run("--design=quick", "--duration=300ms", *ARGUMENTS)
+    said = result.stdout.str()
+    assert "measured loopback-file_transfer-c1-1m: 36 runs" in said
+    assert "goodput" not in said.partition("File transfer: throughput")[2].partition("IPv6")[0]  # no rate, no ceiling
+    (record,) = events(suite, "record")
+    assert record["epochs"] == 6
+    assert record["verdict"] in ("within", "exceeds", "inconclusive")
+    assert [each["metric"] for each in record["components"]] == ["failed_share"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--payload=100"], "payload 100 is not the size of a file of file_transfer, which is 1k to 16g"),
+        (["--connections=65"], "65 sessions at once are more than file_transfer supports; take 64 at most"),
+        (["--client=library"], "--client: it has no effect on any selected protocol; selected: file_transfer"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(suite, arguments, sentence):
+    result = suite.ask("--design=smoke", "-p", "no:randomly", *arguments)
+    assert sentence in result.stdout.str() + result.stderr.str()
+    assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED)
