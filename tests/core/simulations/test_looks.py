@@ -1,7 +1,7 @@
 """The looks of `standard` on data whose truth is known, beside `quick`; models and figures: docs/simulations.md.
 
 As in `test_designs`, only `compare` and `judge_looks` say what a session shows; it ends at the look that decides. The
-long forms take about 5 minutes of one core in all, the short ones about 20 s.
+long forms take about 5 minutes of one core in all, the short ones about 8 s.
 """
 
 import math
@@ -21,7 +21,7 @@ from pytest_ipperf.core.measurement.run import Run
 from tests.core.simulations.figures import held_to_the_page, rows_between
 from tests.core.simulations.sessions import MEDIAN, SLOWER, V4, V6, Model, measured
 
-SHORT = 1000
+SHORT = 500
 QUICK, STANDARD = DESIGNS["quick"], DESIGNS["standard"]
 FIRST_LOOK = replace(STANDARD, looks=1)
 COUNTS = ("epochs",)
