@@ -49,7 +49,7 @@ def summary(made: Sequence[Batch], users: int, took_s: float) -> str:
     """Return the result of successful log-ins, as the end of a sentence that begins with the server's name."""
     count = tried_accounts(made, users)
     if count == users:
-        return f"holds its {users} accounts, as a log-in to each showed in {took_s:.1f} s"
+        return f"holds its {users} account{'s' * (users != 1)}, as a log-in to each showed in {took_s:.1f} s"
     return (
         f"holds {count} of its {users} accounts, as a log-in to each of the {count} showed in {took_s:.1f} s; the "
         "others were not tried, as that would move much"

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -133,4 +134,36 @@ def test_a_session_starts_its_hosts_anew_before_each_epoch_but_the_first(farm, t
     assert (reboot["workload"], reboot["epoch"]) == ("bed1-smtp-c1-1k", 1)
     assert sorted(reboot["seconds"]) == ["client1", "server1"]
     kinds = [each["event"] for each in events if each["event"] in {"epoch", "reboot", "complete"}]
+    assert kinds == ["epoch", "reboot", "epoch", "complete"]
+
+
+def test_the_epochs_of_rebooted_hosts_go_on_after_the_controller_was_killed(farm, tmp_path):
+    stands = farm()
+    give_reboot(stands, "server1", "client1")
+    asked = ("--ipperf-reboot=yes", "--design=smoke", "--connections=1", "--ipver=6", "--transport=native")
+    asked += (f"--ipperf-records={tmp_path}",)
+
+    def events():
+        journal = max(tmp_path.glob("runs/*/main.jsonl"), default=None, key=lambda path: path.stat().st_mtime)
+        lines = journal.read_text().splitlines(keepends=True) if journal else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    first = stands.session(*asked)
+    end = time.monotonic() + 150
+    while not [each for each in events() if each["event"] == "reboot"]:
+        assert first.poll() is None, first.communicate()[0]
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    first.kill()
+    first.wait()
+    kept = [each["began_at"] for each in events() if each["event"] == "run"]
+    said = stands.session(*asked, "--ipperf-resume=last").communicate(timeout=250)[0]
+    assert "bed1-smtp-c1-1k goes on after the 4 runs of session " in said
+    assert "ipperf: starting client1, server1 anew for epoch 1" in said
+    found = events()
+    assert [each["began_at"] for each in found if each["event"] == "run"][:4] == kept[:4]
+    assert [(each["epoch"], each["block"]) for each in found if each["event"] == "run"][4:] == [(1, -1)] * 2 + [
+        (1, 0)
+    ] * 2
+    kinds = [each["event"] for each in found if each["event"] in {"epoch", "reboot", "complete"}]
     assert kinds == ["epoch", "reboot", "epoch", "complete"]
