@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+EVERY_S = 300.0
+"""Seconds between two lines on the progress of a long workload where there is no terminal."""
 _ROOM = 3  # lines left to pytest's own output
 
 
@@ -21,16 +24,23 @@ class Screen:
         self._capture: Any = config.pluginmanager.get_plugin("capturemanager")
         self._silent = self._reporter is None or config.get_verbosity() < 0
         self._status = False
+        self._written_s = time.monotonic()
 
     def status(self, text: str) -> None:
-        """Show a line that the next one replaces; only on a terminal."""
-        if not self._silent and self._reporter.isatty:
-            width = self._reporter._tw.fullwidth  # noqa: SLF001 - pytest has no public way to the width
-            self._show(lambda: self._reporter.rewrite(text[: width - 1], erase=True))
-            self._status = True
+        """Show a line that the next one replaces; in a log file, one for every `EVERY_S` seconds stays."""
+        if self._silent:
+            return
+        if not self._reporter.isatty:
+            if time.monotonic() - self._written_s >= EVERY_S:
+                self.line(text)
+            return
+        width = self._reporter._tw.fullwidth  # noqa: SLF001 - pytest has no public way to the width
+        self._show(lambda: self._reporter.rewrite(text[: width - 1], erase=True))
+        self._status = True
 
     def line(self, text: str) -> None:
         """Write a permanent line."""
+        self._written_s = time.monotonic()
         if not self._silent:
             self._show(lambda: self._write_line(text))
 

@@ -47,9 +47,15 @@ def dimensions(protocol: Protocol) -> tuple[Dimension, ...]:
         held=lambda value: f"payload {_bytes(value)}",
         unit="bytes",
     )
+    streams = Dimension(
+        name="connections",
+        title=f"parallel {protocol.kind.unit}s",
+        text=str,
+        held=lambda value: protocol.kind.counted(int(value)),
+    )
     numbers = [_factor(factor) for factor in protocol.factors if factor.unit != "word"]
     words = [_factor(factor) for factor in protocol.factors if factor.unit == "word"]
-    return (*([] if protocol.datagram else [_STREAMS]), *numbers, payload, *words)
+    return (*([] if protocol.datagram else [streams]), *numbers, payload, *words)
 
 
 def point(record: Record) -> dict[str, Value]:
@@ -79,10 +85,6 @@ def _bytes(value: Value) -> str:
     return value if isinstance(value, str) else bytes_text(int(value))
 
 
-def _streams(value: Value) -> str:
-    return f"{value} stream{'' if value == 1 else 's'}"
-
-
 def _factor(factor: Factor) -> Dimension:
     return Dimension(
         name=factor.name,
@@ -93,6 +95,3 @@ def _factor(factor: Factor) -> Dimension:
         words=factor.words,
         implicit="" if factor.implicit is None else factor.implicit,
     )
-
-
-_STREAMS = Dimension("connections", "parallel streams", str, _streams)

@@ -106,7 +106,7 @@ def _table(sweep: Sweep, *, shown_above: bool) -> Table:
     return Table(
         title=f"{PROTOCOLS[first.protocol].title}: {metric.title}{scale}, by {sweep.dimension.title}",
         about=(
-            testbed_text(sweep.records),
+            f"{testbed_text(sweep.records)}{_server_text(sweep.records)}",
             *([sweep.held] if sweep.held else []),
             *_reused(sweep),
             *(["the engines' figures of the same runs are in a table above"] if shown_above else []),
@@ -114,6 +114,14 @@ def _table(sweep: Sweep, *, shown_above: bool) -> Table:
         rows=tuple(_rows(sweep, unit, shown_above=shown_above)),
         answers=answers,
     )
+
+
+def _server_text(records: Sequence[Record]) -> str:
+    """Return the servers of transfers; empty for flows between agents."""
+    servers = dict.fromkeys(
+        record.server for record in records if PROTOCOLS[record.protocol].kind.server(record.server)
+    )
+    return f", server {', '.join(servers)}" if servers else ""
 
 
 def _rows(sweep: Sweep, unit: Unit, *, shown_above: bool) -> list[Row]:

@@ -140,8 +140,8 @@ def test_a_session_starts_its_hosts_anew_before_each_epoch_but_the_first(farm, t
 def test_the_epochs_of_rebooted_hosts_go_on_after_the_controller_was_killed(farm, tmp_path):
     stands = farm()
     give_reboot(stands, "server1", "client1")
-    asked = ("--ipperf-reboot=yes", "--design=smoke", "--connections=1", "--ipver=6", "--transport=native")
-    asked += (f"--ipperf-records={tmp_path}",)
+    smallest = ("--design=smoke", "--connections=1", "--ipver=6", "--transport=native")
+    asked = ("--ipperf-reboot=yes", f"--ipperf-records={tmp_path}", *smallest)
 
     def events():
         journal = max(tmp_path.glob("runs/*/main.jsonl"), default=None, key=lambda path: path.stat().st_mtime)
