@@ -121,6 +121,6 @@ def test_a_long_measurement_shows_in_a_log_file_how_far_it_is(suite):
     seconds = "\nfrom pytest_ipperf.plugin.display import screen\n\nscreen.EVERY_S = 3.0\n"
     suite.pytester.makeconftest(PARTS + seconds)
     result = suite.run("--design=paper", "--duration=3s", *ARGUMENTS)
-    lines = [line for line in result.stdout.str().splitlines() if " left" in line and "run " in line]
+    lines = [line for line in result.stdout.str().splitlines() if line.endswith(" left")]
     assert 2 <= len(lines) < 14
     assert all(line.startswith("  loopback-file_transfer-c1-1m  epoch 1/1  run ") for line in lines)
