@@ -20,6 +20,8 @@ _SIZE_IN, _DPI = (7.2, 3.6), 150
 _MEGA = 1e6
 _FEWEST = 3
 """Fewest seconds, or minutes, that make a course."""
+_DOTTED = 60
+"""Most points that are drawn with dots."""
 _HOUR_S, _MINUTE_S = 3600.0, 60.0
 
 
@@ -92,13 +94,16 @@ def _drawn(name: str, title: str, caption: str, unit: str, lines: Sequence[_Line
         axes = figure.subplots()
         for line in lines:
             label, (colour, marker, dash) = line.side
-            axes.plot(
-                line.at, line.rates, color=colour, linestyle=dash, marker=marker, markersize=2.5, linewidth=1.1,
-                label=label,
-            )  # fmt: skip
-        axes.set_xlabel(f"time in {unit}")
+            dots = {"marker": marker, "markersize": 3} if len(line.at) <= _DOTTED else {}
+            axes.plot(line.at, line.rates, color=colour, linestyle=dash, linewidth=1.1, label=label, **dots)
+        axes.set_xlabel(f"time in {unit}, since the arm's first run began")
         axes.set_ylabel("goodput in Mbit/s")
-        axes.set_ylim(bottom=0)
+        # In the upper half, differences would be invisible.
+        rates = [rate for line in lines for rate in line.rates]
+        if min(rates) > max(rates) / 2:
+            axes.set_ylabel("goodput in Mbit/s\n(axis does not begin at 0)")
+        else:
+            axes.set_ylim(bottom=0)
         axes.grid(visible=True, alpha=0.3)
         figure.legend(loc="outside lower center", ncols=len(lines), frameon=False, fontsize=9)
         figure.suptitle(title, fontsize=11)
