@@ -203,7 +203,7 @@ def test_a_wrong_password_and_a_missing_account_are_told(name):
 def test_a_missing_file_is_told(name):
     with running(name) as (site, _):
         Path(site.data, "home/file.bin").unlink(missing_ok=True)
-        Path(site.folder, "files/file.bin").unlink(missing_ok=True)
+        Path(site.data, "files/file.bin").unlink(missing_ok=True)
         told = made(site, "127.0.0.1", 2)
     # ProFTPD resets the data connection before it says why.
     assert sum(told.failed.values()) == 2
@@ -214,7 +214,7 @@ def test_a_missing_file_is_told(name):
 @every_server
 def test_secrets_are_nobodys_to_read(name):
     with running(name) as (site, instance):
-        secret = Path(site.data, "passwd") if name == "proftpd" else Path(site.folder, "accounts")
+        secret = Path(site.data, "passwd" if name == "proftpd" else "accounts")
         assert secret.stat().st_mode & 0o777 == 0o600
         assert instance.wait_quiet(20) == ""  # the session of the probe may end while it is looked at
         for pid in instance.pids():

@@ -81,6 +81,7 @@ def test_of_a_killed_rollback_helper_the_next_agent_restores_what_was_there(host
             offloads.switch("va", OFF)
             os.kill(rollback_helper(), signal.SIGKILL)
         as_agent(switched)
+        until(lambda: not rollback_helper())  # a process that is killed lives for a moment
         left = features("va") != mixed
         Changes()
         print([left, features("va") == mixed])

@@ -94,8 +94,17 @@ def _drawn(name: str, title: str, caption: str, unit: str, lines: Sequence[_Line
         axes = figure.subplots()
         for line in lines:
             label, (colour, marker, dash) = line.side
-            dots = {"marker": marker, "markersize": 3} if len(line.at) <= _DOTTED else {}
-            axes.plot(line.at, line.rates, color=colour, linestyle=dash, linewidth=1.1, label=label, **dots)
+            shown = marker if len(line.at) <= _DOTTED else ""
+            axes.plot(
+                line.at,
+                line.rates,
+                color=colour,
+                linestyle=dash,
+                linewidth=1.1,
+                label=label,
+                marker=shown,
+                markersize=3,
+            )
         axes.set_xlabel(f"time in {unit}, since the arm's first run began")
         axes.set_ylabel("goodput in Mbit/s")
         # In the upper half, differences would be invisible.

@@ -78,7 +78,8 @@ def test_a_real_server_is_fetched_from_again_and_again(name, ipver, sessions):
     assert report.attempted == facts["transfers"] + sessions
     # Those under way at the beginning and the end are counted in part.
     assert abs(facts["payload_bytes"] - facts["transfers"] * (3 * MIB + 5)) <= 2 * sessions * (3 * MIB + 5)
-    assert facts["interface_bytes"] > facts["payload_bytes"]
+    # What was in the receiver's buffer at the beginning had been counted before.
+    assert facts["interface_bytes"] > 0.9 * facts["payload_bytes"]
     assert 0.5 <= facts["seconds"] < 2
     assert 0 < facts["longest_gap_s"] < 1
     assert report.families == ["AF_INET6" if ipver == 6 else "AF_INET"]
