@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_ipperf.core.design.cell import client_text
+from pytest_ipperf.core.design.design import PAPER
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
@@ -59,7 +60,7 @@ def _of_records(records: Sequence[Record]) -> Facts:
         ("Numbers", listed(dict.fromkeys(_numbers(record) for record in records))),
         *([("Margins", "; ".join(judged))] if judged else []),
         ("Verdicts", " ".join(rules)),
-        ("Order", f"every arm once in each block, within it in a random order that seed {seeds} gives"),
+        ("Order", listed(dict.fromkeys(_order(record, seeds) for record in records))),
         ("Warm-up", "one run of each arm at the beginning of each epoch, which is discarded"),
         ("Testbed", "; ".join(dict.fromkeys(_testbed(record, records) for record in records))),
         ("Client", listed(dict.fromkeys(client_text(r.client, r.rate_per_s, r.workers) for r in records))),
@@ -72,6 +73,13 @@ def _design(record: Record) -> str:
     never = "" if record.judges else ", which never judges"
     looks = f", at most {record.looks} looks" if record.looks > 1 else ""
     return f"{record.design}{looks}{never}"
+
+
+def _order(record: Record, seeds: str) -> str:
+    study = PROTOCOLS[record.protocol].study
+    if study and study.in_order and record.design == PAPER:
+        return "all runs of an arm before those of the next, as the study had them"
+    return f"every arm once in each block, within it in a random order that seed {seeds} gives"
 
 
 def _change(record: Record) -> str:
@@ -111,8 +119,13 @@ def _failures(records: Sequence[Record]) -> Facts:
     sides = (*tests.values(), *references.values())
     failed, attempted = sum(sum(side.failed.values()) for side in sides), sum(side.attempted for side in sides)
     deadlines = listed(dict.fromkeys(seconds_text(record.deadline_s) for record in records))
-    counted = f"{failed or 'none'} of {attempted} connections"
-    return [("Failures", f"{counted}; one that fails counts with the deadline of {deadlines}")]
+    with_times = [record for record in records if PROTOCOLS[record.protocol].kind.has_times]
+    if not with_times:
+        return [("Failures", f"{failed or 'none'} of {attempted} transfers")]
+    alone = len(with_times) == len(records)
+    things, one = ("connections", "one") if alone else ("connections and transfers", "a connection")
+    counted = f"{failed or 'none'} of {attempted} {things}"
+    return [("Failures", f"{counted}; {one} that fails counts with the deadline of {deadlines}")]
 
 
 def _of_question(summary: SessionSummary) -> Facts:
