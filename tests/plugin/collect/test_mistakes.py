@@ -253,7 +253,8 @@ APPLICATIONS = UNUSED.format("protocol", "tcp", ", ".join(applications()))
     ("asked", "sentence"),
     [
         (("-m", "smtp", "--window=64k"), f"--window: {UNUSED.format('protocol', 'smtp', 'tcp')}"),
-        (("-m", "smtp", "--duration=2s"), f"--duration: {UNUSED.format('protocol', 'smtp', 'rtt, tcp, udp')}"),
+        (("-m", "smtp", "--duration=2s"),
+         f"--duration: {UNUSED.format('protocol', 'smtp', 'file_transfer, rtt, tcp, udp')}"),
         (("-m", "tcp", "--client=library"), f"--client: {APPLICATIONS}"),
         (("-m", "tcp", "--arrivals=200/s"), f"--arrivals: {APPLICATIONS}"),
         (("-m", "tcp", "--ipperf-workers", "2"), f"--ipperf-workers: {APPLICATIONS}"),
