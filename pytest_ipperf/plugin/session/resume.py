@@ -295,7 +295,12 @@ def _kept(found: StoredWorkload, plan: Plan) -> StoredWorkload:
     made: dict[int, set[tuple[int, int]]] = {}
     for run in found.runs:
         made.setdefault(run["epoch"], set()).add((run["block"], run["slot"]))
-    kept = {epoch.number for epoch in plan.epochs if _is_kept(epoch, made.get(epoch.number, set()))}
+    kept = set()
+    for number in range(plan.looks):
+        look = plan.look(number)
+        # Later looks leave out decided arms. An arm that had trouble would lack blocks in common with the others.
+        arms = frozenset(plan.arms) if number == 0 else _arms_made(look[0], made.get(look[0].number, set()))
+        kept |= {epoch.number for epoch in look if _is_kept(epoch, made.get(epoch.number, set()), arms)}
     if not kept:
         raise UsageError(_broken_off(found, plan))
     return dataclasses.replace(
@@ -306,12 +311,15 @@ def _kept(found: StoredWorkload, plan: Plan) -> StoredWorkload:
     )
 
 
-def _is_kept(epoch: Epoch, made: Collection[tuple[int, int]]) -> bool:
-    """Return whether the runs of these blocks and slots are kept; arms without a warm-up were decided before."""
-    arms = {arm for block, slot, arm in epoch.places() if (block, slot) in made}
+def _is_kept(epoch: Epoch, made: Collection[tuple[int, int]], arms: Collection[Arm]) -> bool:
+    """Return whether the runs of these blocks and slots are kept: all of `arms`, or some if the runs are parts."""
     needed = {(block, slot) for block, slot, arm in epoch.places() if arm in arms}
     counted = any(block != WARMUP for block, _ in made)
-    return counted and (epoch.together > 1 or needed <= {*made})
+    return counted and (epoch.together > 1 or needed == {*made})
+
+
+def _arms_made(epoch: Epoch, made: Collection[tuple[int, int]]) -> frozenset[Arm]:
+    return frozenset(arm for block, slot, arm in epoch.places() if (block, slot) in made)
 
 
 def _broken_off(found: StoredWorkload, plan: Plan) -> str:

@@ -22,7 +22,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.plugin.session.plan_text import plan_data, question_texts
-from pytest_ipperf.plugin.session.resume import _check_workload
+from pytest_ipperf.plugin.session.resume import _check_workload, _kept
 from pytest_ipperf.store import StoredWorkload, read_session
 from tests.store.kept import events_of, rewrite
 from tests.support.sessions.forked_python import ForkedPython, run_python
@@ -461,3 +461,23 @@ def test_under_xdist_a_worker_takes_over_what_another_process_measured(sessions)
     status, said = sessions.run("--ipperf-resume=last", "--connections=1,2,4")
     assert status == NOTHING_DECIDED, said
     assert sessions.measured(sessions.names[-1]) == []
+
+
+def test_an_epoch_in_which_an_arm_had_trouble_is_measured_anew():
+    """Its runs would otherwise be compared with those of another set-up, as if they were of one block."""
+    workload = Workload(testbed="lab", protocol="http", client="lean", connections=1, payload_bytes=1024)
+    plan = plan_for(workload, [Arm(4, "native"), Arm(6, "native")], DESIGNS["smoke"], 1)
+    every = [
+        {"epoch": epoch.number, "block": block, "slot": slot, "arm": str(arm)}
+        for epoch in plan.epochs
+        for block, slot, arm in epoch.places()
+    ]
+    epochs: list[Any] = [{"epoch": 0}, {"epoch": 1}]
+
+    def kept(runs):
+        return _kept(StoredWorkload(Path("none.f64"), {}, epochs, runs), plan).runs
+
+    assert kept(every) == every
+    assert kept(every[:-1]) == every[:4]
+    with pytest.raises(UsageError, match="broken off there: it ended after 4 of 8 runs"):
+        kept([run for run in every if run["arm"] == "ipv4"])
