@@ -210,7 +210,10 @@ class LiveTestbed:
         near = run_flow(dataclasses.replace(spec, far=hosts.far), self._client, self._server)
         # The far end does not need the samples of the near end.
         reports = hosts.finish(
-            flow=dataclasses.replace(near, samples=b""), flow_s=spec.deadline_s + BESIDE_S, **_of_server(served=served)
+            limit_s=_SETTLE_S if served else 0.0,
+            flow=dataclasses.replace(near, samples=b""),
+            flow_s=spec.deadline_s + BESIDE_S,
+            served=served,
         )
         self._settled = not (served and reports[SERVER].busy)
         return flow_result(
@@ -351,11 +354,6 @@ class LiveTestbed:
         """Return the hosts' fingerprints by role, with the devices that the arm uses."""
         devices = native_devices(self._testbed, self._agents, arm.ipver)
         return {role: agent.fingerprint(devices[role]) for role, agent in self._agents.items()}
-
-
-def _of_server(*, served: bool) -> dict[str, Any]:
-    """Return how a run ends that a server program has served: once its sessions are over, with its resources."""
-    return {"limit_s": _SETTLE_S, "served": True} if served else {}
 
 
 def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:
