@@ -166,10 +166,13 @@ def test_an_ipv6_that_was_made_slower_is_found_with_the_truth_in_its_interval(tm
 
 
 def test_an_ipv6_that_was_made_slower_is_confirmed_in_fresh_epochs(tmp_path):
-    def attempt(seed: int) -> dict[int, Found]:
+    def attempt(seed: int) -> dict[int, Found | dict]:
         size = {"blocks": 2, "run_connections": 30}
         folder, schedule = tmp_path / str(seed), {10: (0.02, 0.01)}
         (record,), figures = records_and_figures(folder, "late", schedule, seed, size, "--ipperf-confirm=yes")
+        assert record["verdict"] != "within"
+        if record["verdict"] == "inconclusive":  # a busy machine hid the excess, in the first session or in the second
+            return {10: record}
         assert (record["verdict"], record["epochs"], record["blocks"]) == ("exceeds", 10, 6)
         assert record["confirms"]["epochs"] == 6
         of_ipver = [[each for each in figures if each["ipver"] == ipver] for ipver in (4, 6)]
