@@ -226,13 +226,15 @@ def test_workers_do_not_outlive_an_agent_that_is_killed(busy, deaf):
     there, here = os.pipe()
     agent = os.fork()
     if not agent:
-        pool = WorkerPool(spec(deaf, deadline_s=60.0))
-        os.write(here, b"%s\n" % " ".join(map(str, children())).encode())
-        if busy:
-            pool.prepare(0)
-            pool.run()
-        time.sleep(60)
-        os._exit(0)
+        try:
+            pool = WorkerPool(spec(deaf, deadline_s=60.0))
+            os.write(here, b"%s\n" % " ".join(map(str, children())).encode())
+            if busy:
+                pool.prepare(0)
+                pool.run()
+            time.sleep(60)
+        finally:
+            os._exit(0)
     os.close(here)
     with os.fdopen(there) as told:
         pids = [int(pid) for pid in told.readline().split()]

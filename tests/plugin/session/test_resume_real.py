@@ -65,8 +65,13 @@ class Sessions:
         return ["-m", "pytest", *self.arguments(*arguments)]
 
     def ask(self, *arguments):
-        """Run in this process, which is faster, if nothing is measured."""
-        result = self._pytester.runpytest_inprocess(*self.arguments(*arguments))
+        """Run in this process, which is faster, if nothing is measured; the designs of its conftest go with it."""
+        before = dict(DESIGNS)
+        try:
+            result = self._pytester.runpytest_inprocess(*self.arguments(*arguments))
+        finally:
+            DESIGNS.clear()
+            DESIGNS.update(before)
         return result.ret, result.stdout.str() + result.stderr.str()
 
     def run(self, *arguments):

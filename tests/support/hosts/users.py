@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -41,6 +42,18 @@ def me() -> User:
     return User((), sys.executable, {**os.environ, "PYTHONPATH": found})
 
 
+@contextlib.contextmanager
+def _folder_of_this_process(prefix: str) -> Iterator[str]:
+    """A temporary folder that everybody may read, and that no fork of this process removes when it ends."""
+    folder, owner = tempfile.mkdtemp(prefix=prefix), os.getpid()
+    try:
+        Path(folder).chmod(0o755)
+        yield folder
+    finally:
+        if os.getpid() == owner:
+            shutil.rmtree(folder)
+
+
 @pytest.fixture(scope="session")
 def nobody(me: User) -> Iterator[User]:
     """A user without rights: for root another user, with a copy of the files that this one could not read."""
@@ -54,8 +67,7 @@ def nobody(me: User) -> Iterator[User]:
     else:
         pytest.skip("there is no Python >= 3.11 here that a user without rights may run")
     # Not below pytest's own folder, which only its owner may enter.
-    with tempfile.TemporaryDirectory(prefix="pytest-ipperf-copy-") as folder:
-        Path(folder).chmod(0o755)
+    with _folder_of_this_process("pytest-ipperf-copy-") as folder:
         for name in _PACKAGES:
             # Other workers compile modules meanwhile; an unfinished file has a temporary name.
             half = shutil.ignore_patterns("*.pyc.*")

@@ -130,6 +130,10 @@ def _opened(pid: int) -> dict[str, int]:
 def _become_agent(stdin: int, stdout: int, namespaces: Mapping[str, int], settings: Mapping[str, str]) -> None:
     status = 1
     try:
+        # First of all: the process that was forked removes its own temporary folders, however this one ends.
+        atexit._clear()
+        for finalizer in [*weakref.finalize._registry]:  # type: ignore[attr-defined]
+            finalizer.detach()
         os.dup2(stdin, 0)
         os.dup2(stdout, 1)
         if namespaces:
@@ -180,9 +184,6 @@ def _forget(settings: Mapping[str, str]) -> None:
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    atexit._clear()
-    for finalizer in [*weakref.finalize._registry]:  # type: ignore[attr-defined]
-        finalizer.detach()
     threading._threading_atexits.clear()  # type: ignore[attr-defined]
     sys.excepthook, sys.unraisablehook = sys.__excepthook__, sys.__unraisablehook__
     threading.excepthook = threading.__excepthook__

@@ -220,12 +220,14 @@ def test_a_gibibyte_is_made_and_fetched_in_less_than_64_mib():
         pytest.skip("less than 2 GiB are free in /tmp")
     reader, writer = os.pipe()
     if not (pid := os.fork()):
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        with serving("proftpd" if not SERVERS["proftpd"].missing() else "pyftpdlib", size) as (port, _):
-            report = run(spec_of(port, size, run_s=3.0))
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        os.write(writer, f"{grown} {report.facts['payload_bytes']:.0f} {len(report.failed)}".encode())
-        os._exit(0)
+        try:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            with serving("proftpd" if not SERVERS["proftpd"].missing() else "pyftpdlib", size) as (port, _):
+                report = run(spec_of(port, size, run_s=3.0))
+            grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+            os.write(writer, f"{grown} {report.facts['payload_bytes']:.0f} {len(report.failed)}".encode())
+        finally:
+            os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as file:
         grown, moved, failed = map(int, file.read().split())
