@@ -73,17 +73,21 @@ class Plan:
     @property
     def runs(self) -> int:
         """Maximum number of runs, including warm-ups."""
-        return self.runs_of(self.epochs, self.arms)
+        return _runs(self.epochs)
 
     @property
     def first_runs(self) -> int:
         """Number of runs up to the first look."""
-        return self.runs_of(self.look(0), self.arms)
+        return _runs(self.look(0))
 
     @staticmethod
     def runs_of(epochs: Sequence[Epoch], arms: Collection[Arm]) -> int:
         """Return the number of runs in `epochs` if only `arms` are measured."""
         return sum(arm in arms for epoch in epochs for block in (epoch.warmups, *epoch.blocks) for arm in block)
+
+
+def _runs(epochs: Sequence[Epoch]) -> int:
+    return sum(len(block) for epoch in epochs for block in (epoch.warmups, *epoch.blocks))
 
 
 def _suffix(number: int) -> str:

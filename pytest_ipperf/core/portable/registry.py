@@ -9,6 +9,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Generic, TypeVar, cast
 
 from pytest_ipperf.core.portable.errors import UsageError
@@ -23,11 +24,14 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self._package = package
         self.offers = offers
         self._names = sorted(m.name for m in pkgutil.iter_modules(path) if m.name != "base")
+        self._modules: dict[str, ModuleType] = {}
 
     def __getitem__(self, name: str) -> Thing:
-        if name not in self._names:
-            raise UsageError(f"no {self.offers} {name!r}; there are: {', '.join(self._names)}")
-        return cast("Thing", getattr(import_module(f"{self._package}.{name}"), self.offers))
+        if (module := self._modules.get(name)) is None:
+            if name not in self._names:
+                raise UsageError(f"no {self.offers} {name!r}; there are: {', '.join(self._names)}")
+            module = self._modules[name] = import_module(f"{self._package}.{name}")
+        return cast("Thing", getattr(module, self.offers))
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

@@ -66,8 +66,9 @@ def too_many(testbed: Testbed, protocol: str) -> str:
 
 def _most(testbed: Testbed, limit: Callable[[Host], float]) -> tuple[float, str]:
     """Return the testbed's overall limit, infinite if there is none, and the name of the host that sets it."""
-    shares = {role: len(testbed.clients) if role in testbed.clients else 1 for role in testbed.roles}
-    limits = [(limit(host) * shares[role], host.name) for role, host in testbed.roles.items() if limit(host)]
+    limited = {role: host for role, host in testbed.roles.items() if limit(host)}
+    clients = testbed.clients if limited else ()
+    limits = [(limit(host) * (len(clients) if role in clients else 1), host.name) for role, host in limited.items()]
     return min(limits, default=(math.inf, ""))
 
 
