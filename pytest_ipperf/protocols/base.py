@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.factor import Factor, Value
+from pytest_ipperf.core.portable.factor import Factor, StudySize, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.core.portable.study_size import StudySize
 from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, WorkloadKind
 
 IP_BIND_ADDRESS_NO_PORT = 24

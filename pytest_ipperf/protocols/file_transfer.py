@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.factor import Value
+from pytest_ipperf.core.portable.factor import StudySize, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow, count, figure_row, processor_time
 from pytest_ipperf.core.portable.scaling import four_digits, rate_of, rate_unit, time_text
-from pytest_ipperf.core.portable.study_size import StudySize
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.portable.workload_kind import TRANSFERS, WorkloadKind
 from pytest_ipperf.protocols.base import Flow

@@ -83,6 +83,7 @@ PLACES = {
     "system/security/test_secrets.py": "session",
     "system/trouble": "fault",
     "system/truth": "fault",
+    "traffic_models": "unit",
     "transports": "unit",
 }
 """Folders and files below `tests`, with their tier; the longest match counts. A test of another tier than its file has

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.closest_match import did_you_mean
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.study_size import StudySize
+from pytest_ipperf.core.portable.factor import StudySize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.study_size import StudySize
 from pytest_ipperf.core.portable.units import bytes_text, parse_bytes, parse_rate, short_rate_text
 
 Value = int | float | str
 Unit = Literal["bytes", "bit/s", "word"]
+
+
+@dataclass(frozen=True)
+class StudySize:
+    """Size of the measurement of one workload in a study, where it is another than that of design `paper`.
+
+    `run_s` is the duration of a run, unless `--duration` gives one; None: the design's. With `in_order`, all runs of an
+    arm are made before those of the next one, IPv4 first.
+    """
+
+    epochs: int
+    blocks: int
+    run_s: float | None = None
+    in_order: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_ipperf.core.portable.factor import Factor, Value
-from pytest_ipperf.core.portable.study_size import StudySize
+from pytest_ipperf.core.portable.factor import Factor, StudySize, Value
 
 UNCHANGED = "unchanged"
 ON, OFF = "on", "off"

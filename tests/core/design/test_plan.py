@@ -10,7 +10,7 @@ from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS, design_named
 from pytest_ipperf.core.design.plan import WARMUP, confirmed_by, confirming_plan, plan_for
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.study_size import StudySize
+from pytest_ipperf.core.portable.factor import StudySize
 
 ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel")]
 WORKLOAD = Workload(testbed="lab", protocol="smtp", client="lean", connections=10, payload_bytes=1024)

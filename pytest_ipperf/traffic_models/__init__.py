@@ -1,0 +1,70 @@
+"""Traffic models: one model, one file of TOML, in this folder or in those of a user.
+
+Only the controller reads the files; a model travels to hosts as a value. A file's name without `.toml` is the name of
+its model, of small letters, digits, dots and underscores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pytest_ipperf.core.closest_match import did_you_mean
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.traffic.model import TrafficModel
+from pytest_ipperf.traffic_models.base import model_from_text
+
+SUFFIX = ".toml"
+NAME_PATTERN = r"[a-z0-9][a-z0-9._]*"
+"""Regular expression for the name of a model; it is part of test ids, whose parts have hyphens between them."""
+
+
+class TrafficModels(Mapping[str, TrafficModel]):
+    """Models by name, each read on first use: those of `folders`, the first before the next, then the package's own."""
+
+    def __init__(self, folders: Sequence[Path] = ()) -> None:
+        self._files: dict[str, Path] = {}
+        self._read: dict[str, TrafficModel] = {}
+        for folder in folders:
+            if not folder.is_dir():
+                raise UsageError(f"folder {folder} of traffic models does not exist")
+        for folder in (*folders, Path(__file__).parent):
+            for path in sorted(folder.glob(f"*{SUFFIX}")):
+                self._files.setdefault(_name_of(path), path)
+
+    def __getitem__(self, name: str) -> TrafficModel:
+        if name not in self._files:
+            known = f"no traffic model {name!r}; there are {', '.join(self)}"
+            raise UsageError(known + did_you_mean(name, self._files))
+        if name not in self._read:
+            self._read[name] = _read(name, self._files[name])
+        return self._read[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._files))
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+def _name_of(path: Path) -> str:
+    name = path.name.removesuffix(SUFFIX)
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise UsageError(
+            f"traffic model {path} has a name that test ids cannot have; take small letters, digits, dots and "
+            "underscores, such as g711.1.toml"
+        )
+    return name
+
+
+def _read(name: str, path: Path) -> TrafficModel:
+    try:
+        return model_from_text(name, path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"traffic model {path} cannot be read: {error}") from error
+    except UsageError as error:
+        raise UsageError(f"traffic model {path}: {error}") from error
