@@ -7,6 +7,9 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
+_SGR = {"red": 31, "green": 32, "yellow": 33}
+"""Parameters of the control sequence "select graphic rendition" (ECMA-48, section 8.3.117)."""
+
 
 def write_lines(lines: Iterable[str]) -> None:
     """Write to standard output; a reader that closes the pipe does not change the exit status."""
@@ -34,3 +37,9 @@ def give_up_output(stream: TextIO | None = None) -> None:
 def screen_width() -> int | None:
     """Return the columns of the terminal; None if standard output is not a terminal."""
     return os.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def coloured(text: str, colour: str) -> str:
+    """Return the text with the escape sequences of a colour on a terminal, unless NO_COLOR is set or TERM is dumb."""
+    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain or colour not in _SGR else f"\x1b[{_SGR[colour]}m{text}\x1b[0m"

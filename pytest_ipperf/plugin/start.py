@@ -19,6 +19,7 @@ from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.session_end import SESSION_END, SessionEnd
 from pytest_ipperf.plugin.session.spread_cache import SpreadCache
 from pytest_ipperf.plugin.session.stash import SESSION
+from pytest_ipperf.plugin.summary import Answer
 
 
 def start(config: pytest.Config) -> None:
@@ -50,6 +51,7 @@ def start(config: pytest.Config) -> None:
         # Of two `trylast` hooks the one registered later runs later.
         config.pluginmanager.register(writer, "ipperf-session-writer")
         config.pluginmanager.register(session_end, "ipperf-session-end")
+        config.pluginmanager.register(Answer(config), "ipperf-answer")
     if config.getoption("allure_report_dir", None):
         from pytest_ipperf.plugin.allure import begin as begin_allure  # noqa: PLC0415 - allure-pytest is an extra
 

@@ -1,6 +1,10 @@
-"""Terminal output: the header and the plan before the first test, tables and reasons after the last."""
+"""Terminal output: the header and the plan before the first test, answer, reasons and tables after the last."""
 
 from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Generator
 
 import pytest
 
@@ -63,56 +67,100 @@ def _with_hosts(testbed: Testbed) -> str:
     return f"{testbed.name} ({clients} -> {testbed.server.name})"
 
 
-def write_summary(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Write the tables, then every cell that is not green with its reason, the files and the exit status.
+class Answer:
+    """Plugin of the main process that writes the answer before everything else at the end, and its status last.
 
-    A note that the session was broken off comes first.
+    Its hook encloses that of pytest's terminal, which writes failures before, and a short summary after, all others.
     """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> Generator[None]:
+        """Write the answer, then what the other hooks write, then counts, exit status and page."""
+        reporter, config = terminalreporter, self._config
+        if _has_measured(config):
+            _write_answer(reporter, config)
+        yield
+        if _has_measured(config):
+            _write_end(reporter, config, exitstatus)
+
+
+def _has_measured(config: pytest.Config) -> bool:
+    """Return whether there is anything to report; runs before a Ctrl-C are kept even if no test has ended."""
+    return bool(config.stash[VERDICTS].measurements) or config.stash[SESSION].folder.exists()
+
+
+def _width(reporter: pytest.TerminalReporter) -> int | None:
+    """Return the columns of the terminal, in which wrapped lines are unreadable; None for a file."""
+    return reporter._tw.fullwidth if reporter.isatty else None  # noqa: SLF001 - pytest has no public API for it
+
+
+def _write_answer(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write the verdict of each cell, the worst first, and why cells are not green."""
+    from pytest_ipperf.report.terminal.verdict_lines import answer_lines  # noqa: PLC0415 - imports scipy
+
+    verdicts, settings = config.stash[VERDICTS], config.stash[SESSION].settings
+    summary = config.stash[SESSION_WRITER].summary(verdicts.records)
+    detail = config.get_verbosity() > 0
+    reporter.ensure_newline()
+    reporter.section("measurements", sep="=")
+    for line in answer_lines(summary, _width(reporter), detail=detail, flags=settings.flags):
+        reporter.write_line(spell_options(config, line.text), **({line.colour: True} if line.colour else {}))
+    reporter.write_line("")
+    _reasons(reporter, verdicts, config)
+
+
+def write_summary(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write the tables and what was left out, reused or could not be written, and the files."""
     verdicts, session = config.stash[VERDICTS], config.stash[SESSION]
-    # Runs measured before a Ctrl-C are kept even if no test has ended that would show them.
-    if not verdicts.measurements and not session.folder.exists():
+    if not _has_measured(config):
         for line in session.left_out_lines:
             reporter.write_line(f"ipperf: {line}")
         return
-    reporter.section("measurements", sep="=")
-    if banner := config.stash[SESSION_WRITER].completeness.banner:
-        reporter.write_line(banner, red=True, bold=True)
-        reporter.write_line("")
     if verdicts.records:
-        from pytest_ipperf.report.workload_kinds import tables  # noqa: PLC0415 - imports scipy
+        from pytest_ipperf.report.workload_kinds import how_to_read, tables  # noqa: PLC0415 - imports scipy
 
-        # Tables are fitted to a terminal, where wrapped lines are unreadable; a file has no width.
-        width = reporter._tw.fullwidth if reporter.isatty else None  # noqa: SLF001 - pytest has no public API for it
-        for line in tables(verdicts.records, width):
+        detail, width = config.get_verbosity() > 0, _width(reporter)
+        reporter.section("tables", sep="-")
+        for line in (*tables(verdicts.records, width, detail=detail), *([] if detail else how_to_read(width))):
             reporter.write_line(line)
-    _reasons(reporter, verdicts, config)
     for line in session.left_out_lines:
-        reporter.write_line(line)
+        _write_wrapped(reporter, line)
     _resumed(reporter, verdicts, session)
     for line in config.stash[SESSION_END].changes:
         reporter.write_line(line)
     for trouble in filter(None, (config.stash[SESSION_WRITER].trouble, *config.stash[SESSION_END].troubles)):
         reporter.write_line(spell_options(config, trouble), red=True)
     _print_files(reporter, session)
-    _exit_line(reporter, verdicts, config)
 
 
 def _print_files(reporter: pytest.TerminalReporter, session: Session) -> None:
-    """Print the paths of the records, tables, captures and page that exist."""
+    """Print the paths of the records, tables and captures that exist; the page is in the last line."""
     if not session.folder.exists():
         return
     reporter.write_line(f"records: {session.folder}")
-    for title, name in (("tables", "tables"), ("captures", "captures"), ("page", PAGE)):
+    for title, name in (("tables", "tables"), ("captures", "captures")):
         if (session.folder / name).exists():
             reporter.write_line(f"{title}: {session.folder / name}")
 
 
 def _reasons(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, config: pytest.Config) -> None:
     for each in (*reasons(verdicts.records, verdicts.undecided, verdicts.unjudged), *twin_reasons(verdicts.records)):
-        reporter.write_line(spell_options(config, each.text), red=each.red, yellow=not each.red and not each.plain)
+        text = spell_options(config, each.text)
+        _write_wrapped(reporter, text, red=each.red, yellow=not each.red and not each.plain)
     session = config.stash[SESSION]
     if not session.settings.flags and not session.confirms and (line := multiplicity(verdicts.records)):
-        reporter.write_line(spell_options(config, line))
+        _write_wrapped(reporter, spell_options(config, line))
+
+
+def _write_wrapped(reporter: pytest.TerminalReporter, text: str, **colours: bool) -> None:
+    """Write a sentence in lines that fit the terminal."""
+    width = _width(reporter)
+    lines = [text] if width is None else textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
+    for line in lines:
+        reporter.write_line(line, **colours)
 
 
 def _resumed(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, session: Session) -> None:
@@ -133,16 +181,40 @@ def _resumed(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, sess
             reporter.write_line(f"the hosts have changed: {line}", red=True)
 
 
-def _exit_line(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, config: pytest.Config) -> None:
-    settings = config.stash[SESSION].settings
-    unanswered = verdicts.undecided or verdicts.unjudged
-    if verdicts.nothing_decided or (unanswered and not verdicts.decided):
-        why = "too little evidence" if unanswered else "no test asked"
-        why = why if settings.design.judges else f"design {settings.design.name} never judges"
-        status = f": exit status {NOTHING_DECIDED}" if verdicts.nothing_decided else ""
-        reporter.write_line(f"no cell was decided ({why}){status}")
+def _write_end(reporter: pytest.TerminalReporter, config: pytest.Config, exitstatus: int) -> None:
+    """Write counts, exit status with its meaning, and page, in one line if they fit."""
+    from pytest_ipperf.report.tables.cell_results import VERDICTS as VERDICT_NAMES  # noqa: PLC0415 - imports scipy
+
+    verdicts, session = config.stash[VERDICTS], config.stash[SESSION]
+    settings = session.settings
+    status = NOTHING_DECIDED if verdicts.nothing_decided else int(exitstatus)
+    meaning = _MEANINGS.get(status, "")
+    if verdicts.nothing_decided:
+        why = "too little evidence" if verdicts.undecided or verdicts.unjudged else "no test asked"
+        meaning = (
+            f"no cell was decided ({why if settings.design.judges else f'design {settings.design.name} never judges'})"
+        )
     elif verdicts.undecided:
         effect = "counted as failed in" if settings.fail_inconclusive else "not counted as failed in"
-        count = len(verdicts.undecided)
-        cells = "1 undecided cell" if count == 1 else f"{count} undecided cells"
-        reporter.write_line(f"{cells}: {effect} this session (--ipperf-inconclusive)")
+        cells = f"{len(verdicts.undecided)} undecided cell{'s' * (len(verdicts.undecided) != 1)}"
+        meaning += f"; {cells}: {effect} this session (--ipperf-inconclusive)"
+    counts = Counter(record.verdict for record in verdicts.records)
+    texts = [f"{counts[name]} {name}" for name in VERDICT_NAMES if counts[name]]
+    parts = [f"{', '.join(texts) or 'nothing measured'}: exit status {status}, {meaning}"]
+    if (session.folder / PAGE).exists():
+        parts.append(f"page: {session.folder / PAGE}")
+    colours: dict[str, bool] = {"red": status not in (0, NOTHING_DECIDED), "yellow": status == NOTHING_DECIDED}
+    whole, width = "; ".join(parts), _width(reporter)
+    for line in [whole] if width is None or len(whole) < width else parts:
+        reporter.write_line(spell_options(config, line), **colours)
+
+
+_MEANINGS = {
+    0: "nothing is red",
+    1: "a cell is red, a test failed, or something is in trouble",
+    2: "interrupted",
+    3: "internal error",
+    4: "wrong usage",
+    5: "nothing selected",
+}
+"""Meanings of pytest's exit statuses for measurements (docs/exit-status.md)."""

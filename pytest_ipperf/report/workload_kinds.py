@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -28,8 +29,11 @@ class KindReports(ABC):
     """Reports of the cells of one kind; methods take only records of that kind, or none."""
 
     @abstractmethod
-    def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
-        """Return the terminal's tables with their notes, as lines of at most `width` characters."""
+    def lines(self, records: Sequence[Record], width: int | None, *, detail: bool) -> list[str]:
+        """Return the terminal's tables with their notes, as lines of at most `width` characters.
+
+        Without `detail`, rows and notes that report nothing unusual are left out.
+        """
 
     @abstractmethod
     def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
@@ -53,8 +57,8 @@ class KindReports(ABC):
 
 
 class _ConnectionReports(KindReports):
-    def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
-        return application_tables.tables(records, width)
+    def lines(self, records: Sequence[Record], width: int | None, *, detail: bool) -> list[str]:
+        return application_tables.tables(records, width, detail=detail)
 
     def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
         found = latest(records)
@@ -84,10 +88,11 @@ class _ConnectionReports(KindReports):
 
 
 class _FlowReports(KindReports):
-    def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
+    def lines(self, records: Sequence[Record], width: int | None, *, detail: bool) -> list[str]:
         found, notes = _studies(records)
         study = [line for table in found for line in (*table.lines(width), "")]
-        return flow.tables(records, width) + router.tables(records, width) + study + [*notes, *([""] if notes else [])]
+        own = flow.tables(records, width, detail=detail)
+        return own + router.tables(records, width) + study + [*notes, *([""] if notes else [])]
 
     def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
         found, notes = _studies(records)
@@ -120,7 +125,8 @@ def _studies(records: Sequence[Record]) -> tuple[list[Table], list[str]]:
 class _LimitReports(KindReports):
     """Reports of cells of which only limits were asked, whatever their kind."""
 
-    def lines(self, records: Sequence[Record], width: int | None) -> list[str]:
+    def lines(self, records: Sequence[Record], width: int | None, *, detail: bool) -> list[str]:
+        del detail
         found = [line for table in limit_tables(latest(records)) for line in (*table.lines(width), "")]
         return [*found, *NOTES, ""] if found else []
 
@@ -151,9 +157,21 @@ _REPORTS: dict[WorkloadKind, KindReports] = {
 }
 
 
-def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
-    """Return all tables of a session for the terminal, as lines of at most `width` characters; [] without records."""
-    return [line for reports, own in by_kind(records) for line in reports.lines(own, width)]
+def tables(records: Iterable[Record], width: int | None = None, *, detail: bool = True) -> list[str]:
+    """Return all tables of a session for the terminal, as lines of at most `width` characters; [] without records.
+
+    `detail` is that of `KindReports.lines`.
+    """
+    return [line for reports, own in by_kind(records) for line in reports.lines(own, width, detail=detail)]
+
+
+def how_to_read(width: int | None = None) -> list[str]:
+    """Return the line that stands for the notes below brief tables."""
+    text = (
+        "how to read: first rows are means; a change is the mean over the epochs of the median log ratio of a block, "
+        "judged by its interval against the margin; -v prints all rows and notes, pytest-ipperf docs statistics more"
+    )
+    return [text] if width is None else textwrap.wrap(text, width, subsequent_indent="  ")
 
 
 def reports_of(record: Record) -> KindReports:

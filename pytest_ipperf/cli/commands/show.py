@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import datetime as dt
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_ipperf.cli.commands.base import Command
-from pytest_ipperf.cli.output import screen_width, write_lines
+from pytest_ipperf.cli.output import coloured, screen_width, write_lines
 from pytest_ipperf.cli.records_folder import records_argument
 from pytest_ipperf.cli.sessions import SESSION, Records, SessionRef, records, summary_of
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
@@ -39,6 +40,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help=f"for a trend: only the last N sessions; default {_NIGHTS}",
     )  # fmt: skip
     parser.add_argument(
+        "-v", dest="verbose", action="store_true", help="for a session: print all rows, notes and cells"
+    )
+    parser.add_argument(
         "--ministat", action="store_true", help="for a session: print what ministat says of each arm's runs instead"
     )
     records_argument(parser)
@@ -56,7 +60,7 @@ def _run(args: argparse.Namespace) -> int:
         elif args.ministat:
             _show_ministat(found, session, args.cells)
         else:
-            _show_session(found, session, args.cells)
+            _show_session(found, session, args.cells, detail=args.verbose)
     return 0
 
 
@@ -75,22 +79,44 @@ def _session(found: Records, args: argparse.Namespace) -> SessionRef | None:
 # --- a session --------------------------------------------------------------------------------------------------------
 
 
-def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> None:
+def _show_session(found: Records, session: SessionRef, texts: Sequence[str], *, detail: bool) -> None:
     from pytest_ipperf.report.terminal.night import lines  # noqa: PLC0415 - imports scipy, which no trend needs
-    from pytest_ipperf.report.workload_kinds import tables  # noqa: PLC0415 - imports scipy
+    from pytest_ipperf.report.workload_kinds import how_to_read, tables  # noqa: PLC0415 - imports scipy
 
     damage: list[str] = []
     summary = summary_of(found, session, damage=damage)
     if not damage and summary.completeness.state is SessionState.BROKEN_OFF:
         _write_page(summary, session)
     chosen = _chosen(summary, session, texts)
+    width = screen_width()
     write_lines([*damage, *_head(summary), ""])
     if summary.night and not texts:
-        write_lines([*lines(summary.night, screen_width()), ""])
-    write_lines([*tables(chosen, screen_width()), *_reasons(summary, chosen, everything=not texts)])
+        write_lines([*lines(summary.night, width), ""])
+    write_lines(_answer(summary, chosen, width, everything=not texts, detail=detail))
+    write_lines(["", *_reasons(summary, chosen, everything=not texts), ""])
+    write_lines([*tables(chosen, width, detail=detail), *([] if detail or not chosen else how_to_read(width))])
     if not texts:
         write_lines(_hosts(summary))
     write_lines(_places(found, session))
+
+
+def _answer(
+    summary: SessionSummary, chosen: Sequence[Record], width: int | None, *, everything: bool, detail: bool
+) -> list[str]:
+    """Return the answer in a sentence, unless a night has given it, and a line for each cell, coloured."""
+    from pytest_ipperf.report.tables.cell_results import cell_results  # noqa: PLC0415 - imports scipy
+    from pytest_ipperf.report.terminal.verdict_lines import answer_lines, verdict_lines  # noqa: PLC0415 - imports scipy
+
+    if not everything:
+        part = dataclasses.replace(summary, records=tuple(chosen), troubles=(), night=None)
+        return [coloured(line.text, line.colour) for line in verdict_lines(cell_results(part), width, detail=detail)]
+    if summary.night:
+        found = verdict_lines(cell_results(summary), width, detail=detail)
+    else:
+        found = [
+            line for line in answer_lines(summary, width, detail=detail) if line.text != summary.completeness.banner
+        ]
+    return [coloured(line.text, line.colour) for line in found]
 
 
 def _show_ministat(found: Records, session: SessionRef, texts: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
-from pytest_ipperf.plugin.display.progress_text import ProgressText
+from pytest_ipperf.plugin.display.progress_text import ProgressText, SessionPosition
 from pytest_ipperf.plugin.display.screen import Screen
 from pytest_ipperf.plugin.session.journal import begun_facts, journal_of
 from pytest_ipperf.plugin.session.plan_text import plan_data
@@ -32,11 +32,18 @@ _OF_A_LINE = frozenset({"event", "at", KEY})
 class Progress:
     """The observer of one workload; it rewrites one line on a terminal, and elsewhere writes one at the end."""
 
-    def __init__(self, plan: Plan, journal: EventLog, screen: Screen, facts: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        journal: EventLog,
+        screen: Screen,
+        facts: Mapping[str, Any],
+        position: SessionPosition | None = None,
+    ) -> None:
         self._plan = plan
         self._journal = journal
         self._screen = screen
-        self._text = ProgressText(plan, time.monotonic())
+        self._text = ProgressText(plan, time.monotonic(), position)
         facts = {"workload": plan.name, "seed": plan.seed, "order": plan_data(plan), **facts}
         journal.append("workload", {**facts, "confirms": True} if plan.confirms else facts)
         if line := self._text.begun():
@@ -45,7 +52,8 @@ class Progress:
     @classmethod
     def of(cls, session: Session, plan: Plan, state: ServerState) -> Progress:
         """Return the observer of the session's next workload."""
-        return cls(plan, journal_of(session), Screen(session.config), begun_facts(session, plan.workload, state))
+        facts = begun_facts(session, plan.workload, state)
+        return cls(plan, journal_of(session), Screen(session.config), facts, _position(session, plan))
 
     def keep(self, found: StoredWorkload, session: str) -> None:
         """Copy what an earlier session has recorded of the workload, as this one goes on with it."""
@@ -157,3 +165,20 @@ class Progress:
     def ended(self) -> None:
         """Show that the measurement is complete."""
         self._screen.line(self._text.ended(time.monotonic()))
+
+
+def _position(session: Session, plan: Plan) -> SessionPosition | None:
+    """Return the position of a workload among those that the session measures; None for one alone, or fresh epochs."""
+    plans = session.to_measure
+    if len(plans) < 2 or plan.confirms:
+        return None
+    done = [each for each in plans if each.workload in session.results]
+    later = [each for each in plans if each.workload not in session.results and each.workload != plan.workload]
+    return SessionPosition(
+        number=len(done) + 1,
+        count=len(plans),
+        runs_before=sum(each.first_runs for each in done),
+        runs_after=sum(each.first_runs for each in later),
+        forecast_s=session.forecast_s(plan),
+        later_s=sum(map(session.forecast_s, later)),
+    )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-EVERY_S = 300.0
+EVERY_S = 30.0
 """Seconds between two lines on the progress of a long workload where there is no terminal."""
 _ROOM = 3  # lines left to pytest's own output
 
@@ -37,6 +37,12 @@ class Screen:
         width = self._reporter._tw.fullwidth  # noqa: SLF001 - pytest has no public way to the width
         self._show(lambda: self._reporter.rewrite(text[: width - 1], erase=True))
         self._status = True
+
+    def keep_up(self, lines: Sequence[str]) -> None:
+        """Write the lines if there is no terminal and nothing has been written for `EVERY_S` seconds."""
+        if not self._silent and not self._reporter.isatty and time.monotonic() - self._written_s >= EVERY_S:
+            for line in lines:
+                self.line(line)
 
     def line(self, text: str) -> None:
         """Write a permanent line."""

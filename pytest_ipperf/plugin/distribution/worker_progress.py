@@ -141,7 +141,9 @@ class WorkerProgress:
         """Write new lines, and show the status of each worker."""
         for worker in self._workers.values():
             self._write_new(worker)
-        self._status_lines.show([worker.status for worker in self._workers.values() if worker.status])
+        found = [worker.status for worker in self._workers.values() if worker.status]
+        self._status_lines.show(found)
+        self._screen.keep_up(found)
 
     def flush(self) -> None:
         """Write new lines and clear the status lines, before other output."""

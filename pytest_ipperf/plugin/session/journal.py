@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from pytest_ipperf import __version__
 from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.completeness import Completeness, SessionState, completeness_of
@@ -105,7 +107,8 @@ def log_complete(session: Session, measurement: Measurement, state: ServerState)
 class SessionWriter:
     """Plugin of the main process that writes the journal: every answer, every cell without one, and the end.
 
-    `trouble` is the message about an answer that could not be written, which the summary shows.
+    `trouble` is the message about an answer that could not be written, which the summary shows. `unanswered` are the
+    items without an answer so far.
     """
 
     def __init__(self, session: Session) -> None:
@@ -115,6 +118,7 @@ class SessionWriter:
         self._done: set[str] = set()
         self._unwritten: set[str] = set()
         self.trouble = ""
+        self.unanswered: list[Trouble] = []
 
     @property
     def completeness(self) -> Completeness:
@@ -123,6 +127,19 @@ class SessionWriter:
         state = SessionState.BROKEN_OFF if missing or self.trouble else SessionState.WHOLE
         resume = LAST if self._session.folder.exists() else ""
         return completeness_of(self._session.items, self._measured, missing, state=state, resume=resume)
+
+    def summary(self, records: Sequence[Record]) -> SessionSummary:
+        """Return the session so far, with these records, from memory: its files may be unwritable."""
+        return SessionSummary(
+            name=self._session.folder.name,
+            folder=self._session.folder,
+            began_at=time.time(),
+            seconds=None,
+            question={},
+            records=tuple(records),
+            troubles=tuple(self.unanswered),
+            completeness=self.completeness,
+        )
 
     def _missing(self) -> list[str]:
         """Return the node ids that are not done, and those whose answer could not be kept."""
@@ -137,12 +154,13 @@ class SessionWriter:
         """Write why a cell has no answer, such as a spent budget or an error, and note the items that are done."""
         if report.when == "setup" and (sentence := getattr(report, "ipperf_inconclusive", "")):
             self._append("undecided", {"nodeid": report.nodeid, "sentence": sentence}, report.nodeid)
+            self.unanswered.append(Trouble(nodeid=report.nodeid, kind="inconclusive", sentence=sentence))
         # For an item in which a worker died, xdist reports a failure in phase "???".
         kind = "infrastructure" if str(report.when) == "???" else getattr(report, "ipperf_trouble", "")
         if kind:
-            self._append(
-                "trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": _failure_text(report)}, report.nodeid
-            )
+            text = _failure_text(report)
+            self._append("trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": text}, report.nodeid)
+            self.unanswered.append(Trouble(nodeid=report.nodeid, kind=kind, sentence=text))
         if report.when == "teardown":  # also reported for skipped items
             self._done.add(report.nodeid)
 

@@ -16,8 +16,13 @@ from pytest_ipperf.report.tables.layout import Row
 from pytest_ipperf.report.tables.network_notes import missed_rows
 
 
-def engine_rows(protocol: str, metric: str, sides: Mapping[int, ArmSummary], columns: Sequence[int]) -> list[Row]:
-    """Return the rows of an arm. The table's own metric and figures that no engine reported have no row."""
+def engine_rows(
+    protocol: str, metric: str, sides: Mapping[int, ArmSummary], columns: Sequence[int], *, detail: bool = True
+) -> list[Row]:
+    """Return the rows of an arm. The table's own metric and figures that no engine reported have no row.
+
+    `detail` is that of `failure_rows`.
+    """
     rows: list[Row] = []
     for declared in _declared(protocol):
         known = declared.beside(metric)
@@ -27,7 +32,7 @@ def engine_rows(protocol: str, metric: str, sides: Mapping[int, ArmSummary], col
         if any(texts.values()) and known.needs != {metric}:
             rows.append(layout.row(f"  {known.title}", texts, columns, str))
     rates = {at: side.pace for at, side in sides.items() if side.pace is not None}
-    return rows + failure_rows(sides, columns) + missed_rows(rates, columns)
+    return rows + failure_rows(sides, columns, detail=detail) + missed_rows(rates, columns)
 
 
 def _declared(protocol: str) -> list[FigureRow]:

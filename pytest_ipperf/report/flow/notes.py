@@ -43,6 +43,16 @@ def notes(records: Sequence[Record]) -> list[str]:
     ]
 
 
+def cautions(records: Sequence[Record]) -> list[str]:
+    """Return only the notes that limit what the figures say, and an empty line; nothing if there are none."""
+    found = [
+        *_wrapped(dict.fromkeys(_cautions(records))),
+        *_wrapped([*machine_notes(records), *missed_notes(records)] if records else []),
+        *_wrapped([*limit_notes(records), *engine_notes(records)]),
+    ]
+    return [*found, ""] if found else []
+
+
 def definition(metric: Metric) -> list[str]:
     """Return the definition of a metric: title, unit, formula, comparison of arms, source."""
     unit = f", in {metric.unit}" if metric.unit != "1" else ""

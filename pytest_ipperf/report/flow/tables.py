@@ -18,7 +18,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.flow.engine_rows import engine_rows
 from pytest_ipperf.report.flow.limited_by import limit_text
-from pytest_ipperf.report.flow.notes import notes
+from pytest_ipperf.report.flow.notes import cautions, notes
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.tables import layout
@@ -31,14 +31,18 @@ from pytest_ipperf.report.tables.verdict_rows import answer_rows, is_uneven, mea
 Group = tuple[str, int, str, int, str, str]
 
 
-def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
-    """Return all tables of flows with their notes, as lines; empty without records."""
-    made = [line for each in tables_of(records) for line in (*each.lines(width), "")]
-    return made + notes(in_order(records))
+def tables(records: Sequence[Record], width: int | None = None, *, detail: bool = True) -> list[str]:
+    """Return all tables of flows with their notes, as lines of at most `width` characters; empty without records.
+
+    Without `detail`, rows that report nothing unusual are left out, and of the notes only those on limits of the
+    figures remain.
+    """
+    made = [line for each in tables_of(records, detail=detail) for line in (*each.lines(width), "")]
+    return made + (notes if detail else cautions)(in_order(records))
 
 
-def tables_of(records: Sequence[Record]) -> list[Table]:
-    """Return all tables of flows."""
+def tables_of(records: Sequence[Record], *, detail: bool = True) -> list[Table]:
+    """Return all tables of flows; `detail` as in `tables`."""
     groups: dict[Group, list[Record]] = defaultdict(list)
     for record in in_order(records):
         groups[_group(record)].append(record)
@@ -47,7 +51,7 @@ def tables_of(records: Sequence[Record]) -> list[Table]:
     for key in sorted(groups):
         for sweep in covering_sweeps(groups[key]):
             cells = {record.cell for record in sweep.records}
-            made.append(_table(sweep, shown_above=cells <= shown))
+            made.append(_table(sweep, shown_above=cells <= shown, detail=detail))
             shown |= cells
     return made
 
@@ -94,7 +98,7 @@ def _group(record: Record) -> Group:
     return record.testbed, of, record.protocol, at, record.design, record.own_reference
 
 
-def _table(sweep: Sweep, *, shown_above: bool) -> Table:
+def _table(sweep: Sweep, *, shown_above: bool, detail: bool) -> Table:
     """Return a table; with `shown_above` a table above has the engines' rows of these runs."""
     first, metric = sweep.records[0], METRICS[sweep.records[0].metric].metric
     sides = [side for record in sweep.records for side in (record.test, record.reference)]
@@ -111,7 +115,7 @@ def _table(sweep: Sweep, *, shown_above: bool) -> Table:
             *_reused(sweep),
             *(["the engines' figures of the same runs are in a table above"] if shown_above else []),
         ),
-        rows=tuple(_rows(sweep, unit, shown_above=shown_above)),
+        rows=tuple(_rows(sweep, unit, shown_above=shown_above, detail=detail)),
         answers=answers,
     )
 
@@ -124,7 +128,7 @@ def _server_text(records: Sequence[Record]) -> str:
     return f", server {', '.join(servers)}" if servers else ""
 
 
-def _rows(sweep: Sweep, unit: Unit, *, shown_above: bool) -> list[Row]:
+def _rows(sweep: Sweep, unit: Unit, *, shown_above: bool, detail: bool) -> list[Row]:
     columns, uneven = range(len(sweep.values)), is_uneven(sweep.records)
     typical = any(map(means_disagree, sweep.records))
     first, longest = sweep.records[0], references(sweep.records, sweep)
@@ -132,22 +136,24 @@ def _rows(sweep: Sweep, unit: Unit, *, shown_above: bool) -> list[Row]:
     rows: list[Row] = [("", sweep.texts), *_value_rows(first.reference.arm, reference, columns, unit, first.design)]
     if uneven:
         rows.append(layout.row("  epochs", longest, columns, lambda record: str(record.epochs)))
-    rows += [] if shown_above else engine_rows(first.protocol, first.metric, reference, columns)
+    rows += [] if shown_above else engine_rows(first.protocol, first.metric, reference, columns, detail=detail)
     for arm in sorted({record.test.arm for record in sweep.records}, key=arm_rank):
         found = {sweep.column(record): record for record in sweep.records if record.test.arm == arm}
         tested = {at: record.test for at, record in found.items()}
         rows += _value_rows(arm, tested, columns, unit, first.design)
-        rows += _answers(found, columns, unit, uneven=uneven, typical=typical)
-        rows += [] if shown_above else engine_rows(first.protocol, first.metric, tested, columns)
+        rows += _answers(found, columns, unit, uneven=uneven, typical=typical, detail=detail)
+        rows += [] if shown_above else engine_rows(first.protocol, first.metric, tested, columns, detail=detail)
     return rows
 
 
-def _answers(found: dict[int, Record], columns: Sequence[int], unit: Unit, *, uneven: bool, typical: bool) -> list[Row]:
+def _answers(
+    found: dict[int, Record], columns: Sequence[int], unit: Unit, *, uneven: bool, typical: bool, detail: bool
+) -> list[Row]:
     """Return the rows of the answers; under a design of one epoch, which has none, the change of the means."""
     first = next(iter(found.values()))
     if all(record.epochs == 1 for record in found.values()):
         return [layout.row("  change of the means", found, columns, change_of_means)]
-    return answer_rows(found, columns, first.change_unit, unit.text, uneven=uneven, typical=typical)
+    return answer_rows(found, columns, first.change_unit, unit.text, uneven=uneven, typical=typical, detail=detail)
 
 
 def change_of_means(record: Record) -> str:

@@ -30,8 +30,11 @@ def arm_rank(arm: Arm) -> tuple[int, int, bool, str]:
     return arm.ipver, TRANSPORTS[arm.transport].rank, arm.twin, arm.level
 
 
-def rows_of_arm(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
-    """Return quantiles, medians of phases, completed and failed connections by kind, link rate and client load."""
+def rows_of_arm(sides: ArmSummaries, columns: Sequence[int], *, detail: bool = True) -> list[Row]:
+    """Return quantiles, medians of phases, completed and failed connections by kind, link rate and client load.
+
+    Without `detail`, rows that report nothing unusual are left out.
+    """
     # For DNS the look-up is the transaction itself, without phases before it.
     shown = [phase for phase in SHOWN_PHASES if any(side.phases.get(phase) for side in sides.values())]
     phases = shown or SHOWN_PHASES
@@ -40,13 +43,19 @@ def rows_of_arm(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
     rows = [row(f"  {_QUANTILES}", known, columns, _quantiles)] if known else []
     rows.append(row(name, sides, columns, partial(_phases, phases)))
     loads = {count: side.instrument for count, side in sides.items() if side.instrument is not None}
-    client = [(name, [texts.get(count, "") for count in columns]) for name, texts in _client_rows(loads, sides)]
+    found = _client_rows(loads, sides, detail=detail)
+    client = [(name, [texts.get(count, "") for count in columns]) for name, texts in found]
     rates = {count: side.pace for count, side in sides.items() if side.pace is not None}
-    return rows + failure_rows(sides, columns) + link_rate_rows(rates, columns) + client
+    return rows + failure_rows(sides, columns, detail=detail) + link_rate_rows(rates, columns) + client
 
 
-def failure_rows(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
-    """Return the row of completed connections, and one for each kind of failure (phase and reason)."""
+def failure_rows(sides: ArmSummaries, columns: Sequence[int], *, detail: bool = True) -> list[Row]:
+    """Return the row of completed connections, and one for each kind of failure (phase and reason).
+
+    Without `detail`, there is no row if all connections completed.
+    """
+    if not detail and all(side.completed == side.attempted for side in sides.values()):
+        return []
     rows = [row("  completed", sides, columns, lambda side: f"{side.completed} of {side.attempted}")]
     kinds = sorted({kind for side in sides.values() for kind in side.failed})
     return rows + [row(f"  failed: {kind}", sides, columns, partial(_failed, kind)) for kind in kinds]
@@ -108,9 +117,15 @@ def _failed(kind: str, side: ArmSummary) -> str:
     return str(side.failed.get(kind, 0))
 
 
-def _client_rows(loads: Mapping[int, ClientLoad], sides: ArmSummaries) -> Iterator[tuple[str, dict[int, str]]]:
-    """Yield the client share, and further rows for problems of the client only."""
-    shares = {count: _share(each) for count, each in loads.items()}
+def _client_rows(
+    loads: Mapping[int, ClientLoad], sides: ArmSummaries, *, detail: bool
+) -> Iterator[tuple[str, dict[int, str]]]:
+    """Yield the client share, and further rows for problems of the client only.
+
+    Without `detail`, there is a share only if a client is the bottleneck, and there are no counters of its TCP.
+    """
+    shown = detail or any(each.client_bound for each in loads.values())
+    shares = {count: _share(each) for count, each in loads.items()} if shown else {}
     fewer = {count: str(each.peak) for count, each in loads.items() if each.peak < count}
     held_up = {
         count: f"{milliseconds_text(each.lag_s)} ms" for count, each in loads.items() if _held_up(each, sides[count])
@@ -128,7 +143,7 @@ def _client_rows(loads: Mapping[int, ClientLoad], sides: ArmSummaries) -> Iterat
     ):
         if found:
             yield f"  {name}", found
-    for counter in sorted({counter for each in loads.values() for counter in each.tcp}):
+    for counter in sorted({counter for each in loads.values() for counter in each.tcp}) if detail else ():
         yield f"  {counter}", {count: str(each.tcp[counter]) for count, each in loads.items() if counter in each.tcp}
 
 

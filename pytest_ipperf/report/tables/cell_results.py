@@ -128,7 +128,7 @@ def headline(summary: SessionSummary, results: Sequence[CellResult]) -> str:
     beyond, within, cells = codes["exceeds"], codes["within"], f"{count} cell{'s' * (count != 1)}"
     others = {
         # Undecided cells are mentioned beside decided ones, so that "none exceeds" is no all-clear.
-        "undecided": codes["inconclusive"] if beyond or within else 0,
+        "undecided": codes["inconclusive"] if beyond or within or not summary.completeness.is_whole else 0,
         "unjudged": codes[UNJUDGED],
         "failed": codes["failed"],
         "in trouble": sum(result.kind is ResultKind.BROKEN for result in results),

@@ -45,9 +45,15 @@ def verdict_text(record: Record) -> str:
     return record.verdict if part.metric == record.metric else f"{record.verdict}: {METRICS[part.metric].metric.title}"
 
 
-def component_rows(found: Mapping[int, Record], columns: Sequence[int]) -> list[Row]:
-    """Return a row for each metric that some cell was judged by beside its own."""
+def component_rows(found: Mapping[int, Record], columns: Sequence[int], *, detail: bool = True) -> list[Row]:
+    """Return a row for each metric that some cell was judged by beside its own.
+
+    Without `detail`, failures have no row if there were none and all are within their margins.
+    """
     parts = {count: components_of(record) for count, record in found.items()}
+    if not detail and all(_without_failures(own.get(FAILED_SHARE)) for own in parts.values()):
+        parts = {count: {name: part for name, part in own.items() if name != FAILED_SHARE}
+                 for count, own in parts.items()}  # fmt: skip
     limits = dict.fromkeys(name for own in parts.values() for name in own if name not in TITLES)
     return [
         row(f"  {title_of(name)}", {count: own[name] for count, own in parts.items() if name in own}, columns,
@@ -55,6 +61,11 @@ def component_rows(found: Mapping[int, Record], columns: Sequence[int]) -> list[
         for name in (*TITLES, *limits)
         if any(name in own for own in parts.values())
     ]  # fmt: skip
+
+
+def _without_failures(part: Record | None) -> bool:
+    """Return whether the share of failures is unremarkable: it was not judged, or is zero and within its margin."""
+    return part is None or (part.verdict in ("within", UNJUDGED) and not (part.test.mean or part.reference.mean))
 
 
 def title_of(metric: str) -> str:

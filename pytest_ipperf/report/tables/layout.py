@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -30,7 +31,10 @@ class Table:
 
     def lines(self, width: int | None = None) -> list[str]:
         """Return the table as lines of at most `width` characters."""
-        return [self.title, *self.about, "", *aligned(self.rows, width)]
+        head = [self.title, *self.about]
+        if width is not None:
+            head = [part for line in head for part in textwrap.wrap(line, width, subsequent_indent=_GAP)]
+        return [*head, "", *aligned(self.rows, width)]
 
 
 def row(name: str, found: Mapping[int, T], columns: Sequence[int], text: Callable[[T], str], nothing: str = "") -> Row:

@@ -25,12 +25,13 @@ def answer_rows(
     *,
     uneven: bool,
     typical: bool,
+    detail: bool = True,
 ) -> list[Row]:
     """Return the rows of change (in `unit`), interval, margin, verdict and components; with `uneven`, also of epochs.
 
     A design that never judges has neither interval nor margin, as its few epochs do not support them. The interval is
     the one that decides; one of another level than the row's title names its own. With `typical`, a row has
-    the typical values to which the changes belong, by `value_text`.
+    the typical values to which the changes belong, by `value_text`. `detail` is that of `component_rows`.
     """
 
     def row(name: str, text: Callable[[Record], str]) -> Row:
@@ -65,7 +66,7 @@ def answer_rows(
         row("  change", change),
         *([row(f"  {title}", interval), row("  margin", margin)] if judged else []),
         row("  verdict", verdict_text),
-        *component_rows(found, columns),
+        *component_rows(found, columns, detail=detail),
         *([row("  epochs", lambda record: str(record.epochs))] if uneven else []),
     ]
 

@@ -23,7 +23,14 @@ from pytest_ipperf.report.tables.cautions import outage_notes
 from pytest_ipperf.report.tables.component_rows import component_notes
 from pytest_ipperf.report.tables.intervals import levels_text
 from pytest_ipperf.report.tables.layout import Row, Table
-from pytest_ipperf.report.tables.network_notes import client_lines, link_rate_notes, run_notes, testbed_text
+from pytest_ipperf.report.tables.network_notes import (
+    client_lines,
+    link_rate_notes,
+    machine_notes,
+    missed_notes,
+    run_notes,
+    testbed_text,
+)
 from pytest_ipperf.report.tables.verdict_rows import (
     answer_rows,
     counted_text,
@@ -34,13 +41,19 @@ from pytest_ipperf.report.tables.verdict_rows import (
 )
 
 
-def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
-    """Return all tables with their notes, as lines of at most `width` characters; empty without records."""
+def tables(records: Sequence[Record], width: int | None = None, *, detail: bool = True) -> list[str]:
+    """Return all tables with their notes, as lines of at most `width` characters; empty without records.
+
+    Without `detail`, rows that report nothing unusual are left out, and of the notes only those on limits of the
+    figures remain.
+    """
     if records and records[0].design == "paper":
         return [line for study in study_tables(records) for line in study.lines(width)] + [*study_notes(records), ""]
     made = grouped(records)
-    lines = [line for group in made for line in (*table(group).lines(width), "")]
-    return lines + [line for note in dict.fromkeys(tuple(notes(group)) for group in made) for line in (*note, "")]
+    lines = [line for group in made for line in (*table(group, detail=detail).lines(width), "")]
+    below = notes if detail else cautions
+    found = dict.fromkeys(tuple(below(group)) for group in made)
+    return lines + [line for note in found if note for line in (*note, "")]
 
 
 def grouped(records: Iterable[Record]) -> list[list[Record]]:
@@ -54,8 +67,8 @@ def grouped(records: Iterable[Record]) -> list[list[Record]]:
     return [groups[key] for key in sorted(groups)]
 
 
-def table(records: Sequence[Record]) -> Table:
-    """Return the table of a group of records."""
+def table(records: Sequence[Record], *, detail: bool = True) -> Table:
+    """Return the table of a group of records; `detail` as in `tables`."""
     first = records[0]
     columns = sorted({record.connections for record in records})
     # The reference is measured for as long as any other arm.
@@ -63,11 +76,11 @@ def table(records: Sequence[Record]) -> Table:
     arms = sorted({record.test.arm for record in records}, key=arm_rank)
     uneven, typical = is_uneven(records), any(map(means_disagree, records))
     rows: list[Row] = [("", [f"{count}" for count in columns])]
-    rows += _reference_rows(first.reference.arm, longest, columns, uneven=uneven)
+    rows += _reference_rows(first.reference.arm, longest, columns, uneven=uneven, detail=detail)
     answers: dict[str, dict[int, Record]] = {}
     for arm in arms:
         found = {record.connections: record for record in records if record.test.arm == arm}
-        rows += _arm_rows(arm, found, columns, uneven=uneven, typical=typical)
+        rows += _arm_rows(arm, found, columns, uneven=uneven, typical=typical, detail=detail)
         answers[arm.title] = {columns.index(count): record for count, record in found.items()}
     protocol, metric = application(first.protocol), METRICS[first.metric].metric
     client = client_text(first.client, first.rate_per_s, first.workers)
@@ -88,19 +101,23 @@ def table(records: Sequence[Record]) -> Table:
     )
 
 
-def _reference_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
+def _reference_rows(
+    arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool, detail: bool
+) -> list[Row]:
     sides = {count: found[count].reference for count in columns}
     rows = [(arm.title, [milliseconds_text(sides[count].mean) for count in columns])]
     if uneven:
         rows.append(("  epochs", [str(found[count].epochs) for count in columns]))
-    return rows + rows_of_arm(sides, columns)
+    return rows + rows_of_arm(sides, columns, detail=detail)
 
 
-def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool, typical: bool) -> list[Row]:
+def _arm_rows(
+    arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool, typical: bool, detail: bool
+) -> list[Row]:
     return [
         layout.row(arm.title, found, columns, lambda record: milliseconds_text(record.test.mean)),
-        *answer_rows(found, columns, "%", milliseconds_text, uneven=uneven, typical=typical),
-        *rows_of_arm({count: record.test for count, record in found.items()}, columns),
+        *answer_rows(found, columns, "%", milliseconds_text, uneven=uneven, typical=typical, detail=detail),
+        *rows_of_arm({count: record.test for count, record in found.items()}, columns, detail=detail),
     ]
 
 
@@ -127,6 +144,11 @@ def notes(records: Sequence[Record]) -> list[str]:
         *outage_notes(records),
         *timed,
     ]
+
+
+def cautions(records: Sequence[Record]) -> list[str]:
+    """Return only the notes that limit what the figures of a table say, in lines."""
+    return [*machine_notes(records), *missed_notes(records), *run_notes(records)]
 
 
 def _change_lines(records: Sequence[Record], epochs: str) -> list[str]:

@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.report.workload_kinds import tables
+from pytest_ipperf.report.terminal.verdict_lines import answer_lines
+from pytest_ipperf.report.workload_kinds import how_to_read, tables
 from pytest_ipperf.store import read_session_summary
 from tests.store.kept import SUITE, keep, name_of, record
 
@@ -15,7 +16,7 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
     status, lines, said = program(history, "show", "main")
     folder = history / "runs" / name_of(23)
     summary = read_session_summary(folder)
-    shown = tables(summary.records)
+    brief, full = (tables(summary.records, detail=detail) for detail in (False, True))
     assert (status, said) == (0, "")
     assert lines[:4] == [
         f"session {name_of(23)} (saved as main): began 2026-12-15 01:30 UTC, lasted 62 s, pytest's status 1",
@@ -23,23 +24,37 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
         "pytest suites",
         "",
     ]
-    assert lines[4 : 4 + len(shown)] == shown
     slow = summary.records[1]
-    assert lines[4 + len(shown) :] == [
+    reasons = [
+        "",
         f"EXCEEDS {slow.cell}: {slow.sentence}",
         "INCONCLUSIVE test_y: inconclusive indeed",
         f"FAILED {SUITE}::test_x: failed indeed",
+        "",
+    ]
+    answer = [line.text for line in answer_lines(summary)]
+    assert [line.split()[0] for line in answer[1:4]] == ["exceeds", "failed", "inconclusive"]
+    assert lines[4:] == [
+        *answer,
+        *reasons,
+        *brief,
+        *how_to_read(),
         "client of lab: kernel 6.1; processors 0, 1; server apache 2.4",
         "server of lab: kernel 6.1; processors 0, 1; server apache 2.4",
         f"records: {folder}",
     ]
+    _, lines, _ = program(history, "show", "main", "-v")
+    assert lines[4 + len(answer) + len(reasons) :][: len(full)] == full
 
 
 def test_only_some_of_its_cells(program, history):
     _, lines, _ = program(history, "show", "main", "c1-", "c3-")
     summary = read_session_summary(history / "runs" / name_of(23))
-    shown = tables([summary.records[0], summary.records[2]])
-    assert lines[4:] == [*shown, f"records: {summary.folder}"]
+    found = tables([summary.records[0], summary.records[2]], detail=False)
+    assert [line.split()[0] for line in lines[4:6]] == ["within", "within"]
+    assert lines[6:] == ["", "", *found, *how_to_read(), f"records: {summary.folder}"]
+    _, lines, _ = program(history, "show", "-v", "main", "c1-", "c3-")
+    assert lines[8:] == [*tables([summary.records[0], summary.records[2]]), f"records: {summary.folder}"]
 
 
 def test_a_session_that_lies_elsewhere(program, history, tmp_path):

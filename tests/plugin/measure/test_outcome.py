@@ -29,7 +29,31 @@ def test_beyond_the_margin_fails_and_shows_the_interval_against_it(project):
             "E *0*|*   0 = no change, | = margin 10 %",
         ]
     )
-    result.stdout.fnmatch_lines(["*verdict*exceeds", "EXCEEDS loopback-smtp-c10-1k-ipv6: IPv6 is slower*"])
+    result.stdout.fnmatch_lines(["EXCEEDS loopback-smtp-c10-1k-ipv6: IPv6 is slower*", "*verdict*exceeds"])
+
+
+def test_the_answer_stands_before_the_failures_and_the_status_last(project):
+    project.network(slower=0.3)
+    result = project.run("-rf", "--connections=1")
+    result.stdout.fnmatch_lines(
+        [
+            "*= measurements =*",
+            "1 of 1 cell exceeds its margin",
+            "exceeds  SMTP  IPv6  c1-1k  +* % [[]*]  margin 10 %  * -> * ms  p95 * -> * ms",
+            "*= FAILURES =*",
+            "*- tables -*",
+            "how to read: *",
+            "records: *",
+            "FAILED *",
+            "1 exceeds: exit status 1, a cell is red, a test failed, or something is in trouble; page: *report.html",
+            "*= 1 failed in *",
+        ]
+    )
+    assert not [line for line in result.outlines if line.startswith(("  completed", "  failures", "First rows"))]
+    more = project.run("-v", "--connections=1").outlines
+    assert [line for line in more if line.startswith("  completed")]
+    assert "First rows: mean of 12 runs for each arm, warm-ups left out." in more
+    assert not [line for line in more if line.startswith("how to read")]
 
 
 def test_too_little_evidence_is_neither_green_nor_red(project):
@@ -40,7 +64,7 @@ def test_too_little_evidence_is_neither_green_nor_red(project):
         [
             "*[?]*",
             "INCONCLUSIVE test_smtp_response_time[[]loopback-smtp-c1-1k-ipv6]: *not enough evidence*",
-            "no cell was decided (too little evidence): exit status 10",
+            "2 inconclusive: exit status 10, no cell was decided (too little evidence); page: *report.html",
             "*= 2 inconclusive in *",
         ]
     )
@@ -59,7 +83,9 @@ def test_a_decided_cell_beside_an_undecided_one_ends_with_0_unless_told_otherwis
         """
     )
     result = project.run()
-    result.stdout.fnmatch_lines(["1 undecided cell: not counted as failed in this session (--ipperf-inconclusive)"])
+    result.stdout.fnmatch_lines(
+        ["1 inconclusive, 2 within: exit status 0, nothing is red; 1 undecided cell: not counted as failed in this *"]
+    )
     assert result.ret == pytest.ExitCode.OK
     assert project.run("--ipperf-inconclusive=fail").ret == pytest.ExitCode.TESTS_FAILED
 
@@ -68,7 +94,9 @@ def test_a_design_that_never_judges_never_ends_with_0(project):
     project.network()
     result = project.run("--design=smoke")
     assert result.ret == NOTHING_DECIDED
-    result.stdout.fnmatch_lines(["no cell was decided (design smoke never judges): exit status 10*"])
+    result.stdout.fnmatch_lines(
+        ["2 unjudged: exit status 10, no cell was decided (design smoke never judges); page: *"]
+    )
 
 
 def test_trouble_of_the_testbed_is_an_error_and_other_workloads_go_on(project):

@@ -19,6 +19,7 @@ from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.plan import plan_for
 from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
 from pytest_ipperf.core.records.comparison import comparison
+from pytest_ipperf.core.records.completeness import Completeness, SessionState
 from pytest_ipperf.core.records.power_forecast import PowerForecast
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.doctor import Finding, Grade
@@ -33,7 +34,8 @@ from pytest_ipperf.report.studies.router import tables as router_tables
 from pytest_ipperf.report.terminal import comparison as terminal_comparison
 from pytest_ipperf.report.terminal import night as terminal_night
 from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons
-from pytest_ipperf.report.workload_kinds import tables
+from pytest_ipperf.report.terminal.verdict_lines import Line, answer_lines
+from pytest_ipperf.report.workload_kinds import how_to_read, tables
 
 
 class Reports:
@@ -88,6 +90,20 @@ class Reports:
         return "\n".join(
             [*tables(records), "", *(f"{'red' if each.red else 'not red'}: {each.text}" for each in found)]
         )
+
+    def terminal_answer(self) -> str:
+        running = dataclasses.replace(
+            self._session,
+            troubles=(),
+            completeness=Completeness(state=SessionState.BROKEN_OFF, measured=6, planned=12, resume="last"),
+        )
+        records = [*self._applications, *self._flows]
+        found = [
+            f"{line.colour or 'plain'}: {line.text}"
+            for each, width in ((self._session, 80), (self._session, 120), (self._night, None), (running, 60))
+            for line in (*answer_lines(each, width), Line("", "width"))
+        ]
+        return "\n".join([*found, *tables(records, 80, detail=False), *how_to_read(80)])
 
     def terminal_night(self) -> str:
         assert self._night.night is not None
