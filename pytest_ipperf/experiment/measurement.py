@@ -143,6 +143,9 @@ class RunObserver(Protocol):
         although arms are undecided.
         """
 
+    def time(self, seconds: Mapping[str, float], epoch: int | None = None) -> None:
+        """Record the seconds by activity since the last call, up to the end of an epoch or of the measurement."""
+
     def broke_off(self, sentence: str) -> None:
         """Record that an error ended the measurement."""
 

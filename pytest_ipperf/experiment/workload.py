@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,15 +19,18 @@ from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.path_proof import rate_shortfalls
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.measurement.run_data import RunData
-from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
+from pytest_ipperf.core.measurement.time_ledger import MEASURED, WARMUP
+from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.core.portable.workload_kind import WorkloadKind
+from pytest_ipperf.experiment.baseline_costs import BaselineCosts
 from pytest_ipperf.experiment.compared_arms import compares, references_of, workload_of
 from pytest_ipperf.experiment.kept_runs import KeptRuns
 from pytest_ipperf.experiment.looks import answers_at
 from pytest_ipperf.experiment.measurement import Conditions, Measurement, Network, Place, RunObserver
 from pytest_ipperf.experiment.obstacles import obstacles
 from pytest_ipperf.experiment.reference_check import check_reference
+from pytest_ipperf.experiment.stopwatch import Stopwatch
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import lease_for, leased
 from pytest_ipperf.lab.agents.reboot import reboot_hosts
@@ -64,19 +66,23 @@ def measure(
     if conditions.reboot:
         check_rebootable(testbed)
     enough_descriptors(testbed)
-    state = _State(plan, testbed, conditions, observer, asked, InterfaceCounters(testbed, observer.note), kept)
+    meters, watch = InterfaceCounters(testbed, observer.note), Stopwatch(time.monotonic)
+    state = _State(plan, testbed, conditions, observer, asked, meters, kept, watch)
+    lease = leased(testbed, conditions.owner, conditions.wait_s, observer.note)
     try:
-        with leased(testbed, conditions.owner, conditions.wait_s, observer.note):
+        with watch.around(lease, "wait", "teardown"):
             for number in range(plan.looks):
                 began = time.monotonic()  # without the wait for the lease, which the next forecast should not expect
                 for epoch in filter(state.is_open, plan.look(number)):
                     state.reboot_hosts(epoch)
                     with state.live_testbed() as live, state.logs_on_failure(epoch, live):
                         state.epoch(epoch, live)
+                    observer.time(watch.take(), epoch.number)
                 earlier_s = kept.seconds([epoch.number for epoch in plan.look(number)])
                 state.seconds.append(earlier_s + time.monotonic() - began)
-                if not state.take_look(number, refuses):
-                    break
+                with watch.activity("judge"):
+                    if not state.take_look(number, refuses):
+                        break
     except IpperfError as error:
         observer.broke_off(str(error))
         if not state.answered or isinstance(error, RestoreError):
@@ -84,6 +90,8 @@ def measure(
         state.trouble |= dict.fromkeys(state.undecided, error)
     else:
         observer.ended()
+    finally:
+        observer.time(watch.take())
     return state.measurement()
 
 
@@ -98,6 +106,7 @@ class _State:
     asked: Mapping[Arm, Collection[Question]]
     meters: InterfaceCounters
     kept: KeptRuns
+    watch: Stopwatch
     rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = field(default_factory=dict)
     services: list[ServerEndpoint] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -105,22 +114,19 @@ class _State:
     seconds: list[float] = field(default_factory=list)
     answered: dict[Arm, int] = field(default_factory=dict)
     trouble: dict[Arm, IpperfError] = field(default_factory=dict)
-    baseline_costs: dict[Arm, float] = field(default_factory=dict)
-    baseline_cost_time_s: float = 0.0
+    costs: BaselineCosts = field(default_factory=BaselineCosts)
     stopped: str = ""
     backends: dict[str, str] = field(default_factory=dict)
     trains: dict[tuple[Arm, int], TrainRates] = field(default_factory=dict)
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     below_rate: set[Arm] = field(default_factory=set)
-    costs_due: bool = True
 
     def __post_init__(self) -> None:
         kept = self.kept
         self.runs += kept.runs
         self.rows |= {place: list(rows) for place, rows in kept.rows.items()}
         self.services += kept.services.values()
-        self.baseline_costs |= kept.baseline_costs
-        self.costs_due = not kept.baseline_costs
+        self.costs.keep(kept.baseline_costs)
         self.backends |= kept.backends
         self.trains |= kept.trains
         self.hosts |= kept.hosts
@@ -178,7 +184,7 @@ class _State:
             trouble=self.trouble,
             stopped=self.stopped,
             seconds=tuple(self.seconds),
-            baseline_costs=self.baseline_costs,
+            baseline_costs=self.costs.values,
             answered=frozenset(self.answered),
             network=Network(
                 links=self.testbed.links,
@@ -219,7 +225,7 @@ class _State:
 
     def _expected_s(self, epochs: Sequence[Epoch]) -> float:
         """Return the expected seconds of these epochs, from the past epochs and the remaining arms' runs."""
-        overhead_s = sum(self.seconds) - sum(self.run_s.values()) - self.baseline_cost_time_s
+        overhead_s = sum(self.seconds) - sum(self.run_s.values()) - self.costs.took_s
         count = Counter(run.arm for run in self.runs)
         runs_s = (self.run_s[arm] / count[arm] * self.plan.runs_of(epochs, [arm]) for arm in self._going_on)
         return overhead_s / len(self.services) * len(epochs) + sum(runs_s)
@@ -231,19 +237,20 @@ class _State:
             return
         names = dict.fromkeys(host.name for host in self.testbed.hosts)
         self.observer.note(f"starting {', '.join(names)} anew for epoch {epoch.number}")
-        if at.provisioning:
-            at.provisioning.close()  # the reboot ends its agents
-        self.observer.rebooted(
-            epoch.number, reboot_hosts(self.testbed, lease_for(at.owner, at.wait_s, self.observer.note))
-        )
+        with self.watch.activity("reboot"):
+            if at.provisioning:
+                at.provisioning.close()  # the reboot ends its agents
+            took_s = reboot_hosts(self.testbed, lease_for(at.owner, at.wait_s, self.observer.note))
+        self.observer.rebooted(epoch.number, took_s)
 
     def live_testbed(self) -> contextlib.AbstractContextManager[LiveTestbed]:
         """Return one epoch of the testbed, with the transports of the arms that are still measured."""
         at, arms = self.conditions, self._measured
         transports = sorted({arm.transport for arm in arms} - {"native"})
-        return live_testbed(
+        live = live_testbed(
             self.testbed, at.owner, at.wait_s, self.observer.note, transports=transports, backend=at.backend
         )
+        return self.watch.around(live, "build", "teardown")
 
     @contextlib.contextmanager
     def logs_on_failure(self, epoch: Epoch, live: LiveTestbed) -> Iterator[None]:
@@ -262,14 +269,16 @@ class _State:
             if self._is_measured(arm):
                 self._exclude(arm, error)
         workload = self.plan.workload
-        service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
+        with self.watch.activity("serve"):
+            service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
-        if verified := live.verify(self.first_arm, service, workload, self.conditions.deadline_s):
-            self.observer.note(verified)
-        arms = self._measured
-        paths = {arm: live.prove(arm, service, self._workload_of(arm)) for arm in arms}
-        live.offloads.switch(self._workload_of(self.first_arm))  # or the fingerprint would be that of a random arm
-        fingerprints = live.fingerprint(self.first_arm)
+        with self.watch.activity("verify"):
+            if verified := live.verify(self.first_arm, service, workload, self.conditions.deadline_s):
+                self.observer.note(verified)
+        with self.watch.activity("proof"):
+            paths = {arm: live.prove(arm, service, self._workload_of(arm)) for arm in self._measured}
+            live.offloads.switch(self._workload_of(self.first_arm))  # or the fingerprint would be that of a random arm
+            fingerprints = live.fingerprint(self.first_arm)
         hosts = {role: asdict(each) for role, each in fingerprints.items()}
         for role, description in self.meters.descriptions().items():
             hosts[role]["snmp"] = description
@@ -284,10 +293,15 @@ class _State:
         open_arms = self.kept.missing(epoch, self._measured)
         for block, slot, arm in epoch.places():
             if arm in open_arms and self._is_measured(arm) and not self.kept.has(epoch.number, block, slot):
-                self._run(live, service, arm, Place(epoch.number, block, slot))
+                with self.watch.activity("run"):
+                    self._run(live, service, arm, Place(epoch.number, block, slot))
         self._count(epoch, "after")
-        if self.costs_due and PROTOCOLS[workload.protocol].null:
-            self._measure_baseline_costs(live, service)
+        if self.costs.due and PROTOCOLS[workload.protocol].null:
+            workloads = {arm: self._workload_of(arm) for arm in self.plan.arms if self._is_measured(arm)}
+            with self.watch.activity("baseline_cost"):
+                self.costs.measure(
+                    live, service, workloads, self.observer, bursts=self._bursts, deadline_s=self.conditions.deadline_s
+                )
 
     def _count(self, epoch: Epoch, when: str) -> None:
         """Record the interface counters of hosts that report them, `before` or `after` the runs of an epoch."""
@@ -323,10 +337,17 @@ class _State:
         self.run_s[arm] = self.run_s.get(arm, 0.0) + took_s
         made = place.run(arm, started, took_s, result, self._values(data))
         self.runs.append(made)
+        self._charge(made, result)
         if not made.warmup:
             self.rows.setdefault((arm, made.epoch), []).extend(self._kind.connection_rows(data.rows()))
         self.observer.run(made, result)
         self._check(made, result, service)
+
+    def _charge(self, run: Run, result: RunResult) -> None:
+        """Charge the seconds of a run's parts to their activities."""
+        self.watch.move(result.proof.get("wall_s", 0.0), WARMUP if run.warmup else MEASURED)
+        self.watch.move(result.drain_s, "drain")
+        self.watch.move(result.finish_s, "finish")
 
     @property
     def _kind(self) -> WorkloadKind:
@@ -338,26 +359,6 @@ class _State:
 
     def _values(self, data: RunData) -> dict[str, float | None]:
         return {name: METRICS[name].value(data) for name in PROTOCOLS[self.plan.workload.protocol].metrics}
-
-    def _measure_baseline_costs(self, live: LiveTestbed, service: ServerEndpoint) -> None:
-        """Measure each arm's baseline cost, once only, as it depends on the hosts and not on the epoch."""
-        self.costs_due, deadline_s = False, self.conditions.deadline_s
-        for arm in self.plan.arms:
-            if self._is_measured(arm):
-                began = time.monotonic()
-                try:
-                    result = live.baseline_cost(
-                        arm, service, self._workload_of(arm), bursts=self._bursts, deadline_s=deadline_s
-                    )
-                except AgentError:
-                    raise
-                except LabError as error:  # the measurement does not depend on it
-                    self.observer.note(f"the client's baseline cost was not found: {error}")
-                    return
-                self.baseline_cost_time_s += time.monotonic() - began
-                if not result.data.failed and not result.violations:
-                    self.baseline_costs[arm] = statistics.fmean(result.data.column("total"))
-                self.observer.baseline_cost(arm, self.baseline_costs.get(arm), result)
 
     def _check(self, run: Run, result: RunResult, service: ServerEndpoint) -> None:
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"

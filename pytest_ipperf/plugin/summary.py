@@ -133,7 +133,15 @@ def write_summary(reporter: pytest.TerminalReporter, config: pytest.Config) -> N
         reporter.write_line(line)
     for trouble in filter(None, (config.stash[SESSION_WRITER].trouble, *config.stash[SESSION_END].troubles)):
         reporter.write_line(spell_options(config, trouble), red=True)
+    _times(reporter, config)
     _print_files(reporter, session)
+
+
+def _times(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write where the session's seconds went, under -v."""
+    if config.get_verbosity() > 0:
+        for line in config.stash[SESSION_END].ledger.sentences:
+            reporter.write_line(line)
 
 
 def _print_files(reporter: pytest.TerminalReporter, session: Session) -> None:

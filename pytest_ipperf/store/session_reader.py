@@ -16,7 +16,7 @@ from zlib import crc32
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.log import validators as valid
-from pytest_ipperf.store.log.events import Event, ReadPosition, read_events
+from pytest_ipperf.store.log.events import Event, ReadPosition, read_events, read_kind
 from pytest_ipperf.store.log.migration import Facts
 
 _ANSWERS = frozenset({"plan", "record", "undecided", "trouble", "note", "end"})
@@ -128,6 +128,16 @@ def records_in(folder: Path) -> list[Record]:
     answers: list[Event] = []
     read_session(folder, answers=answers, short=True)
     return [event.record for event in answers if event.record is not None]
+
+
+def times_in(folder: Path) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """Iterate over the ledger of a session: a workload, or "" for none, and seconds by activity.
+
+    Only lines of the ledger are parsed, as an event log may be large; raises as `read_events` does for them.
+    """
+    for path in event_logs_in(folder):
+        for facts in read_kind(path, "time"):
+            yield facts.get("workload", ""), facts["seconds"]
 
 
 def event_logs_in(folder: Path) -> list[Path]:

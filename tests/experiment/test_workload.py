@@ -133,6 +133,10 @@ class Script:
 class Heard(list):
     """A listener that only remembers."""
 
+    def __init__(self):
+        super().__init__()
+        self.times = []
+
     def baseline_cost(self, arm, value_s, run_result):
         self.append(("floor", str(arm), value_s))
 
@@ -160,6 +164,9 @@ class Heard(list):
             for arm, found in answers.items()
         }
         self.append(("look", number, verdicts, list(map(str, going_on)), stopped))
+
+    def time(self, seconds, epoch=None):
+        self.times.append((epoch, seconds))
 
     def broke_off(self, sentence):
         self.append(("broke off", sentence))
@@ -191,6 +198,26 @@ def course(monkeypatch):
 
 def well(number, arm):
     return 300, {}, []
+
+
+def test_each_second_of_a_measurement_is_accounted_for(course):
+    script, heard, _ = course(well)
+    by_epoch = [seconds for epoch, seconds in heard.times if epoch is not None]
+    assert [epoch for epoch, _ in heard.times] == [*range(len(by_epoch)), None]
+    assert {seconds["build"] for seconds in by_epoch} == {EPOCH_S}
+    assert sum(seconds["run"] for seconds in by_epoch) == RUN_S * len(script.ran)
+    assert sum(sum(seconds.values()) for _, seconds in heard.times) == pytest.approx(script.now)
+
+
+def test_the_seconds_of_a_broken_measurement_are_accounted_for(course):
+    def breaks(number, arm):
+        if number == 5:
+            raise LabError("the server died")
+        return well(number, arm)
+
+    script, heard, error = course(breaks)
+    assert isinstance(error, LabError)
+    assert sum(sum(seconds.values()) for _, seconds in heard.times) == pytest.approx(script.now)
 
 
 def test_every_run_of_the_plan_is_made_in_its_order_and_told(course):

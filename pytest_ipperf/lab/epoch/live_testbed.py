@@ -284,6 +284,8 @@ class LiveTestbed:
                 *disturbances({role: each.control for role, each in load.by_role.items()}, self._names),
             ),
             captures=hosts.captures(reports),
+            drain_s=hosts.drain_s,
+            finish_s=hosts.finish_s,
         )
 
     @property

@@ -65,6 +65,8 @@ def flow_result(
             *disturbances({CLIENT: near.control}, names),
         ),
         captures=hosts.captures(reports),
+        drain_s=hosts.drain_s,
+        finish_s=hosts.finish_s,
     )
 
 

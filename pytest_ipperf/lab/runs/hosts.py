@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -22,14 +23,19 @@ _DRAINED_S = 15.0
 _FRAMES_BITS = 3 * 1538 * 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunHosts:
-    """Hosts of a testbed around one run: whether they have `drained`, who captures, and the far end of a flow."""
+    """Hosts of a testbed around one run: whether they have `drained`, who captures, and the far end of a flow.
+
+    `drain_s` and `finish_s` are the seconds of their preparation and, once it is over, of their finish.
+    """
 
     agents: Mapping[str, AgentClient]
     drained: bool
     capturing: frozenset[str] = frozenset()
     far: FarListening = field(default_factory=FarListening)
+    drain_s: float = 0.0
+    finish_s: float = 0.0
 
     def finish(
         self,
@@ -48,6 +54,7 @@ class RunHosts:
         LabError if a server died during a load or answers nobody, before another host is asked, whose trouble would
         hide that.
         """
+        began = time.monotonic()
         end = RunEnd(
             limit_s=limit_s, doubtful=doubtful, mail=mail, flow=flow, captured=SERVER in self.capturing,
             resources=served,
@@ -58,7 +65,9 @@ class RunHosts:
             raise LabError(f"host {server.host.name}: {broken[0]}")
         asked = [role for role in self.agents if role != SERVER and (role == ROUTER or role in self.capturing)]
         others = {role: self.agents[role].finish_run.request(RunEnd(captured=role in self.capturing)) for role in asked}
-        return reports | all_replies(others, beside=list(self.agents.values()))
+        reports |= all_replies(others, beside=list(self.agents.values()))
+        self.finish_s = time.monotonic() - began
+        return reports
 
     def captures(self, reports: Mapping[str, HostReport]) -> dict[str, bytes]:
         """Return what was captured, by role."""
@@ -78,7 +87,7 @@ def start_hosts(
     Clients come first: only when they have received the last packets of all connections do the counters of the others
     belong to the next run. Servers have finished after their run already.
     """
-    links, capture = testbed.links, capture or {}
+    began, links, capture = time.monotonic(), testbed.links, capture or {}
     still_s = 2 * links.delay_s + (_FRAMES_BITS / links.rate_bit_s if links.rate_bit_s else 0.0)
     closed_s = _CLOSED_S if testbed.exclusive else 0.0
     drain = DrainRequest(still_s=still_s, limit_s=_DRAINED_S)
@@ -110,6 +119,7 @@ def start_hosts(
         drained=drained and all(each.drained for each in others.values()),
         capturing=frozenset(role for role, each in {**ready, **others}.items() if each.captured),
         far=others[SERVER].far or FarListening(),
+        drain_s=time.monotonic() - began,
     )
 
 

@@ -52,7 +52,8 @@ class RunResult:
 
     `unsettled` says what servers were still doing when it was over. `client` holds the client's report of itself,
     `notes` are sentences about what limits the figures. `captures` are the first packets by the hosts' roles, as pcap
-    files.
+    files. `drain_s` is the time until nothing of the previous run was under way, `finish_s` that until the servers were
+    idle and everything was counted.
     """
 
     data: RunData
@@ -62,3 +63,5 @@ class RunResult:
     client: ClientFacts | None = None
     notes: tuple[str, ...] = ()
     captures: Mapping[str, bytes] = field(default_factory=dict)
+    drain_s: float = 0.0
+    finish_s: float = 0.0

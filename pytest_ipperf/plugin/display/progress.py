@@ -111,7 +111,7 @@ class Progress:
         facts = {
             "workload": self._plan.name, "arm": str(run.arm), "epoch": run.epoch, "block": run.block,
             "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "began_at": run.began_at,
-            "took_s": run.took_s, "attempted": run.attempted,
+            "took_s": run.took_s, "drain_s": result.drain_s, "finish_s": result.finish_s, "attempted": run.attempted,
             "failed": dict(run.failed), "values": dict(run.values), "facts": dict(run.facts), "notes": run.notes,
             "columns": result.data.columns, "rows": result.data.row_count,
             "offset": offset, "samples_crc32": crc32(packed),
@@ -155,6 +155,12 @@ class Progress:
         undecided = [str(arm) for arm in going_on if arm in answers]
         if line := self._text.look_done(number, undecided, going_on):
             self._screen.line(line)
+
+    def time(self, seconds: Mapping[str, float], epoch: int | None = None) -> None:
+        """Record the seconds by activity; a failure to write them must not hide the error of a measurement."""
+        place = {"workload": self._plan.name} if epoch is None else {"workload": self._plan.name, "epoch": epoch}
+        with contextlib.suppress(LabError):
+            self._journal.append("time", {**place, "seconds": dict(seconds)})
 
     def broke_off(self, sentence: str) -> None:
         """Record that the measurement failed; the item reports the error."""

@@ -121,6 +121,11 @@ class SessionWriter:
         self.unanswered: list[Trouble] = []
 
     @property
+    def seconds(self) -> float:
+        """Seconds since the session began."""
+        return time.monotonic() - self._began
+
+    @property
     def completeness(self) -> Completeness:
         """Completeness of the session, which is whole once each of its items is done and kept."""
         missing = self._missing()
@@ -169,8 +174,7 @@ class SessionWriter:
         """Write the end of the session."""
         del exitstatus  # another hook may have changed it since
         if self._session.folder.exists():
-            seconds = round(time.monotonic() - self._began, 3)
-            end = {"status": int(session.exitstatus), "seconds": seconds, "missing": self._missing()}
+            end = {"status": int(session.exitstatus), "seconds": round(self.seconds, 3), "missing": self._missing()}
             self._append("end", {**end, "files": self._files()})
 
     def _files(self) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -12,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ipperf.core.measurement.time_ledger import TimeLedger
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.records.record import Record, strictest
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.plugin.session.journal import SESSION_WRITER
+from pytest_ipperf.plugin.session.journal import SESSION_WRITER, journal_of
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.store import LAST, Archive, SessionEntry, read_session_summary, records_in
+from pytest_ipperf.store import LAST, Archive, SessionEntry, read_session_summary, records_in, times_in
 
 PAGE = "report.html"
 
@@ -25,7 +27,8 @@ PAGE = "report.html"
 class SessionEnd:
     """Plugin of the main process that writes tables and page at the end of the session, after all records.
 
-    `troubles` are the messages about files that could not be written, `changes` the lines about the baseline.
+    `troubles` are the messages about files that could not be written, `changes` the lines about the baseline, and
+    `ledger` is where the session's seconds went.
     """
 
     def __init__(self, session: Session) -> None:
@@ -33,6 +36,7 @@ class SessionEnd:
         self._records: list[Record] = []
         self.troubles: list[str] = []
         self.changes: list[str] = []
+        self.ledger = TimeLedger()
 
     def pytest_ipperf_measured(self, record: Record) -> None:
         """Collect the record of a cell."""
@@ -48,11 +52,13 @@ class SessionEnd:
             )
         if not self._session.folder.exists():
             return
+        began = time.monotonic()
         if self._records:
             self._attempt("tables", self._tables)
         self._attempt(PAGE, self._page)
         if self._session.settings.baseline:
             self._attempt("--baseline", self._compare)
+        self._attempt("the ledger of time", partial(self._account, began))
 
     def _attempt(self, name: str, write: Callable[[], None]) -> None:
         try:
@@ -65,6 +71,16 @@ class SessionEnd:
             self.troubles.append(f"{name}: {error}")
         except Exception as error:  # noqa: BLE001 - a defect of a report must not cost the measurement
             self.troubles.append(f"{name}: {type(error).__name__}: {error}; the records are complete")
+
+    def _account(self, began: float) -> None:
+        """Add the reports, which began then, and the rest of the session to the ledger of what was measured."""
+        measured = TimeLedger.total_of(seconds for _, seconds in times_in(self._session.folder))
+        reports_s = time.monotonic() - began
+        # The workers of xdist measure side by side.
+        rest_s = max(0.0, self._session.config.stash[SESSION_WRITER].seconds - measured.wall_s - reports_s)
+        own = {"reports": reports_s, "rest": rest_s}
+        journal_of(self._session).append("time", {"seconds": own})
+        self.ledger = TimeLedger.total_of((measured.seconds, own))
 
     def _write_outcome(self, path: Path, status: int) -> None:
         """Write how the session ended, for the program that started it."""

@@ -45,6 +45,7 @@ _NEEDED: Mapping[str, Mapping[str, Validator]] = {
     },
     "floor": {**_WORKLOAD, "arm": valid.arm, "value": valid.maybe(valid.finite)},
     "complete": _WORKLOAD,
+    "time": {"seconds": valid.named(valid.not_negative)},
     "broken": {**_WORKLOAD, "sentence": valid.text},
     "note": {"text": valid.text},
     "undecided": _ITEM,
@@ -76,6 +77,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Validator]] = {
         "attempted": valid.count, "values": valid.named(valid.maybe(valid.real)), "facts": _FACTS,
         "notes": valid.listed(valid.text), "proof": _FACTS, "client": valid.maybe(_FACTS),
         "samples_crc32": valid.count, "began_at": valid.finite, "took_s": valid.not_negative,
+        "drain_s": valid.not_negative, "finish_s": valid.not_negative,
     },
     "floor": {**_SAMPLES, "attempted": valid.count, "failed": valid.named(valid.count), "proof": _FACTS},
     "look": {
@@ -87,6 +89,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Validator]] = {
         "looks": valid.named(valid.count), "answered": valid.listed(valid.text), "trouble": valid.named(valid.text),
         "stopped": valid.text, "seconds": valid.listed(valid.not_negative),
     },
+    "time": {**_WORKLOAD, "epoch": valid.count},
     "undecided": {"kind": valid.text},
     "end": {"files": valid.named(valid.count), "missing": valid.listed(valid.text)},
 }  # fmt: skip
@@ -140,6 +143,21 @@ def read_events(path: Path, position: ReadPosition | None = None) -> Iterator[Ev
                 yield event
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def read_kind(path: Path, kind: str) -> Iterator[Facts]:
+    """Iterate over the events of one kind, without parsing those of others; an invalid one ends them.
+
+    For figures beside the measurement: damage of other lines is not noticed.
+    """
+    head = json.dumps({"event": kind})[:-1].encode()
+    with _opened(path) as file:
+        for line in file:
+            if line.startswith(head + b","):
+                try:
+                    yield _checked(kind, json.loads(line)).facts
+                except INVALID_EVENT_ERRORS:
+                    return
 
 
 def _opened(path: Path) -> BinaryIO:
