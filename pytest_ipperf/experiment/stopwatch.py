@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.measurement.time_ledger import MEASURED, WARMUP
+from pytest_ipperf.lab.runs.result import RunResult
+
 Entered = TypeVar("Entered")
 _REST = "rest"
 
@@ -54,6 +58,12 @@ class Stopwatch:
         moved_s = min(seconds, self._seconds[current])  # another clock counted them
         self._seconds[current] -= moved_s
         self._seconds[to] = self._seconds.get(to, 0.0) + moved_s
+
+    def charge_run(self, run: Run, result: RunResult) -> None:
+        """Charge the parts of a run, which is the current activity, to activities of their own."""
+        self.move(result.proof.get("wall_s", 0.0), WARMUP if run.warmup else MEASURED)
+        self.move(result.drain_s, "drain")
+        self.move(result.finish_s, "finish")
 
     def take(self) -> dict[str, float]:
         """Return the seconds by activity since the last call, without activities that took none."""

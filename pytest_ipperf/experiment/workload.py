@@ -19,7 +19,6 @@ from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.path_proof import rate_shortfalls
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.measurement.run_data import RunData
-from pytest_ipperf.core.measurement.time_ledger import MEASURED, WARMUP
 from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.core.portable.workload_kind import WorkloadKind
@@ -275,8 +274,12 @@ class _State:
         with self.watch.activity("verify"):
             if verified := live.verify(self.first_arm, service, workload, self.conditions.deadline_s):
                 self.observer.note(verified)
+        trained = {arm for (arm, _), rates in self.trains.items() if rates}
         with self.watch.activity("proof"):
-            paths = {arm: live.prove(arm, service, self._workload_of(arm)) for arm in self._measured}
+            paths = {
+                arm: live.prove(arm, service, self._workload_of(arm), with_trains=arm not in trained)
+                for arm in self._measured
+            }
             live.offloads.switch(self._workload_of(self.first_arm))  # or the fingerprint would be that of a random arm
             fingerprints = live.fingerprint(self.first_arm)
         hosts = {role: asdict(each) for role, each in fingerprints.items()}
@@ -337,17 +340,11 @@ class _State:
         self.run_s[arm] = self.run_s.get(arm, 0.0) + took_s
         made = place.run(arm, started, took_s, result, self._values(data))
         self.runs.append(made)
-        self._charge(made, result)
+        self.watch.charge_run(made, result)
         if not made.warmup:
             self.rows.setdefault((arm, made.epoch), []).extend(self._kind.connection_rows(data.rows()))
         self.observer.run(made, result)
         self._check(made, result, service)
-
-    def _charge(self, run: Run, result: RunResult) -> None:
-        """Charge the seconds of a run's parts to their activities."""
-        self.watch.move(result.proof.get("wall_s", 0.0), WARMUP if run.warmup else MEASURED)
-        self.watch.move(result.drain_s, "drain")
-        self.watch.move(result.finish_s, "finish")
 
     @property
     def _kind(self) -> WorkloadKind:

@@ -139,14 +139,19 @@ class LiveTestbed:
                 return f"{given}; name one that it has on the measured link there, or give it this one"
         return ""
 
-    def prove(self, arm: Arm, service: ServerEndpoint, workload: Workload) -> dict[str, Any]:
+    def prove(
+        self, arm: Arm, service: ServerEndpoint, workload: Workload, *, with_trains: bool = True
+    ) -> dict[str, Any]:
         """Return the facts of an arm's path and its `contradictions`: routes, fitting packet sizes, and rate.
 
-        With several clients they are those of the first; `more_clients` holds those of the others, by role. If offloads
-        are switched, `offloads` are those in force.
+        The rates of its ports are read in any case, packet trains are sent only `with_trains`. With several clients
+        they are those of the first; `more_clients` holds those of the others, by role. If offloads are switched,
+        `offloads` are those in force.
         """
         offloads = self.offloads.switch(workload)
-        facts = {role: self._path(role, arm, service, workload) for role in self._testbed.clients}
+        facts = {
+            role: self._path(role, arm, service, workload, with_trains=with_trains) for role in self._testbed.clients
+        }
         first = {**facts.pop(CLIENT), **({"offloads": offloads} if offloads else {})}
         if not facts:
             return first
@@ -156,12 +161,14 @@ class LiveTestbed:
         contradictions = [f"host {name}: {sentence}" for name, sentences in by_host.items() for sentence in sentences]
         return {**first, "more_clients": facts, "contradictions": contradictions}
 
-    def _path(self, role: str, arm: Arm, service: ServerEndpoint, workload: Workload) -> dict[str, Any]:
+    def _path(
+        self, role: str, arm: Arm, service: ServerEndpoint, workload: Workload, *, with_trains: bool
+    ) -> dict[str, Any]:
         testbed, agents = self._testbed.seen_by(role), agents_of_client(self._agents, role)
         facts = path_facts(testbed, agents, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
         contradictions = path_violations(self._expected(arm, workload, role), facts)
         mtu = facts["routes"][CLIENT].get("mtu", 0)
-        trains = {} if contradictions else train_rates(testbed, arm, agents, mtu)
+        trains = train_rates(testbed, arm, agents, mtu) if with_trains and not contradictions else {}
         contradictions += rate_violations(testbed.links.rate_bit_s, trains)
         return {**facts, "trains": trains, "contradictions": contradictions}
 

@@ -226,7 +226,7 @@ class Session:
         run_s = self._run_s(workload, rate_bit_s)
         saved_s = max(0.0, design.run_s - PROTOCOLS[workload.protocol].longest_warmup_s) * len(plan.arms)
         rebooting_s = (design.epochs - 1) * _REBOOT_S if self.settings.reboot else 0.0
-        epochs_s = design.epochs * (_EPOCH_S + trains_s - saved_s)
+        epochs_s = trains_s + design.epochs * (_EPOCH_S - saved_s)
         return left * (epochs_s + rebooting_s + plan.first_runs * run_s)
 
     def confirming_s(self, plan: Plan) -> float:

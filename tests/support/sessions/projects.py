@@ -79,7 +79,7 @@ SYNTHETIC = """
         def logs(self):
             return {{"synthetic": "the end of its log"}}
 
-        def prove(self, arm, service, workload):
+        def prove(self, arm, service, workload, **_):
             found = [INVALID] if INVALID and arm.ipver == 6 and self.epochs >= FROM_EPOCH else []
             return {{"contradictions": found, "trains": {{}}}}
 
