@@ -17,7 +17,8 @@ from pytest_ipperf.agent.host_state.dirty_marks import LeftoverError
 from pytest_ipperf.agent.host_state.private_dir import populate
 from pytest_ipperf.agent.kernel.processes import Process, search_path, survivors, tree
 from pytest_ipperf.agent.servers.containment import containment
-from pytest_ipperf.agent.sockets.ports import in_use, open_connections, probe_ready
+from pytest_ipperf.agent.sockets.open_connections import open_connections
+from pytest_ipperf.agent.sockets.ports import in_use, probe_ready
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers.base import Entry, Server, Site
@@ -32,6 +33,7 @@ _PROBE_S = 1.0
 _TERM_S = 2.0
 _KILL_S = 2.0
 _POLL_S = 0.005
+_FIRST_POLL_S = 0.0005
 _DYING_S = 1.0
 
 
@@ -116,9 +118,10 @@ class ServerProcess:
 
     def wait_quiet(self, limit_s: float) -> str:
         """Wait up to `limit_s` seconds until it is idle or dead; return what still goes on then, empty when idle."""
-        end = time.monotonic() + limit_s
+        end, wait_s = time.monotonic() + limit_s, _FIRST_POLL_S
         while (activity := self.busy()) and self.alive() and time.monotonic() < end:
-            time.sleep(2 * _POLL_S)
+            time.sleep(wait_s)
+            wait_s = min(2 * wait_s, 2 * _POLL_S)
         return f"{self._server.name}: {activity}" if activity else ""
 
     def unresponsive(self) -> str:

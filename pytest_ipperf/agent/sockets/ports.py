@@ -1,21 +1,14 @@
-"""Ports of this host: free ones, readiness of a server, and open connections."""
+"""Ports of this host: free ones, and readiness of a server."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import random
 import socket
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.portable.errors import LabError
-
-# In the order of include/net/tcp_states.h: ESTABLISHED, SYN_RECV, both FIN_WAIT, CLOSE_WAIT, LAST_ACK and CLOSING, in
-# which both ends have closed at once and the client may still have to acknowledge that. TIME_WAIT is left out: it lasts
-# a minute, costs nothing, and every connection that the server closes ends in it.
-_OPEN_STATES = frozenset({"01", "03", "04", "05", "08", "09", "0B"})
 
 
 def in_use(address: str, port: int, kind: socket.SocketKind) -> bool:
@@ -83,19 +76,6 @@ def probe_ready(address: str, port: int, kind: socket.SocketKind, probe: tuple[b
         except OSError as error:
             return error.strerror or str(error)
     return "" if answer.startswith(expected) else f"it answered {answer[:60]!r} instead of {expected!r}"
-
-
-def open_connections(port: int | None = None) -> int:
-    """Count the TCP connections of this namespace that are not over yet; with `port`, those with this local port."""
-    wanted = "" if port is None else f":{port:04X}"
-    count = 0
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6
-            for line in Path(table).read_text(encoding="ascii").splitlines()[1:]:
-                if wanted in line:
-                    _, local, _, state, *_ = line.split(maxsplit=4)
-                    count += local.endswith(wanted) and state in _OPEN_STATES
-    return count
 
 
 def _sockaddr(address: str, port: int) -> tuple[socket.AddressFamily, Any]:

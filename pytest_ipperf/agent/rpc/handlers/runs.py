@@ -24,10 +24,10 @@ from pytest_ipperf.agent.servers.accepted_mail import (
     mail_patience_s,
     reserve_space,
 )
-from pytest_ipperf.agent.sockets.ports import open_connections
+from pytest_ipperf.agent.sockets.open_connections import open_connections
 from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 
-_POLL_S = 0.005
+_POLL_S = 0.001
 
 
 class RunHandlers(Handlers):

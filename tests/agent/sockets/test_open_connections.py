@@ -1,0 +1,92 @@
+"""Open connections, as the kernel tells of them."""
+
+from __future__ import annotations
+
+import ast
+import socket
+
+import pytest
+
+from pytest_ipperf.agent.sockets import open_connections as module
+from pytest_ipperf.agent.sockets.open_connections import open_connections
+
+CLOSED_AT_ONCE = """
+import socket, subprocess
+from pathlib import Path
+from pytest_ipperf.agent.sockets.open_connections import open_connections
+
+def states():
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [words[3] for words in lines if words[1].endswith(":4E20")]
+
+with socket.create_server(("127.0.0.1", 20000)) as listener:
+    client = socket.create_connection(("127.0.0.1", 20000))
+    server, _ = listener.accept()
+# A packet waits for a quarter of a second then, the first one too, as the datagram has emptied the bucket.
+subprocess.run(["tc", *"qdisc add dev lo root tbf rate 2kbit burst 100 limit 10000".split()], check=True)
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as emptying:
+    emptying.sendto(bytes(50), ("127.0.0.1", 20001))
+client.close()
+server.close()
+seen = set()
+while open_connections(20000):
+    seen.update(states())
+print((sorted(seen), states()))
+"""
+CLOSING, TIME_WAIT = "0B", "06"
+
+
+def test_what_both_ends_have_closed_at_once_is_open_until_the_other_has_acknowledged(isolated):
+    seen, left = ast.literal_eval(isolated(CLOSED_AT_ONCE))
+    assert CLOSING in seen
+    assert left == [TIME_WAIT]
+
+
+@pytest.fixture(params=["sock_diag", "text files"])
+def source(request, monkeypatch):
+    """Lets the kernel answer by either of its interfaces, and names it."""
+    if request.param == "text files":
+
+        def refuse(*_, **__):
+            raise FileNotFoundError(2, "No such file or directory")
+
+        monkeypatch.setattr(module, "ask", refuse)
+    else:
+        monkeypatch.setattr(module, "_listed", lambda _: pytest.fail("sock_diag does not work here"))
+    return request.param
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_connection_is_open_until_both_ends_have_closed_it(source, address):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.create_server((address, 0), family=family) as listener:
+        port = listener.getsockname()[1]
+        assert open_connections(port) == 0, source
+        client = socket.create_connection((address, port))
+        server, _ = listener.accept()
+        assert open_connections(port) == 1
+        server.close()
+        assert open_connections(port) == 1  # FIN_WAIT2
+        client.close()
+        assert open_connections(port) == 0  # TIME_WAIT
+
+
+def test_connections_of_ipv4_at_a_socket_of_both_versions_count_once(source):
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)), socket.create_connection(("::1", port)):
+            assert open_connections(port) == 2, source
+
+
+MANY = """
+import socket
+from pytest_ipperf.agent.sockets.open_connections import open_connections
+listener = socket.create_server(("127.0.0.1", 0), backlog=1000)
+clients = [socket.create_connection(listener.getsockname()) for _ in range(700)]
+port = listener.getsockname()[1]
+print((open_connections(port), open_connections(), open_connections(port + 1)))
+"""
+
+
+def test_more_connections_than_one_message_of_the_kernel_holds_are_counted(isolated):
+    assert ast.literal_eval(isolated(MANY)) == (700, 1400, 0)
