@@ -19,6 +19,7 @@ PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 _PACKAGES = {
     "apache2": "apache2-bin",
     "bash": "bash",
+    "dumpcap": "wireshark-common",
     "ethtool": "ethtool",
     "ip": "iproute2",
     "iperf3": "iperf3",

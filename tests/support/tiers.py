@@ -38,6 +38,7 @@ PLACES = {
     "cli/commands/test_doctor.py": "unit",
     "cli/commands/test_export.py": "unit",
     "cli/commands/test_ministat.py": "unit",
+    "cli/commands/test_model.py": "unit",
     "cli/commands/test_night_refusals.py": "unit",
     "cli/commands/test_show.py": "unit",
     "cli/night": "unit",
