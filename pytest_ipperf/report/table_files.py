@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.report.page.table_v import study_page
+from pytest_ipperf.report.page.tables.table_v import study_page
 from pytest_ipperf.report.studies.router.plots import DrawnFigure, draw
 from pytest_ipperf.report.studies.router.summary import Summary, summaries
 from pytest_ipperf.report.studies.router.text import figures, lines, stamp

@@ -12,7 +12,7 @@ from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSF
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report import flow
-from pytest_ipperf.report.connection_sweeps import connection_sweeps
+from pytest_ipperf.report.flow.connection_sweeps import connection_sweeps
 from pytest_ipperf.report.flow.notes import notes as flow_notes
 from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.flow.tables import in_order, latest, tables_of

@@ -20,8 +20,11 @@ from pytest_ipperf.store.log.events import Event, ReadPosition, read_events, rea
 from pytest_ipperf.store.log.migration import Facts
 
 _ANSWERS = frozenset({"plan", "record", "undecided", "trouble", "note", "end"})
-_SHORT = ("arm", "warmup", "columns", "rows", "offset", "samples_crc32", "failed", "server", "fingerprint")
-"""Keys kept in short form: of runs, the place and owner of their samples; of epochs, server and fingerprint."""
+_SHORT = (
+    "arm", "warmup", "columns", "rows", "offset", "samples_crc32", "failed", "began_at", "values", "server",
+    "fingerprint",
+)  # fmt: skip
+"""Keys kept in short form: of runs, time, values, and place of their samples; of epochs, server and fingerprint."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ def read_session_summary(
         completeness=completeness,
         hosts=tuple(_hosts(measured)),
         samples=Samples(measured),
+        run_times=_run_times(measured),
+        provisional=_provisional(measured),
         saved=session.facts.get("saved", ""),
         status=ends[-1]["status"] if ends else None,
         notes=tuple(dict.fromkeys(notes)),
@@ -125,6 +127,27 @@ class Samples(Mapping[tuple[str, Arm], Sequence[float]]):
 
     def __len__(self) -> int:
         return len(self._found)
+
+
+def _run_times(measured: Iterable[tuple[str, StoredWorkload]]) -> Mapping[tuple[str, Arm], Sequence[float]]:
+    """Return when the runs began that have all their values; runs of earlier schemas have no time of day."""
+    found: dict[tuple[str, Arm], list[float]] = {}
+    for name, workload in measured:
+        for run in workload.runs:
+            if not run["warmup"] and run.get("began_at") and None not in run["values"].values():
+                found.setdefault((name, Arm.parse(run["arm"])), []).append(run["began_at"])
+    return found
+
+
+def _provisional(measured: Iterable[tuple[str, StoredWorkload]]) -> Mapping[tuple[str, Arm, str], Sequence[float]]:
+    """Return the values of all runs of workloads that were broken off, or are being measured."""
+    found: dict[tuple[str, Arm, str], list[float]] = {}
+    for name, workload in measured:
+        for run in () if workload.complete else workload.runs:
+            for metric, value in ({} if run["warmup"] else run["values"]).items():
+                if value is not None:
+                    found.setdefault((name, Arm.parse(run["arm"]), metric), []).append(value)
+    return found
 
 
 def _trouble(event: Mapping[str, Any]) -> Trouble:

@@ -19,7 +19,7 @@ OTHER_MEANINGS = {
     ("lab/doctor/reachability.py", "udp"): KERNEL,
     ("lab/runs/proof.py", "tcp"): KERNEL,
     ("metrics/rtt.py", "rtt"): "a metric's own name",
-    ("report/page/tables.py", "dns"): PHASE,
+    ("report/page/tables/tables.py", "dns"): PHASE,
     **dict.fromkeys(
         [("report/studies/response_time/printed.py", name) for name in ("ftp", "http", "imap", "smtp")], STUDY
     ),

@@ -48,10 +48,12 @@ class SessionSummary:
     `name` is that of its `folder`. The session began at `began_at`, lasted `seconds` and ended with pytest's `status`
     (both None if it did not end in order). `question` holds the facts of its event `session` (docs/records.md).
     `samples` holds one column of all runs that count, by workload and arm: seconds of connections or replies, infinite
-    for each failure; empty for workloads that keep none. `histories` holds the earlier sessions of each key, oldest
-    first. `night` is the report of the night whose screening this session is. `saved` is the name under which it was
-    saved, empty if it was not. `completeness` says whether the session is complete; items that an incomplete one did
-    not reach are among the `troubles`.
+    for each failure; empty for workloads that keep none. `run_times` holds when each run that counts began, in seconds
+    since 1970 and in the order of measurement, by workload and arm. `provisional` holds the values of the runs of
+    workloads that have no answer yet, by workload, arm and metric. `histories` holds the earlier sessions of each key,
+    oldest first. `night` is the report of the night whose screening this session is. `saved` is the name under which it
+    was saved, empty if it was not. `completeness` says whether the session is complete; items that an incomplete one
+    did not reach are among the `troubles`.
     """
 
     name: str
@@ -63,6 +65,8 @@ class SessionSummary:
     troubles: tuple[Trouble, ...] = ()
     hosts: tuple[HostSummary, ...] = ()
     samples: Mapping[tuple[str, Arm], Sequence[float]] = field(default_factory=dict)
+    run_times: Mapping[tuple[str, Arm], Sequence[float]] = field(default_factory=dict)
+    provisional: Mapping[tuple[str, Arm, str], Sequence[float]] = field(default_factory=dict)
     histories: Mapping[HistoryKey, Sequence[HistoryEntry]] = field(default_factory=dict)
     night: NightReport | None = None
     saved: str = ""

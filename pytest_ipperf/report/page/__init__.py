@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.report.page.document import page
-from pytest_ipperf.report.page.markup import anchor
+from pytest_ipperf.report.page.html.markup import anchor
 
 __all__ = ["anchor", "encoded", "page", "write"]
 

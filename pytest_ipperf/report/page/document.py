@@ -1,204 +1,204 @@
-"""Lay out the page: the answer first, then the data behind it."""
+"""Lay out the page: the answer first, then what is wrong, then the data behind it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
-from pytest_ipperf.core.nightly.aa_check import aa_check_of
-from pytest_ipperf.core.nightly.report import GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
-from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.history_entry import HistoryKey
-from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.flow.tables import latest, placed
-from pytest_ipperf.report.page.answer import answers, counted, question, troubles
-from pytest_ipperf.report.page.badges import BROKEN, shape
-from pytest_ipperf.report.page.cells import cells
-from pytest_ipperf.report.page.figures.figure import Figure
+from pytest_ipperf.report.page.answer.by_arm import answers, troubles
+from pytest_ipperf.report.page.answer.cell_map import cell_map
+from pytest_ipperf.report.page.answer.forest import forest
+from pytest_ipperf.report.page.answer.provisional import provisional
+from pytest_ipperf.report.page.cells.rows import CellList, cell_list
+from pytest_ipperf.report.page.figures.arm_styles import markers
+from pytest_ipperf.report.page.figures.figure import Figure, imported
+from pytest_ipperf.report.page.figures.levels import level_figure, level_sweeps
+from pytest_ipperf.report.page.figures.session_course import session_course
 from pytest_ipperf.report.page.figures.spread import spread_figure
-from pytest_ipperf.report.page.figures.sweeps import level_figure, level_sweeps
-from pytest_ipperf.report.page.figures.trend import trend_figure, trend_of
-from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, html_file, joined
-from pytest_ipperf.report.page.method import environment, method
-from pytest_ipperf.report.page.night import aa_check_line, night_part
-from pytest_ipperf.report.page.table_v import grade_rules
-from pytest_ipperf.report.page.tables import tables
-from pytest_ipperf.report.page.words import day_text, listed
+from pytest_ipperf.report.page.figures.trend import Trend, common_axis
+from pytest_ipperf.report.page.head.banner import counts, session_head, title_of
+from pytest_ipperf.report.page.history import history, trends_of
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, bullets, element, folded, html_file, joined
+from pytest_ipperf.report.page.method.files import files
+from pytest_ipperf.report.page.method.glossary import glossary, with_terms
+from pytest_ipperf.report.page.method.method import environment, method
+from pytest_ipperf.report.page.problems.card import Context, Problem, card_id
+from pytest_ipperf.report.page.problems.cards import carded, cards, problems
+from pytest_ipperf.report.page.tables.table_v import grade_rules, tables_v
+from pytest_ipperf.report.page.tables.tables import count_of, tables
+from pytest_ipperf.report.page.tables.tails import tails
 from pytest_ipperf.report.studies.file_transfer import plots
 from pytest_ipperf.report.tables.cautions import multiplicity
-from pytest_ipperf.report.tables.cell_results import VERDICTS, cell_results, headline, worst_first
-from pytest_ipperf.report.tables.network_notes import testbed_text
-from pytest_ipperf.report.tables.paragraphs import capital
+from pytest_ipperf.report.tables.cell_results import VERDICTS, worst_first
 
-_LEVELS, _SPREADS, _TRENDS = 24, 12, 12
+_LEVELS, _SPREADS = 24, 12
 """Maximum number of figures of each kind; tables and files have the numbers of all cells."""
-_SOUGHT = 400
-"""Maximum number of histories searched for change points, those of bad cells first."""
+_TABLES_SHOWN = 4
+"""Number of tables above which they are folded."""
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='none' "
     "stroke='%232f6fd0' stroke-width='2' d='M1 11h4l2-7 3 9 2-5h3'/%3E%3C/svg%3E"
 )
-Section = tuple[str, str, Markup]
-"""Id, heading and content of a section; empty ones are left out."""
+Section = tuple[str, str, str, Markup]
+"""Id, text of its link, heading and content of a section; empty ones are left out."""
 
 
 def page(summary: SessionSummary) -> str:
     """Return the whole page, which does not depend on the order in which tests ran."""
-    summary = dataclasses.replace(summary, records=tuple(placed(summary.records)))
-    sections = [each for each in _sections(summary) if each[2]]
-    links = [element("a", title, href=f"#{name}") for name, title, _ in sections]
-    body = joined(
-        (
-            element("a", "To the answer", href="#answer", class_="skip"),
-            element("header", *_head(summary)),
-            element("nav", bullets(links), aria_label="Parts of this page"),
-            element("main", *(_section(*each) for each in sections)),
-        ),
-        "\n",
-    )
-    return html_file(_title(summary), body, Markup(f'<link rel="icon" href="{_ICON}">'), style=grade_rules())
+    return _Page(dataclasses.replace(summary, records=tuple(placed(summary.records)))).html()
 
 
-def _title(summary: SessionSummary) -> str:
-    title = summary.completeness.banner or (summary.night.headline if summary.night else question(summary.records))
-    return f"{title} - pytest-ipperf {summary.name}"
+class _Page:
+    """A page in the making, with what its sections share."""
 
+    def __init__(self, summary: SessionSummary) -> None:
+        self._summary = summary
+        self._shown = latest(summary.records)
+        self._names = Names(summary.records)
+        self._files = f"the files in {summary.folder / 'tables'} have them all"
+        self._of = " (screening)" if summary.night else ""
 
-def _head(summary: SessionSummary) -> Iterator[Markup]:
-    yield element("p", f"pytest-ipperf, {day_text(summary.began_at)}", class_="kicker")
-    if banner := summary.completeness.banner:
-        word, _, rest = banner.partition(": ")
-        light = element("span", shape(BROKEN), word, class_="light")
-        so_far = element("p", f"{headline(summary, cell_results(summary))}.")
-        yield element("div", element("p", element("strong", light, ": ", rest)), so_far, class_=f"banner {BROKEN}")
-    if summary.night:
-        yield night_part(summary.night)
-        yield element("h2", question(summary.records), class_="question")
-    else:
-        yield element(
-            "h1", question(summary.records) if summary.records or summary.completeness.is_whole else "No answer yet"
+    def html(self) -> str:
+        sections = [each for each in self._sections() if each[3]]
+        links = [element("a", link, href=f"#{name}") for name, link, _, _ in sections]
+        body = joined(
+            (
+                markers(),
+                element("a", "To the answer", href="#answer", class_="skip"),
+                element("header", *session_head(self._summary)),
+                element("nav", bullets(links), aria_label="Parts of this page"),
+                element("main", *(_section(name, title, content) for name, _, title, content in sections)),
+            ),
+            "\n",
         )
-    yield element("p", _where(summary), class_="soft")
+        title = f"{title_of(self._summary)} - pytest-ipperf {self._summary.name}"
+        rules = grade_rules() + self._cells.rules
+        return html_file(title, body, Markup(f'<link rel="icon" href="{_ICON}">'), style=rules)
 
+    def _sections(self) -> Iterator[Section]:
+        summary, records = self._summary, self._summary.records
+        answer = "The answer" if summary.completeness.is_whole else "The answer so far"
+        yield "answer", "Answer", "What the screening found" if summary.night else answer, self._answer()
+        yield "study", "Table V", f"The study's table{self._of}", tables_v(records)
+        yield "map", "Map", "Map of all cells", self._map()
+        yield "problems", "Problems", self._problem_title(), cards(self._problems, self._context)
+        yield "levels", "Levels", f"By connections and other levels{self._of}", self._levels()
+        yield "tails", "Tails", f"Tails and distributions{self._of}", self._tails()
+        yield "course", "Course", f"Over the time of the measurement{self._of}", self._courses()
+        yield "trend", "History", "Over the sessions", history(self._trends, self._names, self._carded)
+        yield "cells", "All cells", "All cells", self._cells.html
+        yield "tables", "Tables", f"Tables{self._of}", self._tables()
+        yield "files", "Files", "Files", files(summary)
+        yield "method", "Method", "Method", method(summary)
+        yield "environment", "Environment", "Environment", environment(summary)
+        yield "glossary", "Glossary", "Glossary", folded("All terms of this page", glossary())
 
-def _where(summary: SessionSummary) -> str:
-    """Return testbed, design and duration as one line."""
-    beds = dict.fromkeys(record.testbed for record in summary.records)
-    parts = [testbed_text([each for each in summary.records if each.testbed == bed]) for bed in beds]
-    designs = listed(dict.fromkeys(record.design for record in summary.records)) if summary.records else ""
-    parts += [f"design {designs}"] if designs else []
-    parts += [f"measured in {seconds_text(summary.seconds)}"] if summary.seconds is not None else []
-    return capital("; ".join(parts))
+    def _answer(self) -> Markup:
+        """Return forest plot and sentences, without the troubles that the night section lists."""
+        summary, night = self._summary, self._summary.night
+        left = [each for each in summary.troubles if night is None or each.nodeid not in night.troubles]
+        records = [record for record in summary.records if not record.twin]
+        parts = [counts(records, left)] if night else []
+        parts += [forest(self._shown, self._names)]
+        if records:
+            said = element("div", *answers(records), class_="arms")
+            parts.append(folded("In sentences, arm by arm", said, is_open=not any(r.compared for r in records)))
+        if not night and not summary.question.get("confirm") and (alone := multiplicity(summary.records)):
+            parts.append(element("p", with_terms(f"{alone}."), class_="soft"))
+        parts.append(provisional(summary))
+        parts += [element("h3", "Without an answer"), troubles(left)] if left else []
+        return joined(parts)
+
+    def _map(self) -> Markup:
+        several = len(self._shown) > 1
+        return cell_map(self._shown, self._names, self._summary.night) if several else NOTHING
+
+    def _problem_title(self) -> str:
+        count = len(self._problems)
+        return f"{count} cell{'s' * (count != 1)} that {'are' if count != 1 else 'is'} not green"
+
+    @cached_property
+    def _problems(self) -> list[Problem]:
+        return problems(self._summary.records, self._summary.night)
+
+    @cached_property
+    def _trends(self) -> dict[HistoryKey, Trend]:
+        return trends_of(self._summary, self._shown)
+
+    @cached_property
+    def _context(self) -> Context:
+        axis = common_axis(list(self._trends.values())) if self._trends else None
+        return Context(summary=self._summary, names=self._names, trends=self._trends, spark_axis=axis)
+
+    @cached_property
+    def _carded(self) -> dict[HistoryKey, str]:
+        return {problem.key: card_id(problem.key) for problem in carded(self._problems)}
+
+    @cached_property
+    def _cells(self) -> CellList:
+        return cell_list(self._summary.records, self._summary.night, self._names, self._carded)
+
+    def _levels(self) -> Markup:
+        """Return the figures of sweeps; if there are too many, those with the worst answers, in their usual order."""
+        sweeps = level_sweeps(self._shown)
+        worst = [VERDICTS.index(worst_first(sweep.records)[0].verdict) for sweep in sweeps]
+        chosen = sorted(sorted(range(len(sweeps)), key=worst.__getitem__)[:_LEVELS])
+        figures = [level_figure(sweeps[at], self._names.place(sweeps[at].records[0])) for at in chosen]
+        return _figures(figures, len(sweeps) - len(figures), f"they are in the tables, and {self._files}")
+
+    def _courses(self) -> Markup:
+        of_session = session_course(self._summary, self._shown)
+        figures = [
+            Figure(
+                title=plot.title,
+                plots=[imported(plot.bare, f"course-{number}-", f"{plot.title}. {plot.caption}")],
+                caption=plot.caption,
+                head=plot.head,
+                rows=list(plot.rows),
+            )
+            for number, plot in enumerate(plots(self._shown))
+        ]
+        return _figures([*([of_session] if of_session else []), *figures], 0, "")
+
+    def _tails(self) -> Markup:
+        """Return percentiles, and the distributions of the worst workloads that have no card, in their usual order."""
+        samples, records = self._summary.samples, self._shown
+        told = {problem.record.workload for problem in carded(self._problems) if problem.record}
+        kept = {workload for workload, _ in samples} - told
+        by_workload = {record.workload: record for record in records if record.workload in kept}
+        chosen = list({record.workload: None for record in worst_first(records) if record.workload in kept})
+        drawn = set(chosen[: max(0, _SPREADS - len(told))])
+        found = [
+            spread_figure(workload, record, samples, self._names.workload(record))
+            for workload, record in by_workload.items()
+            if workload in drawn
+        ]
+        left = len(chosen) - len(drawn)
+        figures = _figures([each for each in found if each], left, f"the samples lie in {self._summary.folder}")
+        return joined((tails(records, self._names), figures))
+
+    def _tables(self) -> Markup:
+        records = self._summary.records
+        if not records:
+            return NOTHING
+        shown = tables(records, self._files)
+        count = count_of(records)
+        return shown if count <= _TABLES_SHOWN else folded(f"{count} tables, as in the terminal", shown)
 
 
 def _section(name: str, title: str, content: Markup) -> Markup:
     return element("section", element("h2", title), content, id=name)
 
 
-def _sections(summary: SessionSummary) -> Iterator[Section]:
-    files = f"the files in {summary.folder / 'tables'} have them all"
-    shown = latest(summary.records)
-    answer = "The answer" if summary.completeness.is_whole else "The answer so far"
-    yield "answer", "What the screening found" if summary.night else answer, _answer(summary)
-    of = " (screening)" if summary.night else ""
-    yield "tables", f"Tables{of}", tables(summary.records, files) if summary.records else NOTHING
-    yield "levels", f"By connections and other levels{of}", _levels(shown, files)
-    yield "course", f"Over the time of the measurement{of}", _courses(shown)
-    yield "spread", f"Distributions{of}", _spreads(summary, shown)
-    yield "trend", "Over time", _trends(summary, shown)
-    yield "cells", "All cells", cells(summary.records, summary.night) if summary.records or summary.night else NOTHING
-    yield "method", "Method", method(summary)
-    yield "environment", "Environment", environment(summary)
-
-
-def _answer(summary: SessionSummary) -> Markup:
-    """Return the answers by arm, without the troubles that the night section lists."""
-    night = summary.night
-    left = [each for each in summary.troubles if night is None or each.nodeid not in night.troubles]
-    records = [record for record in summary.records if not record.twin]
-    parts = [counted(records, left), element("div", *answers(records), class_="arms")]
-    aa_check = None if night else aa_check_of(summary.records, lambda name: METRICS[name].metric)
-    parts += [aa_check_line(aa_check)] if aa_check else []
-    if not night and not summary.question.get("confirm") and (alone := multiplicity(summary.records)):
-        parts.append(element("p", f"{alone}.", class_="soft"))
-    parts += [element("h3", "Without an answer"), troubles(left)] if left else []
-    return joined(parts)
-
-
-def _levels(records: Sequence[Record], files: str) -> Markup:
-    """Return the figures of sweeps; if there are too many, those with the worst answers, in their usual order."""
-    sweeps = level_sweeps(records)
-    worst = [VERDICTS.index(worst_first(sweep.records)[0].verdict) for sweep in sweeps]
-    chosen = sorted(sorted(range(len(sweeps)), key=worst.__getitem__)[:_LEVELS])
-    figures = [level_figure(sweeps[at], number) for number, at in enumerate(chosen)]
-    return _figures(figures, len(sweeps) - len(figures), f"they are in the tables, and {files}")
-
-
-def _courses(records: Sequence[Record]) -> Markup:
-    figures = [
-        Figure(
-            name=f"course-{number}",
-            title=plot.title,
-            svg=plot.bare,
-            keys={},
-            caption=plot.caption,
-            head=plot.head,
-            rows=list(plot.rows),
-        )
-        for number, plot in enumerate(plots(records))
-    ]
-    return _figures(figures, 0, "")
-
-
-def _spreads(summary: SessionSummary, records: Sequence[Record]) -> Markup:
-    """Return the figures of distributions; if there are too many, those of the worst cells, in their usual order."""
-    kept = {workload for workload, _ in summary.samples}
-    by_workload = {record.workload: record for record in records if record.workload in kept}
-    chosen = {record.workload: None for record in worst_first(records) if record.workload in kept}
-    drawn = set(list(chosen)[:_SPREADS])
-    shown = [record for workload, record in by_workload.items() if workload in drawn]
-    found = [
-        spread_figure(record, summary.samples, _same(record, records), number) for number, record in enumerate(shown)
-    ]
-    return _figures([each for each in found if each], len(chosen) - len(shown), f"the samples lie in {summary.folder}")
-
-
-def _trends(summary: SessionSummary, records: Sequence[Record]) -> Markup:
-    by_key = {record.key: record for record in records}
-    if summary.night:
-        ruled = [cell.record for cell in summary.night.cells if cell.record]
-        by_key |= {record.key: record for record in reversed(worst_first(ruled))}
-    noticed = _noticed(summary)
-    keys = sorted((key for key in by_key if summary.histories.get(key)), key=lambda key: not _bad(by_key[key], noticed))
-    # The search for change points is slow for very many histories.
-    found = [trend for key in keys[:_SOUGHT] if (trend := trend_of(by_key[key], summary.histories[key]))]
-    drawn = sorted(found, key=lambda each: not (each.change_points or _bad(each.record, noticed)))[:_TRENDS]
-    figures = [trend_figure(each, _same(each.record, records), number) for number, each in enumerate(drawn)]
-    return _figures(figures, len(keys) - len(figures), "the records of all sessions have them")
-
-
-def _bad(record: Record, noticed: Collection[HistoryKey]) -> bool:
-    """Return whether the trend of a cell is of interest: it exceeds its margin or was noticed by a night."""
-    return record.verdict == "exceeds" or record.key in noticed
-
-
-def _noticed(summary: SessionSummary) -> set[HistoryKey]:
-    """Return the cells that a night flagged or did not find within their margin."""
-    cells_ = summary.night.cells if summary.night else ()
-    return {cell.key for cell in cells_ if cell.flagged or cell.decision is not GateDecision.WITHIN}
-
-
-def _same(record: Record, among: Iterable[Record]) -> list[Record]:
-    """Return the records of the same protocol and metric, among which the level has to be named."""
-    return [each for each in among if (each.protocol, each.metric) == (record.protocol, record.metric)]
-
-
 def _figures(figures: Sequence[Figure], left: int, elsewhere: str) -> Markup:
-    if not figures:
+    if not figures and left <= 0:
         return NOTHING
-    parts = [element("div", *(each.html() for each in figures), class_="figures")]
+    parts = [element("div", *(each.html() for each in figures), class_="figures")] if figures else []
     if left > 0:
         parts.append(element("p", f"{left} more are not drawn here; {elsewhere}.", class_="soft"))
     return joined(parts)

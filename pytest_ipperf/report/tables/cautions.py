@@ -25,9 +25,11 @@ def multiplicity(records: Iterable[Record]) -> str:
     level, some = max(levels.values()), 1.0
     for each in levels.values():
         some *= 1 - each
+    share = 100 * (1 - some)
+    shown = f"{share:.2g}" if share < 99 else f"{share:.3g}"
     return (
         f"{len(levels)} cells, each judged alone at {100 * level:.3g} %: if all were just at their margins, expect "
-        f"{sum(levels.values()):.2g} to exceed wrongly, and at least one in {100 * (1 - some):.2g} % of such sessions; "
+        f"{sum(levels.values()):.2g} to exceed wrongly, and at least one in {shown} % of such sessions; "
         "--ipperf-confirm measures cells that exceed again, in fresh epochs"
     )
 

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.report.allure_card import factor_texts
-from pytest_ipperf.report.page.answer import question
+from pytest_ipperf.report.answer.sentence import plain_answer
 from pytest_ipperf.report.studies.offload import tables
 
 GBIT = {"ipv4-offload_on": 8.0, "ipv4-offload_off": 2.0, "ipv6-offload_on": 6.0, "ipv6-offload_off": 1.0}
@@ -74,8 +74,9 @@ def test_a_run_in_which_nothing_arrived_has_no_ratio(cells):
     assert [row[-3:] for row in found[5:9]] == ["- -", "] %", "- -", "] %"]
 
 
-def test_the_page_asks_for_the_levels_and_names_the_ip_versions(cells):
-    assert question(cells()) == "Is offload on as good as offload off for TCP over IPv4 and IPv6?"
+def test_the_answer_is_about_the_levels_and_names_the_ip_versions(cells):
+    claim = "offload on is as fast as offload off for TCP over IPv4 and IPv6: all 2 cells are within their margin."
+    assert plain_answer(cells()).sentence == claim
 
 
 def test_allure_has_the_level_and_that_of_the_reference_as_parameters():

@@ -1,46 +1,41 @@
-"""A figure of the page: a plot with its key, a caption, and its numbers as a table."""
+"""A figure of the page: one or more plots with their key, a caption, and the numbers as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.report.page.markup import Markup, boxed, caption, element
-from pytest_ipperf.report.plot_style import Style, inline
-
-_DASHES = {"--": "6 3", "-.": "6 3 1.5 3", ":": "1.5 3"}
-_MARKERS = {
-    "o": '<circle cx="18" cy="6" r="3.2"/>',
-    "s": '<path d="M15 3h6v6h-6z"/>',
-    "^": '<path d="M18 2.4l3.6 6.4h-7.2z"/>',
-    "D": '<path d="M18 2l4 4-4 4-4-4z"/>',
-}
-_CROSS = '<path d="M15 3l6 6M21 3l-6 6"/>'
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, boxed, caption, element, folded
+from pytest_ipperf.report.plot_style import inline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure; `keys` are the styles of curves by their text, `rows` the numbers, each row with its title first."""
+    """A figure; `rows` are its numbers, each row with its title first, and `key` that of its curves.
 
-    name: str
+    Plots of a `pair` stand side by side where there is room.
+    """
+
     title: str
-    svg: str
-    keys: Mapping[str, Style]
+    plots: Sequence[Markup]
     caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    key: Markup = NOTHING
+    pair: bool = False
 
-    def html(self) -> Markup:
-        """Return the figure as HTML; ids in it begin with `name`."""
-        keys = [element("li", _sample(style), text) for text, style in self.keys.items()]
-        drawn = Markup(inline(self.svg, f"{self.name}-", f"{self.title}. {self.caption}"))
+    def html(self, *, level: int = 3) -> Markup:
+        """Return the figure as HTML, with a heading of this level."""
+        numbers = [folded("The figures as a table", self._table())] if self.rows else []
+        name = {"class_": "double"} if self.pair else {}
         return element(
             "figure",
-            element("h3", self.title),
-            *([element("ul", *keys, class_="keys")] if keys else []),
-            element("div", drawn, class_="drawn", role="region", aria_label=self.title, tabindex="0"),
+            element(f"h{level}", self.title),
+            self.key,
+            *([element("div", *self.plots, class_="pair")] if self.pair else self.plots),
             element("figcaption", self.caption),
-            element("details", element("summary", "The figures as a table"), self._table()),
+            *numbers,
+            **name,
         )
 
     def _table(self) -> Markup:
@@ -53,12 +48,7 @@ class Figure:
         return boxed(f"{self.title}, as a table", made)
 
 
-def _sample(style: Style) -> Markup:
-    """Return a sample of a curve for the key."""
-    colour, marker, line = style
-    dashes = f' stroke-dasharray="{_DASHES[line]}"' if line in _DASHES else ""
-    drawn = f'<path d="M1 6H35"{dashes}/>' if line not in ("", "none") else ""
-    return Markup(
-        f'<svg class="sample" viewBox="0 0 36 12" aria-hidden="true" stroke="{colour}" fill="{colour}">'
-        f"{drawn}{_MARKERS.get(marker, _CROSS)}</svg>"
-    )
+def imported(svg: str, prefix: str, title: str) -> Markup:
+    """Return a plot of matplotlib, as the studies draw it; ids in it begin with `prefix`."""
+    drawn = Markup(inline(svg, prefix, title))
+    return element("div", drawn, class_="drawn", role="region", aria_label=title, tabindex="0")

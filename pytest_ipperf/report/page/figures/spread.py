@@ -1,29 +1,35 @@
-"""Plot the distribution of single samples (ECDF); failures never complete, so curves with failures end below 1."""
+"""Plot the distribution of single samples: the ECDF with its percentiles, and the upper tail on a logarithmic scale.
+
+Failures never complete, so curves with failures end below 100 %.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.scaling import Unit, number, time_unit
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.page.figures.arm_styles import ArmStyle, key, styles_of
+from pytest_ipperf.report.page.figures.axis import Axis, linear, logarithmic
 from pytest_ipperf.report.page.figures.figure import Figure
-from pytest_ipperf.report.page.figures.sweep_plot import FONT_PT, grid, plain_log
-from pytest_ipperf.report.page.words import level_text
-from pytest_ipperf.report.plot_style import PAPER, settings, style_of, svg_of
+from pytest_ipperf.report.page.figures.plot import Plot, Point
 from pytest_ipperf.report.tables.arm_rows import arm_rank
 
-_SIZE_IN = (5.8, 2.9)
-_POINTS = 160
+_POINTS = 100
 """Number of samples above which this many quantiles are drawn: closer ones would share a pixel."""
 _WIDE = 12
 """Ratio of the axis' end to its beginning from which it is logarithmic."""
 _SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
+_MARKED = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _DRAWN = (0.005, 0.995)
 """Shares at which the axis begins and ends, so that single outliers do not compress the others."""
+_FEWEST_BEYOND = 3
+"""Minimum number of samples beyond the last point of a tail: fewer are no quantile."""
+Samples = Mapping[tuple[str, Arm], Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,49 +56,66 @@ class Sorted:
         y = [100 * (at + 1) / self.attempted for at in steps]
         return ([x[0], *x], [0.0, *y]) if x else ([], [])
 
+    def tail(self, unit: Unit) -> list[Point]:
+        """Return points of the upper tail: times in `unit`, and the percentage that was slower."""
+        shares = [10 ** (-at / 12) for at in range(12 * 5)]
+        kept = [share for share in shares if share * self.attempted >= _FEWEST_BEYOND]
+        found = ((self.quantile(1 - share), 100 * share) for share in kept)
+        return [(time / unit.size, slower) for time, slower in found if math.isfinite(time)]
+
 
 def spread_figure(
-    record: Record, samples: Mapping[tuple[str, Arm], Sequence[float]], among: Sequence[Record], number_: int
+    workload: str, record: Record, samples: Samples, title: str, *, only: Collection[Arm] = ()
 ) -> Figure | None:
-    """Return the figure of a record's workload with all arms; None if no samples are kept."""
-    workload = record.workload
-    arms = sorted((arm for name, arm in samples if name == workload), key=arm_rank)
+    """Return the figure of a workload with all arms, or only some; None if no samples are kept."""
+    arms = sorted((arm for name, arm in samples if name == workload and (not only or arm in only)), key=arm_rank)
     found = {arm: _sorted(samples[workload, arm]) for arm in arms}
     found = {arm: each for arm, each in found.items() if each.attempted}
     if not any(each.seconds for each in found.values()):
         return None
     what = PROTOCOLS[record.protocol].samples_title
     unit = time_unit(max(each.within(_DRAWN[1]) for each in found.values() if each.seconds))
-    level = level_text(record, among)
     failed = any(len(each.seconds) < each.attempted for each in found.values())
     ends = " A curve that ends below 100 % belongs to an arm with failures, which never completed." if failed else ""
     wide = ", which is logarithmic" if _is_wide(found) else ""
+    styles = styles_of(found)
+    label = f"{what.removesuffix('s')}, {unit.name}"
+    quantiles = "; ".join(f"{arm.title}: {_quantiles(each, unit)}" for arm, each in found.items())
     return Figure(
-        name=f"spread{number_}",
-        title=f"{PROTOCOLS[record.protocol].title}{f', {level}' if level else ''}: distribution of {what}",
-        svg=_svg(found, workload, f"{what.removesuffix('s')}, {unit.name}", unit),
-        keys={arm.title: style_of(arm) for arm in found},
-        caption=f"Share of all connections or probes that were done within a time, all runs of {workload} together. "
-        f"The fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond the axis{wide}.{ends}",
+        title=f"{title}: distribution of {what}",
+        plots=[
+            _ecdf(found, styles, unit, label).html(f"ECDF of the {what} of {workload}. {quantiles}."),
+            _upper_tail(found, styles, unit, label).html(f"Upper tail of the {what} of {workload}. {quantiles}."),
+        ],
+        key=key(styles),
+        caption=f"{quantiles}. All runs of {workload} together, failed connections or probes as infinitely slow; "
+        f"markers at p50, p95 and p99. The fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond the first "
+        f"axis{wide}.{ends}",
+        pair=True,
         head=(
-            "arm",
-            "number",
-            "done",
-            *(f"{100 * share:g} % ({unit.name})" for share in _SHARES),
+            "arm", "number", "done", *(f"{100 * share:g} % ({unit.name})" for share in _SHARES),
             f"slowest ({unit.name})",
         ),
         rows=[_row(arm, each, unit) for arm, each in found.items()],
-    )
+    )  # fmt: skip
 
 
 def _sorted(samples: Sequence[float]) -> Sorted:
     return Sorted(tuple(sorted(float(each) for each in samples if math.isfinite(each))), len(samples))
 
 
+def _text(seconds: float, unit: Unit) -> str:
+    return unit.text(seconds) if math.isfinite(seconds) else "never"
+
+
+def _quantiles(found: Sorted, unit: Unit) -> str:
+    texts = (f"{name} {_text(found.quantile(share), unit)}" for name, share in _MARKED.items())
+    return f"{', '.join(texts)} {unit.name}"
+
+
 def _row(arm: Arm, found: Sorted, unit: Unit) -> tuple[str, ...]:
     done = f"{number(100 * len(found.seconds) / found.attempted, 4)} %"
-    quantiles = (found.quantile(share) for share in (*_SHARES, 1.0))
-    times = (unit.text(each) if math.isfinite(each) else "never" for each in quantiles)
+    times = (_text(found.quantile(share), unit) for share in (*_SHARES, 1.0))
     return arm.title, f"{found.attempted}", done, *times
 
 
@@ -108,31 +131,31 @@ def _is_wide(found: Mapping[Arm, Sorted]) -> bool:
     return low > 0 and _WIDE * low < high
 
 
-def _svg(found: Mapping[Arm, Sorted], workload: str, label: str, unit: Unit) -> str:
-    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see plot_style
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+def _ecdf(found: Mapping[Arm, Sorted], styles: Mapping[Arm, ArmStyle], unit: Unit, label: str) -> Plot:
+    ends = [each / unit.size for each in _ends(found)]
+    x = logarithmic(ends, room=1.05) if _is_wide(found) else linear(ends, room=0.03)
+    y = Axis(low=0, high=102, ticks=tuple((at, f"{at} %") for at in (0, 25, 50, 75, 100)))
+    plot = Plot(x, y, x_title=label, y_title="done within that time, % of all")
+    for arm, each in found.items():
+        times, shares = each.curve(unit)
+        points = [(time, share) for time, share in zip(times, shares, strict=True) if x.holds(time)]
+        plot.line(points, styles[arm].name, steps=True)
+        marked = [(each.quantile(share) / unit.size, 100 * share) for share in _MARKED.values()]
+        plot.dots([point for point in marked if x.holds(point[0])], styles[arm])
+    return plot
 
-    with settings(f"spread {workload}", **{"font.size": FONT_PT}):
-        figure = mpl_figure.Figure(figsize=_SIZE_IN, facecolor=PAPER)
-        FigureCanvasAgg(figure)
-        figure.subplots_adjust(left=0.105, right=0.985, top=0.975, bottom=0.155)
-        axes = figure.subplots()
-        for at, (arm, each) in enumerate(found.items()):
-            colour, marker, dashes = style_of(arm)
-            x, y = each.curve(unit)
-            every = max(1, len(x) // 6)
-            axes.plot(
-                x, y, color=colour, linestyle=dashes, marker=marker, markersize=4, markevery=(at * every // 4, every),
-                linewidth=1.3, drawstyle="steps-post",
-            )  # fmt: skip
-        low, high = _ends(found)
-        if _is_wide(found):
-            axes.set_xscale("log")
-            plain_log(axes.xaxis)
-        if 0 < low < high:
-            axes.set_xlim(low / unit.size * 0.97, high / unit.size * 1.03)
-        axes.set_ylim(0, 102)
-        axes.set_xlabel(label)
-        axes.set_ylabel("done, % of all")
-        grid(axes)
-        return svg_of(figure)
+
+def _upper_tail(found: Mapping[Arm, Sorted], styles: Mapping[Arm, ArmStyle], unit: Unit, label: str) -> Plot:
+    tails = {arm: each.tail(unit) for arm, each in found.items()}
+    points = [point for tail in tails.values() for point in tail if point[0] > 0] or [(1.0, 100.0)]
+    wide = max(x for x, _ in points) > _WIDE * min(x for x, _ in points)
+    x = logarithmic([x for x, _ in points], room=1.05) if wide else linear([x for x, _ in points], room=0.03)
+    y = logarithmic([100.0, *(share for _, share in points)])
+    decades = tuple((10.0**at, f"{10.0**at:g} %") for at in range(-2, 3) if y.low <= 10.0**at <= y.high)
+    y = Axis(low=y.low, high=y.high, ticks=decades, log=True)
+    plot = Plot(x, y, x_title=label, y_title="took longer, % of all", height="low")
+    for arm, tail in tails.items():
+        inside = [(time, share) for time, share in tail if time > 0]
+        plot.line(inside, styles[arm].name)
+        plot.dots(inside[12::12], styles[arm])
+    return plot

@@ -1,9 +1,10 @@
-"""Plot the trend of a cell: its change in each session, and where a lasting change begins."""
+"""Plot the trend of a cell: its change in each session, where a lasting change begins, and as a sparkline."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,14 +12,14 @@ from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.records.history_entry import HistoryEntry
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.page.figures.arm_styles import ArmStyle, key, styles_of
+from pytest_ipperf.report.page.figures.axis import Axis, linear
 from pytest_ipperf.report.page.figures.figure import Figure
-from pytest_ipperf.report.page.figures.sweep_plot import DOTTED, FONT_PT, grid
-from pytest_ipperf.report.page.words import at_levels, subject
-from pytest_ipperf.report.plot_style import INK, PAPER, Style, settings, style_of, svg_of
+from pytest_ipperf.report.page.figures.plot import Plot
+from pytest_ipperf.report.page.html.markup import Markup
 from pytest_ipperf.report.tables.cell_results import margin_change
 from pytest_ipperf.report.terminal.trend import BEGINS, UNSOUND, TrendStep, trend_steps
 
-_SIZE_IN = (5.8, 2.6)
 _FEWEST = 2
 """Minimum number of earlier sessions for a trend."""
 _MOST = 120
@@ -56,6 +57,36 @@ class Trend:
     change_points: tuple[int, ...]
     omitted: int
 
+    @property
+    def shift(self) -> float:
+        """Size of the last lasting change: mean change since then less that before it; 0 without one."""
+        if not self.change_points:
+            return 0.0
+        last = self.change_points[-1]
+        before = self.change_points[-2] if len(self.change_points) > 1 else 0
+        since = [point.change for point in self.points[last:]]
+        return statistics.fmean(since) - statistics.fmean(point.change for point in self.points[before:last])
+
+    @property
+    def since(self) -> str:
+        """Sentence on when the cell's level changed last."""
+        count = len(self.points)
+        if not self.change_points:
+            return self._without_shift()
+        at = self.change_points[-1]
+        point, unit = self.points[at], self.record.change_unit
+        when = "this session" if point.today else f"session {point.session} ({_date(point.at):%d %B %Y})"
+        return f"since {when}: {percent_text(self.shift)} {unit}, a lasting change, among {count} sessions"
+
+    def _without_shift(self) -> str:
+        """Return whether this session lies outside of what the earlier ones had."""
+        *earlier, last = self.points
+        low, high = min(point.change for point in earlier), max(point.change for point in earlier)
+        span = f"between {percent_text(low)} and {percent_text(high)} {self.record.change_unit}"
+        if last.today and not low <= last.change <= high:
+            return f"new in this session ({percent_text(last.change)}): the {len(earlier)} before it lay {span}"
+        return f"no lasting change in {len(self.points)} sessions, which lay {span}"
+
 
 def trend_of(record: Record, past: Sequence[HistoryEntry]) -> Trend | None:
     """Return the trend of a cell; None if too few earlier sessions have a finite change."""
@@ -74,28 +105,56 @@ def trend_of(record: Record, past: Sequence[HistoryEntry]) -> Trend | None:
     return Trend(record=record, points=tuple(points), change_points=changes, omitted=len(finite) - len(earlier))
 
 
-def trend_figure(found: Trend, among: Sequence[Record], number: int) -> Figure:
-    """Return the figure of a trend; its level is named as far as it differs among these records."""
+def trend_figure(found: Trend, title: str) -> Figure:
+    """Return the figure of a trend, of the cell with this name."""
     record, points = found.record, found.points
-    arm = record.test.arm
-    colour, marker, _ = style_of(arm)
-    keys: dict[str, Style] = {f"{arm.title} against {record.reference.arm.title}": (colour, marker, "-")}
+    style = _style(record)
     return Figure(
-        name=f"trend{number}",
-        title=f"{subject(record)}{at_levels([record], among)}, {arm.title}: change over {len(points)} sessions",
-        svg=_svg(found, colour, marker),
-        keys=keys,
+        title=f"{title}: change over {len(points)} sessions",
+        plots=[_plot(found, style).html(f"Change of {record.cell} by session; {found.since}.")],
+        key=key({record.test.arm: style}),
         caption=_caption(found),
         head=("session", "began (UTC)", f"change ({record.change_unit})", "95 % interval", "remarks"),
         rows=[_row(point, at in found.change_points) for at, point in enumerate(points)],
     )
 
 
+def sparkline(found: Trend, axis: Axis) -> Markup:
+    """Return the trend as a line of a few pixels, on an axis of changes that all sparklines share."""
+    points, last = found.points, max(1, len(found.points) - 1)
+    path = "L".join(
+        f"{round(1000 * at / last)} {round(1000 - 10 * axis.at(each.change))}" for at, each in enumerate(points)
+    )
+    marks = "".join(
+        f'<path class="ln moved" d="M{round(1000 * (at - 0.5) / last)} 0v1000"/>' for at in found.change_points
+    )
+    zero, name = round(1000 - 10 * axis.at(0.0)), _style(found.record).name
+    limit = margin_change(found.record)
+    margin = "" if limit is None else f'<path class="ln margin" d="M0 {round(1000 - 10 * axis.at(limit))}h1000"/>'
+    end = f"{100 - axis.at(points[-1].change):.1f}%"
+    return Markup(
+        f'<svg class="spark {name}" aria-hidden="true"><svg viewBox="0 0 1000 1000" preserveAspectRatio="none" '
+        f'width="100%" height="100%"><path class="ln zero" d="M0 {zero}h1000"/>{margin}{marks}'
+        f'<path class="ln plain" d="M{path}"/></svg><circle cx="100%" cy="{end}" r="3"/></svg>'
+    )
+
+
+def common_axis(trends: Sequence[Trend]) -> Axis:
+    """Return the axis of sparklines: all but the largest 2 % of all changes."""
+    sizes = sorted(abs(point.change) for trend in trends for point in trend.points)
+    most = max(sizes[int(0.98 * (len(sizes) - 1))], 1.0)
+    return Axis(low=-1.1 * most, high=1.1 * most)
+
+
+def _style(record: Record) -> ArmStyle:
+    return styles_of([record.test.arm, record.reference.arm])[record.test.arm]
+
+
 def _caption(found: Trend) -> str:
     points, others = found.points, sum(point.other for point in found.points)
     dots = "change of each session"
     dots += " with its 95 % interval" if any(point.low < point.high for point in points) else ""
-    dots += "; dotted: the margin" if margin_change(found.record) is not None else ""
+    dots += "; dashed: the margin" if margin_change(found.record) is not None else ""
     parts = [f"{found.record.cell}: {dots}; the last dot, with a ring, is this session."]
     if found.change_points:
         parts.append(
@@ -133,41 +192,33 @@ def _current_point(record: Record, past: HistoryEntry) -> TrendPoint:
     )
 
 
-def _svg(found: Trend, colour: str, marker: str) -> str:
-    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see plot_style
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-
-    points = found.points
-    with settings(f"trend {found.record.cell}", **{"font.size": FONT_PT}):
-        figure = mpl_figure.Figure(figsize=_SIZE_IN, facecolor=PAPER)
-        FigureCanvasAgg(figure)
-        figure.subplots_adjust(left=0.105, right=0.985, top=0.97, bottom=0.175)
-        axes = figure.subplots()
-        x = range(len(points))
-        bars = [[max(0.0, point.change - point.low) for point in points]]
-        bars.append([max(0.0, point.high - point.change) for point in points])
-        y = [point.change for point in points]
-        axes.errorbar(x, y, yerr=bars, color=colour, linestyle="-", linewidth=0.7, elinewidth=0.9, capsize=0)
-        for hollow in (False, True):
-            own = [at for at in x if points[at].other == hollow]
-            axes.plot(
-                own, [y[at] for at in own], marker=marker, linestyle="none", markersize=4, color=colour,
-                markerfacecolor=PAPER if hollow else colour,
-            )  # fmt: skip
-        if points[-1].today:
-            axes.plot(x[-1:], y[-1:], marker="o", linestyle="none", markersize=9, markerfacecolor="none", color=INK)
-        for at in found.change_points:
-            axes.axvline(at - 0.5, color=INK, linestyle="--", linewidth=1)
-        axes.axhline(0, color=INK, linewidth=0.8)
-        if (limit := margin_change(found.record)) is not None:
-            axes.axhline(limit, color=INK, linestyle=DOTTED, linewidth=1.4)
-        step = max(1, -(-len(points) // 6))
-        shown = list(range(len(points) - 1, -1, -step))[::-1]
-        axes.set_xticks(shown, ["today" if points[at].today else f"{_date(points[at].at):%d %b}" for at in shown])
-        axes.set_xlabel("session, the oldest first")
-        axes.set_ylabel(f"change, {found.record.change_unit}")
-        grid(axes, "y")
-        return svg_of(figure)
+def _plot(found: Trend, style: ArmStyle) -> Plot:
+    points, limit = found.points, margin_change(found.record)
+    values = [end for point in points for end in (point.low, point.change, point.high)]
+    step = max(1, -(-len(points) // 5))
+    shown = list(range(len(points) - 1, -1, -step))[::-1]
+    labels = tuple((float(at), "today" if points[at].today else f"{_date(points[at].at):%d %b}") for at in shown)
+    plot = Plot(
+        Axis(low=-0.5, high=len(points) - 0.5, ticks=labels),
+        linear(values, include=[0.0, *([limit] if limit is not None else [])]),
+        x_title="session, the oldest first",
+        y_title=f"change, {found.record.change_unit}",
+    )
+    plot.across(0.0, "zero")
+    if limit is not None:
+        plot.across(limit, "limit")
+    for at, point in enumerate(points):
+        if point.low < point.high:
+            plot.upright(at, point.low, point.high, f"reach {style.name}")
+    for at in found.change_points:
+        plot.mark(at - 0.5, "moved", "new level")
+    plot.line([(at, point.change) for at, point in enumerate(points)], f"faint {style.name}")
+    for other in (True, False):
+        own = [(float(at), point.change) for at, point in enumerate(points) if point.other == other]
+        plot.dots(own, style, "hollow" if other else "")
+    if points[-1].today:
+        plot.ring((len(points) - 1, points[-1].change))
+    return plot
 
 
 def _date(at: float) -> dt.datetime:

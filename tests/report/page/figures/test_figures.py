@@ -2,12 +2,11 @@
 
 import dataclasses
 import math
+import re
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.scaling import Unit
@@ -15,11 +14,10 @@ from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_interval, t_quantile
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.curves import curves_of
+from pytest_ipperf.report.page.figures.level_plot import margins_differ, offsets
+from pytest_ipperf.report.page.figures.levels import level_figure, level_sweeps
 from pytest_ipperf.report.page.figures.spread import Sorted, spread_figure
-from pytest_ipperf.report.page.figures.sweep_plot import _beside, _changes, margins_differ
-from pytest_ipperf.report.page.figures.sweeps import level_figure, level_sweeps
 from pytest_ipperf.report.page.figures.trend import trend_figure, trend_of
-from pytest_ipperf.report.plot_style import style_of
 from pytest_ipperf.report.tables.cell_results import margin_change
 from pytest_ipperf.report.terminal.trend import trend_lines, trend_steps
 
@@ -69,7 +67,7 @@ def test_intervals_of_means_are_over_the_epochs_means(factory):
 
 def test_a_design_of_few_epochs_that_never_judges_has_no_intervals(made):
     records = [dataclasses.replace(each, design="smoke", judges=False) for each in made.study(epochs=2, blocks=1)]
-    figures = [level_figure(line, number) for number, line in enumerate(level_sweeps(records))]
+    figures = [level_figure(line) for line in level_sweeps(records)]
     assert figures
     for line in level_sweeps(records):
         assert {dot.interval for curve in curves_of(line) for dot in curve.points} == {None}
@@ -86,13 +84,13 @@ def test_the_margin_lies_where_worse_is(made, factory):
 def test_dots_stand_at_their_levels():
     """Dots are so near to their level that it can be read, however far the next one is."""
     for at in ([1.0, 10.0], [0.0, 1.0, 2.0, 3.0], [1.0, 10.0, 500.0]):
-        aside = _beside(at, 4)
+        aside = offsets(at, 4)
         assert max(map(abs, aside)) <= 0.012 * (at[-1] - at[0])
         assert max(map(abs, aside)) <= 0.08 * (at[1] - at[0])
         assert len(set(aside)) == 4
 
 
-def test_margins_of_several_arms_are_told_apart_by_their_markers(factory):
+def test_margins_of_several_arms_are_told_apart_by_their_colours(factory):
     records = [factory.application("smtp", count, arm, 1.0) for arm in ("ipv6", "ipv6-tunnel") for count in (1, 10)]
     alike = [dataclasses.replace(each, margin_fraction=0.1) for each in records]
     wider = [dataclasses.replace(each, margin_fraction=0.4) if each.backend else each for each in alike]
@@ -100,26 +98,23 @@ def test_margins_of_several_arms_are_told_apart_by_their_markers(factory):
     for line, differ, drawn in ((same, False, 1), (differing, True, 2)):
         judged = [curve for curve in curves_of(line) if curve.judged]
         assert margins_differ(judged) == differ
-        axes = Figure().subplots()
-        _changes(axes, judged, [0.0, 1.0], {curve.arm: 0.0 for curve in judged})
-        dotted = [each for each in axes.get_lines() if each.get_linestyle() == ":" or each.is_dashed()]
-        margins = [each for each in dotted if np.asarray(each.get_xdata()).size == 4]
+        figure = level_figure(line)
+        margins = re.findall(r'<path class="ln limit([^"]*)" d="M(-?\d+) .*?L(\d+) \d+"', figure.plots[0])
         assert len(margins) == drawn
-        assert {tuple(np.asarray(each.get_xdata())[[0, -1]]) for each in margins} == {axes.get_xlim()}
-        markers = {each.get_marker() for each in margins}
-        assert markers == ({style_of(curve.arm)[1] for curve in judged} if differ else {""})
-        assert ("with hollow markers: the margin of each arm" in level_figure(line, 0).caption) == differ
+        assert all(int(first) <= 0 and int(last) >= 1000 for _, first, last in margins), "from edge to edge"
+        assert {name.strip() for name, *_ in margins} == ({"arm1", "arm3"} if differ else {""})
+        assert ("in its colour: the margin of each arm" in figure.caption) == differ
 
 
 def test_logarithmic_axes_are_told(factory, made):
     near = [factory.application("smtp", count, "ipv6", 1.0) for count in (4, 5)]
     far = [factory.application("smtp", count, "ipv6", 1.0) for count in (1, 500)]
-    captions = [level_figure(level_sweeps(each)[0], 0).caption for each in (near, far)]
+    captions = [level_figure(level_sweeps(each)[0]).caption for each in (near, far)]
     assert ["The axis of the means is logarithmic." in each for each in captions] == [False, True]
     assert ["Levels are placed by their logarithm." in each for each in captions] == [False, True]
     record, name = near[0], ("lab.100mbit-smtp-c4-1k", Arm(6, "native"))
     for times, wide in (([0.1, 0.2], False), ([0.001, 1.0], True)):
-        figure = spread_figure(record, {name: times}, [record], 0)
+        figure = spread_figure(name[0], record, {name: times}, "SMTP")
         assert figure is not None
         assert ("which is logarithmic" in figure.caption) == wide
 
@@ -132,7 +127,7 @@ def test_one_connection_is_one(factory):
 
 def test_a_figures_table_has_means_and_changes_with_their_intervals(factory):
     records = [factory.application("smtp", count, "ipv6", 1.02) for count in (1, 10)]
-    figure = level_figure(level_sweeps(records)[0], 0)
+    figure = level_figure(level_sweeps(records)[0])
     assert list(figure.head) == ["Connections at once", "IPv4 (ms)", "IPv6 (ms); change (%)"]
     level, ipv4, ipv6 = figure.rows[0]
     record = records[0]
@@ -175,9 +170,10 @@ def test_all_arms_of_a_workload_are_in_its_figure_and_failures_count_as_never(fa
         ("lab.100mbit-smtp-c10-1k", Arm(4, "native")): times,
         ("lab.100mbit-smtp-c10-1k", Arm(6, "native")): times + [math.inf] * 10,
     }
-    figure = spread_figure(record, samples, [record], 0)
+    figure = spread_figure("lab.100mbit-smtp-c10-1k", record, samples, "SMTP")
     assert figure is not None
-    assert list(figure.keys) == ["IPv4", "IPv6"]
+    assert re.findall(r"</svg>(.*?)</li>", figure.key) == ["IPv4", "IPv6"]
+    assert "IPv4: p50 45.0, p95 86.0, p99 90.0 ms; IPv6: p50 50.0, p95 never, p99 never ms." in figure.caption
     rows = {row[0]: row for row in figure.rows}
     assert rows["IPv4"][1:] == ("90", "100.0 %", "5.00", "23.0", "45.0", "68.0", "86.0", "90.0", "90.0", "90.0")
     assert rows["IPv6"][1:3] == ("100", "90.00 %")
@@ -188,7 +184,8 @@ def test_all_arms_of_a_workload_are_in_its_figure_and_failures_count_as_never(fa
 @pytest.mark.parametrize("kept", [[], [math.inf, math.inf]])
 def test_what_keeps_no_times_has_no_figure(factory, kept):
     record = factory.application("smtp", 10, "ipv6", 1.0)
-    assert spread_figure(record, {("lab.100mbit-smtp-c10-1k", Arm(6, "native")): kept}, [record], 0) is None
+    samples = {("lab.100mbit-smtp-c10-1k", Arm(6, "native")): kept}
+    assert spread_figure("lab.100mbit-smtp-c10-1k", record, samples, "SMTP") is None
 
 
 # --- over nights ------------------------------------------------------------------------------------------------------
@@ -216,7 +213,7 @@ def test_the_figure_of_a_course_tells_what_its_lines_tell(factory):
     found = trend_of(record, past)
     assert found is not None
     metric = METRICS[record.metric].metric
-    figure = trend_figure(found, [record], 0)
+    figure = trend_figure(found, "SMTP")
     shown = {row[0]: row for row in figure.rows}
     lines = {line.split()[0]: line for line in trend_lines(past, metric, most=20)[3:]}
     assert set(shown) == {*lines, "this session"} - {"night-02"}
@@ -240,7 +237,7 @@ def test_a_share_is_told_in_points(made):
     assert found is not None
     night = found.points[0]
     assert (night.change, night.low, night.high) == pytest.approx((1, 1, 1))
-    assert trend_figure(found, [record], 0).head[2] == "change (pp)"
+    assert trend_figure(found, "SMTP").head[2] == "change (pp)"
 
 
 def _past(key):
@@ -256,7 +253,7 @@ def test_a_lasting_change_and_other_hosts_are_marked(factory):
     assert found is not None
     assert found.change_points == (25,)
     assert [night.other for night in found.points] == [True] * 10 + [False] * 31
-    figure = trend_figure(found, [record], 0)
+    figure = trend_figure(found, "SMTP")
     assert "a lasting change begins (session night-25)" in figure.caption
     assert "(10 of 41)" in figure.caption
     assert figure.rows[25][-1] == "a lasting change begins"
@@ -270,4 +267,4 @@ def test_one_night_is_no_course_and_of_many_the_last_are_drawn(factory):
     assert found is not None
     assert len(found.points) == 121
     assert found.points[0].session == "night-180"
-    assert "180 sessions before them are not drawn." in trend_figure(found, [record], 0).caption
+    assert "180 sessions before them are not drawn." in trend_figure(found, "SMTP").caption

@@ -14,7 +14,7 @@ import pytest
 from pytest_ipperf import __version__
 from pytest_ipperf.report import plot_style
 from pytest_ipperf.report.flow.curves import bars
-from pytest_ipperf.report.page.table_v import study_page
+from pytest_ipperf.report.page.tables.table_v import study_page
 from pytest_ipperf.report.studies.router import plots
 from pytest_ipperf.report.studies.router.grades import GRADES
 from pytest_ipperf.report.studies.router.series import curves

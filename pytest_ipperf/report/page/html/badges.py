@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pytest_ipperf.core.nightly.report import GateDecision, GateStatus
 from pytest_ipperf.core.records.completeness import UNMEASURED
-from pytest_ipperf.report.page.markup import Markup, element
+from pytest_ipperf.report.page.html.markup import Markup, element
 
 GOOD, BAD, OPEN, BROKEN, PLAIN, KNOWN, BARE = "good", "bad", "open", "broken", "plain", "known", "bare"
 _SHAPES: Mapping[str, str] = {GOOD: "✓", BAD: "▲", OPEN: "?", BROKEN: "✕", PLAIN: "○", KNOWN: "◆", BARE: "□"}

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.flow.curves import CurvePoint
-from pytest_ipperf.report.page.figures.figure import Figure
-from pytest_ipperf.report.page.markup import Markup, boxed, bullets, caption, element, html_file, joined
+from pytest_ipperf.report.page.figures.figure import Figure, imported
+from pytest_ipperf.report.page.html.markup import Markup, boxed, bullets, caption, element, folded, html_file, joined
 from pytest_ipperf.report.studies.router.experiments import Experiment
 from pytest_ipperf.report.studies.router.grades import GRADES, Grade
 from pytest_ipperf.report.studies.router.plots import DrawnFigure
 from pytest_ipperf.report.studies.router.plots import caption as figure_caption
 from pytest_ipperf.report.studies.router.series import FigureCurves
 from pytest_ipperf.report.studies.router.style import COLOURS, class_of
-from pytest_ipperf.report.studies.router.summary import ArmRatio, Summary
+from pytest_ipperf.report.studies.router.summary import ArmRatio, Summary, summaries
 from pytest_ipperf.report.studies.router.text import TITLE, how, interval_text, notes, own_text, paper_text, where
 from pytest_ipperf.report.tables.paragraphs import capital
 
@@ -33,7 +34,7 @@ def grade_rules() -> str:
 
 def study_page(parts: Iterable[tuple[Summary, Sequence[DrawnFigure]]], made: str = "") -> str:
     """Return the page of all summaries with their figures; `made` is the `stamp` of the file."""
-    body = [element("header", element("h1", TITLE), element("p", _STUDY, class_="soft"))]
+    body = [element("h1", TITLE), element("p", _STUDY, class_="soft")]
     for number, (summary, drawn) in enumerate(parts):
         body += [element("h2", capital(where(summary))), element("p", f"{capital(f'{made}{how(summary)}')}.")]
         body += [table_v(summary), _key(), bullets(notes(summary))]
@@ -43,8 +44,25 @@ def study_page(parts: Iterable[tuple[Summary, Sequence[DrawnFigure]]], made: str
     return html_file(TITLE, element("main", joined(body, "\n")), style=grade_rules())
 
 
-def table_v(summary: Summary, *, about: bool = False) -> Markup:
-    """Return the table; with `about`, testbed, design and notes follow it."""
+def tables_v(records: Sequence[Record]) -> Markup:
+    """Return the tables of a session with their key, testbed and notes; empty unless two columns were measured."""
+    found = summaries(records)
+    if not found:
+        return Markup("")
+    shown = [
+        joined((table_v(each), element("p", f"{capital(where(each))}; {how(each)}.", class_="soft"), _notes(each)))
+        for each in found
+    ]
+    return joined((element("p", _STUDY, class_="soft"), *shown, _key()))
+
+
+def _notes(summary: Summary) -> Markup:
+    """Return the notes and the definitions of the columns, folded."""
+    return folded("Notes on this table", bullets(notes(summary)), element("dl", *_terms(summary.experiments)))
+
+
+def table_v(summary: Summary) -> Markup:
+    """Return the table."""
     heads = [
         head
         for each in summary.experiments
@@ -63,8 +81,7 @@ def table_v(summary: Summary, *, about: bool = False) -> Markup:
     ]
     head = element("thead", element("tr", element("th", "Router", scope="col"), *heads))
     table = element("table", caption(TITLE), head, element("tbody", *rows), class_="graded")
-    below = [where(summary), how(summary), *notes(summary)] if about else []
-    return boxed("Table V", table, *(element("p", line, class_="about") for line in below))
+    return boxed("Table V", table)
 
 
 def _cells(summary: Summary, experiment: Experiment, arm: Arm) -> tuple[Markup, Markup]:
@@ -116,12 +133,12 @@ def _key() -> Markup:
 
 def _figure(drawn: DrawnFigure, summary: Summary, name: str) -> Markup:
     found = drawn.curves
+    title = f"{drawn.plot.title} (paper 001, Fig. {drawn.plot.number}, again)"
+    text = f"{figure_caption(found, summary)}."
     return Figure(
-        name=name,
-        title=f"{drawn.plot.title} (paper 001, Fig. {drawn.plot.number}, again)",
-        svg=drawn.bare,
-        keys={},
-        caption=f"{figure_caption(found, summary)}.",
+        title=title,
+        plots=[imported(drawn.bare, f"{name}-", f"{title}. {text}")],
+        caption=text,
         head=(capital(found.sweep.dimension.title), *(_head(found, curve.arm) for curve in found.curves)),
         rows=[(text, *_numbers(found, at)) for at, text in enumerate(found.sweep.texts)],
     ).html()
@@ -143,6 +160,11 @@ def _point_text(found: FigureCurves, point: CurvePoint) -> str:
 
 
 def _definitions(experiments: Iterable[Experiment]) -> list[Markup]:
+    """Return the definition of each column, with its heading."""
+    return [element("h3", "What was measured"), element("dl", *_terms(experiments))]
+
+
+def _terms(experiments: Iterable[Experiment]) -> list[Markup]:
     """Return the definition of each column: formula, unit, source."""
     lines = []
     for each in experiments:
@@ -152,4 +174,4 @@ def _definitions(experiments: Iterable[Experiment]) -> list[Markup]:
             element("dt", f"{each.title}: {metric.title}"),
             element("dd", f"{capital(metric.formula)}.{unit} {metric.source}."),
         ]
-    return [element("h3", "What was measured"), element("dl", *lines)]
+    return lines

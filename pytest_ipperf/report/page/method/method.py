@@ -15,9 +15,10 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.answer.words import day_text, listed, margin_text
 from pytest_ipperf.report.flow.tables import answered
-from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined
-from pytest_ipperf.report.page.words import day_text, listed, margin_text
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, boxed, caption, element, joined
+from pytest_ipperf.report.page.method.glossary import with_terms
 from pytest_ipperf.report.tables.intervals import levels_text
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
@@ -218,4 +219,4 @@ def _value(value: Any) -> str:
 
 
 def _terms(facts: Facts) -> Markup:
-    return element("dl", *(joined((element("dt", name), element("dd", text))) for name, text in facts))
+    return element("dl", *(joined((element("dt", name), element("dd", with_terms(text)))) for name, text in facts))

@@ -1,4 +1,4 @@
-"""Describe the figure of a sweep: a metric by level, and below it the change, with intervals."""
+"""Describe the figure of a sweep: the change by level with its interval, and below it the means."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.answer.words import short_title
 from pytest_ipperf.report.flow.curves import Curve, CurvePoint, Scale, curves_of, scale_of, values_of
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.sweeps import Sweep
+from pytest_ipperf.report.page.figures.arm_styles import key, styles_of
 from pytest_ipperf.report.page.figures.figure import Figure
-from pytest_ipperf.report.page.figures.sweep_plot import by_size, level_svg, margins_differ
-from pytest_ipperf.report.page.words import short_title
-from pytest_ipperf.report.plot_style import is_spread, style_of
+from pytest_ipperf.report.page.figures.level_plot import by_size, change_plot, margins_differ, mean_plot
+from pytest_ipperf.report.plot_style import is_spread
 from pytest_ipperf.report.tables.intervals import deciding_interval, levels_text, wider_interval
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
@@ -33,18 +34,22 @@ def level_sweeps(records: Sequence[Record]) -> list[Sweep]:
     return [sweep for sweep in found if len(sweep.values) > 1]
 
 
-def level_figure(sweep: Sweep, number: int) -> Figure:
-    """Return the figure of a sweep."""
+def level_figure(sweep: Sweep, place: str = "") -> Figure:
+    """Return the figure of a sweep; `place` says where it was measured, if the session has several places."""
     first, curves = sweep.records[0], curves_of(sweep)
     metric = METRICS[first.metric].metric
     unit = unit_of(metric, values_of(curves))
     title, protocol = short_title(metric), PROTOCOLS[first.protocol].title
     own = first.metric == first.protocol or title.startswith(protocol)
+    shown = f"{capital(title) if own else f'{protocol} {title}'} by {sweep.dimension.title}{place}"
+    styles = styles_of(curve.arm for curve in curves)
+    judged = any(curve.judged for curve in curves)
+    changes = [change_plot(sweep, curves, styles).html(f"{shown}: changes")] if judged else []
+    means = mean_plot(sweep, curves, unit, styles, alone=not judged).html(f"{shown}: means")
     return Figure(
-        name=f"level{number}",
-        title=f"{capital(title) if own else f'{protocol} {title}'} by {sweep.dimension.title}",
-        svg=level_svg(sweep, curves, unit),
-        keys={curve.arm.title: style_of(curve.arm) for curve in curves},
+        title=shown,
+        plots=[*changes, means],
+        key=key(styles),
         caption=_caption(sweep, curves),
         head=(capital(sweep.dimension.title), *(_head(curve, unit, first) for curve in curves)),
         rows=[(text, *(_numbers(curve, at, unit) for curve in curves)) for at, text in enumerate(sweep.texts)],
@@ -60,16 +65,15 @@ def _caption(sweep: Sweep, curves: Sequence[Curve]) -> str:
     reference = first.reference.arm.title
     judged = any(curve.judged for curve in curves)
     own = margins_differ([curve for curve in curves if curve.judged])
-    limits = "dotted, with hollow markers: the margin of each arm" if own else "dotted: the margin"
+    limits = "dashed, in its colour: the margin of each arm" if own else "dashed: the margin"
     records = [record for curve in curves for _, record in curve.judged]
     thin = ", thin where the 95 % interval is wider" if any(map(wider_interval, records)) else ""
     bar = f"the {levels_text(records)} interval that decides{thin}"
-    below = f" Below: change against {reference} with {bar}; {limits}." if judged else ""
-    above = "Above: mean" if judged else "Mean"
+    above = f"Above: change against {reference} with {bar}; {limits}. Below: mean" if judged else "Mean"
     held = f"; {sweep.held}" if sweep.held else ""
     axes = _SCALES.get(scale_of(curves), "")
     axes += " Levels are placed by their logarithm." if is_spread(sweep.values, sizes=by_size(sweep)) else ""
-    return f"{above} of {runs} runs for each arm, {bars}.{below}{axes} {capital(testbed_text(sweep.records))}{held}."
+    return f"{above} of {runs} runs for each arm, {bars}.{axes} {capital(testbed_text(sweep.records))}{held}."
 
 
 def _head(curve: Curve, unit: Unit, first: Record) -> str:

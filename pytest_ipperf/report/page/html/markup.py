@@ -17,7 +17,7 @@ class Markup(str):
 
 
 NOTHING = Markup("")
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """Content security policy: the browser loads and runs nothing, whatever a record contains."""
 
 
@@ -45,6 +45,12 @@ def boxed(label: str, *parts: str) -> Markup:
     return element("div", *parts, class_="wide", role="region", aria_label=label, tabindex="0")
 
 
+def folded(title: str, *parts: str, is_open: bool = False, **attributes: str) -> Markup:
+    """Return parts that a reader opens by their title; with `is_open` they are open at first."""
+    shown = {"open": ""} if is_open else {}
+    return element("details", element("summary", title), *parts, **shown, **attributes)
+
+
 def caption(text: str) -> Markup:
     """Return a table's caption, which stays visible while a wide table is scrolled."""
     return element("caption", element("span", text))
@@ -52,7 +58,8 @@ def caption(text: str) -> Markup:
 
 def html_file(title: str, body: str, *more_head: Markup, style: str = "") -> str:
     """Return a whole file in the style of the page, followed by the rules of `style`; it loads and runs nothing."""
-    rules = Path(__file__).with_name("style.css").read_text(encoding="utf-8") + style
+    sheets = sorted(Path(__file__).with_name("style").glob("*.css"))
+    rules = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets) + style
     head = joined(
         (
             Markup('<meta charset="utf-8">'),

@@ -56,11 +56,11 @@ def short_title(metric: Metric) -> str:
 def at_levels(chosen: Sequence[Record], among: Sequence[Record]) -> str:
     """Return the levels of the chosen records, as far as they vary `among` records: ` at 1, 10 and 100 connections`."""
     first = chosen[0]
-    varying = _varying(among)
+    varying = varying_dimensions(among)
     if not varying:
         return ""
-    levels = list(dict.fromkeys(_level(record, varying) for record in sorted(chosen, key=order)))
-    everywhere = len({_level(record, varying) for record in among})
+    levels = list(dict.fromkeys(level_in(record, varying) for record in sorted(chosen, key=order)))
+    everywhere = len({level_in(record, varying) for record in among})
     if len(levels) > _NAMED:
         return f" at {f'all {everywhere}' if len(levels) == everywhere else f'{len(levels)} of {everywhere}'} levels"
     if len(varying) > 1:
@@ -116,7 +116,7 @@ def _relative(margin: str) -> float | None:
     return found.at_least if found.unit == "1" and not found.relative else found.relative
 
 
-def _varying(records: Sequence[Record]) -> list[str]:
+def varying_dimensions(records: Sequence[Record]) -> list[str]:
     """Return the names of the dimensions in which the records differ."""
     where = [point(record) for record in records]
     names = dict.fromkeys(name for each in where for name in each)
@@ -130,8 +130,8 @@ def _called(record: Record, name: str) -> str:
     return found.held(value).removesuffix(found.text(value)).rstrip() if found else name
 
 
-def _level(record: Record, varying: Sequence[str]) -> str:
-    """Return the level of a record: its value alone if only one dimension varies."""
+def level_in(record: Record, varying: Sequence[str]) -> str:
+    """Return the level of a record in these dimensions: its value alone if only one dimension varies."""
     where, known = point(record), {each.name: each for each in dimensions(PROTOCOLS[record.protocol])}
     texts = []
     for name in varying:

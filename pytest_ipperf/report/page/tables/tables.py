@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.report.page.badges import badge, is_verdict, verdict_class
-from pytest_ipperf.report.page.markup import NOTHING, Markup, anchor, boxed, caption, element, joined
-from pytest_ipperf.report.page.table_v import table_v
+from pytest_ipperf.report.page.html.badges import badge, is_verdict, verdict_class
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, boxed, caption, element, joined
 from pytest_ipperf.report.studies.ministat import comparison_reports
-from pytest_ipperf.report.studies.router.summary import summaries
 from pytest_ipperf.report.tables.component_rows import TITLES
 from pytest_ipperf.report.tables.intervals import is_interval_title
 from pytest_ipperf.report.tables.layout import Row, Table
@@ -44,7 +42,6 @@ def tables(records: Sequence[Record], files: str) -> Markup:
     """Return all tables with their notes; `files` says where the tables are that the page leaves out."""
     made, note_lines = _made(records)
     shown = [_html(each) for each in made[:_MOST]]
-    shown += [table_v(each, about=True) for each in summaries(records)]
     if len(made) > _MOST:
         shown.append(element("p", f"{len(made) - _MOST} more tables are left out; {files}", class_="soft"))
     lines = [element("li", text) for text in paragraphs(note_lines)]
@@ -55,6 +52,11 @@ def tables(records: Sequence[Record], files: str) -> Markup:
             _ministat(records),
         )
     )
+
+
+def count_of(records: Sequence[Record]) -> int:
+    """Return the number of tables."""
+    return len(_made(records)[0])
 
 
 def _ministat(records: Sequence[Record]) -> Markup:

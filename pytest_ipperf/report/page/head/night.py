@@ -8,8 +8,8 @@ from itertools import groupby
 
 from pytest_ipperf.core.nightly.aa_check import AACheck
 from pytest_ipperf.core.nightly.report import RANK, CellReport, GateDecision, NightReport
-from pytest_ipperf.report.page.badges import badge, decision_class, gate_status_class, shape
-from pytest_ipperf.report.page.markup import Markup, anchor, bullets, element, joined
+from pytest_ipperf.report.page.html.badges import badge, decision_class, gate_status_class, shape
+from pytest_ipperf.report.page.html.markup import Markup, anchor, bullets, element, joined
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _TITLES = {

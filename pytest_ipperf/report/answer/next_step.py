@@ -1,0 +1,55 @@
+"""Say what to do next about a session: the command that continues, decides, confirms or looks closer."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.report.flow.tables import answered
+
+_SETTINGS = ("--design", "--ipperf-design")
+_OF_ONE_SESSION = (
+    *_SETTINGS, "--ipperf-resume", "--ipperf-seed", "--ipperf-save", "--ipver", "--transport", "--allure", "--junit",
+    "--basetemp",
+)  # fmt: skip
+"""Beginnings of the options that a repetition of one cell leaves out."""
+
+
+def next_step(summary: SessionSummary) -> str:
+    """Return the next step as a sentence with its command; empty if there is none."""
+    if not summary.completeness.is_whole:
+        resume = summary.completeness.resume
+        return f"Measure the rest: pytest {_arguments(summary)} --ipperf-resume={resume}".rstrip() if resume else ""
+    if summary.night is not None:
+        return ""
+    verdicts = {record.verdict for record in answered(summary.records) if not record.twin}
+    if "exceeds" in verdicts and not summary.question.get("confirm"):
+        return f"Confirm what exceeds in fresh epochs: pytest {_arguments(summary)} --lf --ipperf-confirm"
+    if "inconclusive" in verdicts:
+        return f"Decide the rest with more epochs: pytest {_arguments(summary)} --lf --design=standard"
+    if verdicts and verdicts <= {"unjudged"}:
+        return f"Get a verdict: pytest {_arguments(summary)} --design=quick"
+    return ""
+
+
+def reproduce_command(record: Record, summary: SessionSummary) -> str:
+    """Return the command that measures one cell again, in the same order of runs; empty without a node id."""
+    if not record.nodeid:
+        return ""
+    kept = [each for each in _given(summary) if each.startswith("--") and "=" in each]
+    kept = [each for each in kept if not each.startswith(_OF_ONE_SESSION)]
+    own = [f"--design={record.design}", f"--ipperf-seed={record.seed}"]
+    return shlex.join(["pytest", record.nodeid, *kept, *own])
+
+
+def _arguments(summary: SessionSummary) -> str:
+    left = [each for each in _given(summary) if not each.startswith((*_SETTINGS, "--ipperf-resume"))]
+    return shlex.join(left)
+
+
+def _given(summary: SessionSummary) -> list[str]:
+    """Return the session's arguments, options with their values as one."""
+    given: Iterable[object] = summary.question.get("arguments") or ()
+    return [str(each) for each in given]

@@ -1,0 +1,182 @@
+"""Answer a session in one plain sentence: `IPv6 is as fast as IPv4 for HTTP, except HTTP at 100 connections: ...`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.limit import Limit
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.answer.names import Names
+from pytest_ipperf.report.answer.values import allowed_text, instead_text, short_change
+from pytest_ipperf.report.answer.words import level_words, listed, spoken
+from pytest_ipperf.report.flow.tables import answered
+from pytest_ipperf.report.tables.arm_rows import arm_rank
+from pytest_ipperf.report.tables.cell_results import MEASURED, UNJUDGED, VERDICTS
+from pytest_ipperf.report.tables.component_rows import deciding_part
+
+_NAMED = 2
+"""Number of cells that the sentence names; the others are counted."""
+_FEW = 6
+"""Number of cells up to which a single undecided one is named too."""
+_RATES_AND_TIMES = ("s", "bit/s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainAnswer:
+    """Answer of a session: the worst `verdict` of its cells, empty without any, and the sentence."""
+
+    verdict: str
+    sentence: str
+
+
+def plain_answer(records: Iterable[Record]) -> PlainAnswer:
+    """Return the answer of a session's records; twins are no part of it."""
+    cells = [record for record in answered(records) if not record.twin]
+    if not cells:
+        return PlainAnswer(verdict="", sentence="Nothing was judged.")
+    verdict = min((record.verdict for record in cells), key=VERDICTS.index)
+    if verdict in (UNJUDGED, MEASURED):
+        text = _without_verdict(cells)
+    elif all(record.compared for record in cells):
+        text = _compared(cells)
+    elif not any(record.compared for record in cells):
+        text = _limits(cells)
+    else:
+        compared = [record for record in cells if record.compared]
+        limited = [record for record in cells if not record.compared]
+        text = f"{_compared(compared)}; {_limits(limited)}"
+    return PlainAnswer(verdict=verdict, sentence=f"{text}.")
+
+
+def worse_by(record: Record) -> float:
+    """Return the change for the worse from the reference, whatever the metric's direction."""
+    change, metric = record.estimate, METRICS[record.metric].metric
+    if change is None:
+        test, reference = record.test.mean, record.reference.mean
+        change = test - reference if metric.scale == "difference" else test / reference - 1 if reference else 0.0
+    return change if metric.direction == "lower_is_better" else -change
+
+
+def _compared(cells: Sequence[Record]) -> str:
+    """Return the sentence about cells that are compared with the reference."""
+    of = {name: [record for record in cells if record.verdict == name] for name in VERDICTS}
+    names, within, beyond = Names(cells), of["within"], of["exceeds"]
+    words = {"inconclusive": "undecided", "invalid": "invalid", UNJUDGED: "unjudged"}
+    alone = not within and not beyond
+    left = [_left(of[verdict], word, cells, names, alone=alone) for verdict, word in words.items() if of[verdict]]
+    if within:
+        head = f"{_claim(within)}{_scope(within, beyond, cells)}"
+        head += f", except {_named(beyond, names)}" if beyond else ""
+        return "; ".join((head, *left))
+    if beyond:
+        return "; ".join((f"{_claim(beyond, denied=True)}: {_named(beyond, names)}", *left))
+    return "; ".join(left) or _without_verdict(cells)
+
+
+def _claim(cells: Sequence[Record], *, denied: bool = False) -> str:
+    """Return `IPv6 is as fast as IPv4 for HTTP and SMTP`."""
+    arms = [(record.test.arm.level if record.own_reference else record.test.arm.ipver) for record in cells]
+    several = len(set(arms))
+    verb = f"{'are' if several > 1 else 'is'}{' not' if denied else ''}"
+    timed = {METRICS[record.metric].metric.unit for record in cells} <= set(_RATES_AND_TIMES)
+    how = f"as {'fast' if timed else 'good'} as"
+    subjects, against, over = _subjects(cells)
+    return f"{subjects} {verb} {how} {against} for {_protocols(cells)}{over}"
+
+
+def _subjects(cells: Sequence[Record]) -> tuple[str, str, str]:
+    """Return the arms, the reference, and the IP versions of both if levels of a factor are compared: ` over IPv6`."""
+    arms = sorted({record.test.arm for record in cells}, key=arm_rank)
+    references = sorted({record.reference.arm for record in cells}, key=arm_rank)
+    if all(record.own_reference for record in cells):
+        ways = listed(dict.fromkeys(spoken(replace(arm, level="")) for arm in arms))
+        levels = (listed(dict.fromkeys(map(level_words, own))) for own in (arms, references))
+        return next(levels), next(levels), f" over {ways}"
+    return _arms(arms), _arms(references), ""
+
+
+def _arms(arms: Sequence[Arm]) -> str:
+    """Return the names of the arms: `IPv6`, or `IPv6 (native, through a tunnel)`."""
+    if len(arms) < 2 or len({arm.ipver for arm in arms}) > 1 or any(arm.level for arm in arms):
+        return listed(map(spoken, arms))
+    ways = ("native" if arm.transport == "native" else spoken(arm).partition(" ")[2] for arm in arms)
+    return f"IPv{arms[0].ipver} ({', '.join(ways)})"
+
+
+def _protocols(cells: Iterable[Record]) -> str:
+    return listed(dict.fromkeys(PROTOCOLS[record.protocol].title for record in cells))
+
+
+def _scope(within: Sequence[Record], beyond: Sequence[Record], cells: Sequence[Record]) -> str:
+    """Return in how many cells the claim was shown, if not in all."""
+    decided = len(within) + len(beyond)
+    if decided == len(cells) and not beyond:
+        return f": all {len(cells)} cells are within their margin" if len(cells) > 1 else ", within its margin"
+    return "" if decided == len(cells) else f" in {len(within)} of {len(cells)} cells"
+
+
+def _named(beyond: Sequence[Record], names: Names) -> str:
+    """Return the worst cells with their figures, and count the others."""
+    worst = sorted(beyond, key=worse_by, reverse=True)
+    shown = " and ".join(_figures(record, names) for record in worst[:_NAMED])
+    more = len(worst) - _NAMED
+    return f"{shown}, and {more} other cell{'s' * (more != 1)}" if more > 0 else shown
+
+
+def _figures(record: Record, names: Names) -> str:
+    """Return `HTTP at 100 connections: 61.4 instead of 50.3 ms (+22 %, allowed 10 %)`."""
+    part = deciding_part(record)
+    if Limit.named(part.metric):
+        return f"{names.cell(record)}: {part.sentence.rstrip('.')}"
+    what = "" if part.metric == record.metric else f", {METRICS[part.metric].metric.title}"
+    allowed = f", allowed {text}" if (text := allowed_text(part)) else ""
+    return f"{names.cell(record)}{what}: {instead_text(part)} ({short_change(part)}{allowed})"
+
+
+def _left(found: Sequence[Record], word: str, cells: Sequence[Record], names: Names, *, alone: bool) -> str:
+    """Return how many cells have no decision, or the figures of a single one."""
+    if len(found) == 1 and len(cells) <= _FEW:
+        figures = _figures(found[0], names) if word == "undecided" else names.cell(found[0])
+        return f"{word} is {figures}" if not alone else f"{figures} is {word}" if word == "invalid" else _open(found)
+    if alone and word == "undecided":
+        return _open(found)
+    return f"{len(found)} of {len(cells)} cells {'is' if len(found) == 1 else 'are'} {word}"
+
+
+def _open(found: Sequence[Record]) -> str:
+    names = Names(found)
+    worst = max(found, key=worse_by)
+    count = f"all {len(found)} cells; the largest change is " if len(found) > 1 else ""
+    return f"It is undecided whether {_claim(found)}: {count}{_figures(worst, names)}"
+
+
+def _without_verdict(cells: Sequence[Record]) -> str:
+    """Return the largest change of cells that were measured without a verdict."""
+    subjects, against, over = _subjects(cells)
+    compared = [record for record in cells if record.compared]
+    if not compared:
+        return f"Measured without a verdict: {_protocols(cells)}"
+    worst = max(compared, key=worse_by)
+    change = f" ({short_change(worst)})" if worst.estimate is not None else ""
+    largest = "the largest change is " if len(compared) > 1 else ""
+    return (
+        f"{subjects} against {against}{over}, measured without a verdict: {largest}{Names(cells).cell(worst)}, "
+        f"{instead_text(worst)}{change}"
+    )
+
+
+def _limits(cells: Sequence[Record]) -> str:
+    """Return the sentence about cells of which only limits were asked."""
+    arms = listed(map(spoken, sorted({record.test.arm for record in cells}, key=arm_rank)))
+    beyond = [record for record in cells if record.verdict == "exceeds"]
+    within = [record for record in cells if record.verdict == "within"]
+    names = Names(cells)
+    if beyond:
+        return f"{arms} does not keep the limits of {_protocols(beyond)}: {_named(beyond, names)}"
+    if len(within) == len(cells):
+        return f"{arms} keeps the limits of {_protocols(cells)}"
+    return f"{len(cells) - len(within)} of {len(cells)} cells are undecided about the limits of {_protocols(cells)}"

@@ -1,0 +1,1 @@
+"""The answer by arm: forest plot, sentences, map of all cells."""

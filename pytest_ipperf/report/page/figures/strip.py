@@ -1,0 +1,101 @@
+"""Draw intervals of changes against their margins, a line each, on an axis that several lines share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from html import escape
+
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.report.page.figures.axis import Axis, plain
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup
+from pytest_ipperf.report.tables.cell_results import margin_change
+from pytest_ipperf.report.tables.intervals import deciding_interval, wider_interval
+
+_WIDEST = 3.0
+"""Width of the axis on either side of 0, in the largest margin; intervals beyond it end in an arrow."""
+_LEAST = 5.0
+"""Least width of the axis on either side of 0, in percent or percentage points."""
+
+
+def common_axis(records: Iterable[Record]) -> Axis:
+    """Return the axis for the changes of records of one unit; it holds 0 and all margins."""
+    ends, margins = [0.0], [0.0]
+    for record in records:
+        limit, found = margin_change(record), deciding_interval(record)
+        margins += [limit] if limit is not None else []
+        ends += [record.estimate] if record.estimate is not None else []
+        ends += [found.low, found.high] if found else []
+    widest = max(_LEAST, _WIDEST * max(map(abs, margins))) if any(margins) else math.inf
+    finite = [min(max(end, -widest), widest) for end in (*ends, *(1.3 * margin for margin in margins)) if _finite(end)]
+    low, high = min(finite), max(finite)
+    least = _LEAST if any(margins) else max(abs(low), abs(high), 0.1)
+    low, high = min(low, -least / 2), max(high, least / 2)
+    space = 0.06 * (high - low)
+    return plain(low - space, high + space, 5)
+
+
+def strip(record: Record, axis: Axis, *, label: str = "") -> Markup:
+    """Return the picture of a change: the margin's band, the interval that decides as a thick bar, the estimate.
+
+    Empty if the record has no change. The picture is hidden from screen readers unless it has a `label`.
+    """
+    if record.estimate is None or not _finite(record.estimate):
+        return NOTHING
+    limit, found, wider = margin_change(record), deciding_interval(record), wider_interval(record)
+    parts = []
+    if limit:
+        parts.append(_band(axis, 0.0, limit, "allowed"))
+        parts.append(_upright(axis, limit, "limit"))
+    parts.append(_upright(axis, 0.0, "zero"))
+    for ends, name in ((wider, "thin"), (found, "thick")):
+        if ends:
+            parts.append(_bar(axis, ends.low, ends.high, name))
+    if found:
+        parts += [_arrow(axis, found.low, "<")] if found.low < axis.low else []
+        parts += [_arrow(axis, found.high, ">")] if found.high > axis.high else []
+    if axis.holds(record.estimate):
+        parts.append(f'<circle cx="{_at(axis, record.estimate)}" cy="50%" r="4"/>')
+    named = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
+    return Markup(f'<svg class="strip" {named}>{"".join(parts)}</svg>')
+
+
+def axis_labels(axis: Axis, unit: str) -> Markup:
+    """Return the labels of a shared axis, as wide as its lines."""
+    texts = "".join(
+        f'<text x="{axis.at(value):.1f}%" y="12" text-anchor="middle">{_signed(text)}{f" {unit}" * (value == 0)}</text>'
+        for value, text in axis.ticks
+        if 3 < axis.at(value) < 97
+    )
+    return Markup(f'<svg class="scale" aria-hidden="true">{texts}</svg>')
+
+
+def _signed(text: str) -> str:
+    return text if text.startswith("-") or text in ("0", "-0") else f"+{text}"
+
+
+def _band(axis: Axis, one: float, other: float, name: str) -> str:
+    low, high = sorted((axis.at(one), axis.at(other)))
+    return f'<rect class="{name}" x="{low:.1f}%" width="{high - low:.1f}%" y="0" height="100%"/>'
+
+
+def _upright(axis: Axis, value: float, name: str) -> str:
+    return f'<line class="{name}" x1="{_at(axis, value)}" x2="{_at(axis, value)}" y1="0" y2="100%"/>'
+
+
+def _bar(axis: Axis, low: float, high: float, name: str) -> str:
+    return f'<line class="{name}" x1="{_at(axis, low)}" x2="{_at(axis, high)}" y1="50%" y2="50%"/>'
+
+
+def _arrow(axis: Axis, value: float, text: str) -> str:
+    anchor = "start" if value < axis.low else "end"
+    x = "0" if anchor == "start" else "100%"
+    return f'<text class="beyond" x="{x}" y="50%" dy=".32em" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _at(axis: Axis, value: float) -> str:
+    return f"{min(max(axis.at(value), 0), 100):.1f}%"
+
+
+def _finite(value: float) -> bool:
+    return math.isfinite(value)

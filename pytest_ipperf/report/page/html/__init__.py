@@ -1,0 +1,1 @@
+"""Compose HTML: escaping, badges of verdicts, style sheets."""

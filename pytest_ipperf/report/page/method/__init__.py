@@ -1,0 +1,1 @@
+"""Method, environment, files and glossary of a session."""

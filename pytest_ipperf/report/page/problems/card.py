@@ -1,0 +1,146 @@
+"""Write the card of one cell: its sentence, its runs, its distribution, its history, and how to measure it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.core.portable.units import quantity_text
+from pytest_ipperf.core.records.history_entry import HistoryKey
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.report.answer.names import Names
+from pytest_ipperf.report.answer.next_step import reproduce_command
+from pytest_ipperf.report.answer.values import allowed_text, arrow_text
+from pytest_ipperf.report.answer.words import unbroken
+from pytest_ipperf.report.page.figures.axis import Axis
+from pytest_ipperf.report.page.figures.figure import Figure
+from pytest_ipperf.report.page.figures.runs import runs_figure
+from pytest_ipperf.report.page.figures.spread import spread_figure
+from pytest_ipperf.report.page.figures.strip import axis_labels, common_axis, strip
+from pytest_ipperf.report.page.figures.trend import Trend, sparkline, trend_figure
+from pytest_ipperf.report.page.html.badges import badge
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, element, joined
+from pytest_ipperf.report.page.problems.evidence import captures_of, trust_text
+from pytest_ipperf.report.tables.cell_results import change_text
+from pytest_ipperf.report.tables.component_rows import component_lines, deciding_part
+from pytest_ipperf.report.tables.paragraphs import capital
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A cell that is not green: its verdict as `word` and `class_`, and the `sentence` of the ruling."""
+
+    key: HistoryKey
+    record: Record | None
+    word: str
+    class_: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the cards of a page share: the session, names of its cells, trends, and the axis of sparklines."""
+
+    summary: SessionSummary
+    names: Names
+    trends: Mapping[HistoryKey, Trend]
+    spark_axis: Axis | None
+
+
+def card_id(key: HistoryKey) -> str:
+    """Return the id of a cell's card."""
+    return f"problem-{anchor(key)}"
+
+
+def card(problem: Problem, context: Context, *, is_open: bool, is_named: bool = True) -> Markup:
+    """Return the card; the line of a closed one says what is wrong and by how much. With `is_named` it has an id."""
+    record = problem.record
+    shown = ({"open": ""} if is_open else {}) | ({"id": card_id(problem.key)} if is_named else {})
+    name = context.names.cell(record) if record else str(problem.key)
+    figures = unbroken(f"{arrow_text(record)}, {change_text(record) or 'no change known'}") if record else ""
+    trend = context.trends.get(problem.key)
+    spark = sparkline(trend, context.spark_axis) if trend and context.spark_axis else NOTHING
+    line = element(
+        "summary",
+        badge(problem.word, problem.class_),
+        element("h3", name),
+        element("span", figures, class_="figures-of"),
+        spark,
+    )
+    body = _body(problem, record, context, trend) if record else element("p", capital(problem.sentence))
+    return element("details", line, body, class_=f"card {problem.class_}", **shown)
+
+
+def _body(problem: Problem, record: Record, context: Context, trend: Trend | None) -> Markup:
+    figures = [each.html(level=4) for each in _figures(record, context, trend)]
+    return joined(
+        (
+            element("p", capital(problem.sentence), class_="said"),
+            _change(record),
+            element("div", *figures, class_="evidence"),
+            element("dl", *_facts(record, context, trend), class_="facts-of"),
+        )
+    )
+
+
+def _change(record: Record) -> Markup:
+    """Return the change on an axis of its own, with the margin."""
+    part = deciding_part(record)
+    axis = common_axis([part])
+    drawn = strip(part, axis, label=f"Change {change_text(part)}, allowed {allowed_text(part) or 'anything'}")
+    if not drawn:
+        return NOTHING
+    return element("div", drawn, axis_labels(axis, part.change_unit), class_="change")
+
+
+def _figures(record: Record, context: Context, trend: Trend | None) -> Iterator[Figure]:
+    name = context.names.workload(record)
+    if runs := runs_figure(record):
+        yield runs
+    if spread := spread_figure(record.workload, record, context.summary.samples, name, only=_arms(record)):
+        yield spread
+    if trend:
+        yield trend_figure(trend, name)
+
+
+def _arms(record: Record) -> list[Arm]:
+    return [side.arm for side in record.sides]
+
+
+def _facts(record: Record, context: Context, trend: Trend | None) -> Iterator[Markup]:
+    summary = context.summary
+    facts: list[tuple[str, Markup | str]] = [
+        ("Since when", trend.since if trend else "no earlier sessions of this cell are known to this page"),
+        ("Trust", trust_text(record, summary)),
+        ("Beside it", "; ".join(component_lines(record))),
+        ("Phases", _phases(record)),
+        ("Captures", _captures(record, summary.folder)),
+        ("Reproduce", element("code", command) if (command := reproduce_command(record, summary)) else ""),
+        ("Records", element("code", f"{summary.folder}/main.jsonl")),
+        ("Cell", element("code", record.cell)),
+    ]
+    for name, text in facts:
+        if text:
+            yield joined((element("dt", name), element("dd", text)))
+
+
+def _phases(record: Record) -> str:
+    """Return the medians of the phases of both arms, where there are any."""
+    reference, test = record.reference.phases, record.test.phases
+    names = [name for name in reference if name in test and name != "total"]
+    texts = (
+        f"{name.replace('_', ' ')} {quantity_text(reference[name], 's')} → {quantity_text(test[name], 's')}"
+        for name in names
+    )
+    return ", ".join(texts) if record.compared else ""
+
+
+def _captures(record: Record, folder: Path) -> Markup:
+    links = [
+        element("a", file.name, href=quote(f"{file.parent.name}/{file.name}")) for file in captures_of(record, folder)
+    ]
+    return joined(links, ", ")

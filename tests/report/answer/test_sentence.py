@@ -1,0 +1,124 @@
+"""The answer of a session in one plain sentence, which claims nothing that was not shown."""
+
+import dataclasses
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.report.answer.names import Names
+from pytest_ipperf.report.answer.next_step import next_step, reproduce_command
+from pytest_ipperf.report.answer.sentence import plain_answer
+from pytest_ipperf.report.answer.values import arrow_text, instead_text, value_pair
+
+
+def cells(factory, *places, **change):
+    return [
+        factory.application(protocol, count, arm, ratio, spread=spread, **change)
+        for protocol, count, arm, ratio, spread in places
+    ]
+
+
+FAST = (("http", 1, "ipv6", 1.0, 0.02), ("smtp", 10, "ipv6", 1.0, 0.02))
+SLOW = ("http", 100, "ipv6", 1.22, 0.02)
+OPEN = ("smtp", 100, "ipv6", 1.07, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("places", "verdict", "words"),
+    [
+        (FAST, "within", "IPv6 is as fast as IPv4 for HTTP and SMTP: all 2 cells are within their margin."),
+        (FAST[:1], "within", "IPv6 is as fast as IPv4 for HTTP, within its margin."),
+        ((*FAST, SLOW), "exceeds", "IPv6 is as fast as IPv4 for HTTP and SMTP, except HTTP at 100 connections: "),
+        ((SLOW,), "exceeds", "IPv6 is not as fast as IPv4 for HTTP: HTTP: "),
+        (
+            (*FAST, OPEN),
+            "inconclusive",
+            "IPv6 is as fast as IPv4 for HTTP and SMTP in 2 of 3 cells; undecided is SMTP at",
+        ),
+        ((OPEN,), "inconclusive", "It is undecided whether IPv6 is as fast as IPv4 for SMTP: SMTP: "),
+        ((), "", "Nothing was judged."),
+    ],
+)
+def test_the_answer_is_one_sentence(factory, places, verdict, words):
+    found = plain_answer(cells(factory, *places))
+    assert found.verdict == verdict
+    assert found.sentence.startswith(words)
+    assert found.sentence.endswith(".")
+
+
+def test_a_cell_that_is_worse_is_named_with_both_values_its_change_and_what_is_allowed(factory):
+    found = plain_answer(cells(factory, *FAST, SLOW))
+    record = cells(factory, SLOW)[0]
+    assert f"{instead_text(record)} (+" in found.sentence
+    assert found.sentence.endswith(" %, allowed 10 %).")
+
+
+def test_of_many_cells_that_are_worse_two_are_named_the_worst_first(factory):
+    places = [("http", count, "ipv6", 1.2 + count / 100, 0.02) for count in (10, 20, 30, 40)]
+    sentence = plain_answer(cells(factory, *places)).sentence
+    assert sentence.index("at 40 connections") < sentence.index("at 30 connections")
+    assert sentence.endswith("and 2 other cells.")
+    assert "at 10 connections" not in sentence
+
+
+def test_an_undecided_cell_is_never_part_of_the_claim(factory):
+    """The all-clear for SMTP must not cover the SMTP cell without a decision."""
+    sentence = plain_answer(
+        cells(factory, *FAST, OPEN, *[("smtp", n, "ipv6", 1.0, 0.02) for n in range(2, 8)])
+    ).sentence
+    assert "in 8 of 9 cells" in sentence
+    assert sentence.endswith("1 of 9 cells is undecided.")
+
+
+def test_twins_are_no_part_of_the_answer(factory):
+    assert plain_answer(cells(factory, ("http", 1, "ipv4-twin", 2.0, 0.01))).sentence == "Nothing was judged."
+
+
+def test_a_design_that_never_judges_gives_no_verdict(factory):
+    (record,) = cells(factory, SLOW, judges=False, verdict="unjudged", design="smoke")
+    found = plain_answer([record])
+    assert found.verdict == "unjudged"
+    assert found.sentence.startswith("IPv6 against IPv4, measured without a verdict: HTTP, ")
+    assert "[" not in found.sentence
+
+
+def test_several_testbeds_stand_in_the_name(factory):
+    one = factory.application("http", 100, "ipv6", 1.22, spread=0.02)
+    other = dataclasses.replace(one, testbed="office", cell=one.cell.replace("lab.100mbit", "office"))
+    names = Names([one, other])
+    assert names.cell(one) == "HTTP on testbed lab.100mbit"
+    assert names.cell(other) == "HTTP on testbed office"
+
+
+def test_values_are_those_that_the_change_belongs_to(factory):
+    """Where a few runs dominate the means, the means would contradict the change."""
+    (record,) = cells(factory, FAST[0])
+    far = dataclasses.replace(record, estimate=300.0, lower_bound=250.0, upper_bound=350.0, reference_typical=0.008)
+    assert value_pair(far) == pytest.approx((0.008, 0.032))
+    assert arrow_text(far) == "8.00 → 32.0 ms"
+    assert value_pair(record) == (record.reference.mean, record.test.mean)
+
+
+def summary(records, **change):
+    arguments = ["suites", "-m", "smtp or http", "--testbed=lab.100mbit", "--design=nightly", "--ipperf-seed=3"]
+    made = SessionSummary(
+        name="s", folder=Path("/r/s"), began_at=0.0, seconds=9.0, question={"arguments": arguments},
+        records=tuple(records),
+    )  # fmt: skip
+    return dataclasses.replace(made, **change)
+
+
+def test_the_next_step_is_a_command_for_what_is_open(factory):
+    assert next_step(summary(cells(factory, *FAST))) == ""
+    assert next_step(summary(cells(factory, *FAST, SLOW))).endswith("--lf --ipperf-confirm")
+    assert next_step(summary(cells(factory, OPEN))).endswith("--lf --design=standard")
+    assert "-m 'smtp or http' --testbed=lab.100mbit" in next_step(summary(cells(factory, OPEN)))
+
+
+def test_a_cell_is_reproduced_by_its_node_id_its_design_and_its_seed(factory):
+    (record,) = cells(factory, SLOW)
+    command = shlex.split(reproduce_command(record, summary([record])))
+    assert command == ["pytest", record.nodeid, "--testbed=lab.100mbit", "--design=nightly", "--ipperf-seed=7"]
+    assert reproduce_command(dataclasses.replace(record, nodeid=""), summary([record])) == ""
