@@ -8,8 +8,8 @@
 # make evidence    run the long tests (simulations, truth, faults, A/A), every installed Python and the lowest
 #                  dependencies, both commands in a minimal Debian 12 (as root), the throughput of the lab's four paths,
 #                  the engines beside other tools, then make grids; hours
-# make grids       measure the studies' full grids, those of routers in runs of 1 s, then response times under design
-#                  standard, on real servers; about 50 minutes; resume a broken-off run by ARGS=--ipperf-resume=last
+# make grids       measure the studies' full grids, those of routers and traffic in runs of 1 s, then response times under
+#                  design standard, on real servers; 2 hours; resume a broken-off run by ARGS=--ipperf-resume=last
 # make docs        regenerate the tables of docs/ that are written from the code
 # make lock        renew requirements.lock and requirements.lowest (needs uv)
 # make clean       remove .venv and all other generated files except results
@@ -72,6 +72,8 @@ grids: venv
 	@$(PYTEST) $(STUDY_000) --design=paper --ipperf-server=courier,real -p no:randomly $(ARGS) || [ $$? = 10 ]
 	@$(PYTEST) suites/router --testbed=lab.100mbit --transport=native,isatap --design=paper --duration=1s \
 	    -p no:randomly $(ARGS) || [ $$? = 10 ]
+	@$(PYTEST) suites/traffic --testbed=lab.100mbit,pair.100mbit --transport=native,tunnel --design=paper \
+	    --duration=1s -p no:randomly $(ARGS) || [ $$? = 10 ]
 	@$(PYTEST) $(STUDY_000) --design=standard --ipperf-server=real -p no:randomly $(ARGS)
 
 docs: venv

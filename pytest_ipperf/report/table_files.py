@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.page.tables.table_v import study_page
-from pytest_ipperf.report.studies.router.plots import DrawnFigure, draw
+from pytest_ipperf.report.studies.figures.plot import DrawnFigure
+from pytest_ipperf.report.studies.router.plots import draw
 from pytest_ipperf.report.studies.router.summary import Summary, summaries
 from pytest_ipperf.report.studies.router.text import figures, lines, stamp
 from pytest_ipperf.report.tables.csv_text import write_csv

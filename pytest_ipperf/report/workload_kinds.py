@@ -16,7 +16,7 @@ from pytest_ipperf.report.flow.connection_sweeps import connection_sweeps
 from pytest_ipperf.report.flow.notes import notes as flow_notes
 from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.flow.tables import in_order, latest, tables_of
-from pytest_ipperf.report.studies import file_transfer, offload, response_time, router
+from pytest_ipperf.report.studies import file_transfer, offload, response_time, router, traffic
 from pytest_ipperf.report.studies.response_time import files
 from pytest_ipperf.report.tables.csv_text import write_csv
 from pytest_ipperf.report.tables.layout import Table
@@ -113,13 +113,16 @@ class _FlowReports(KindReports):
     def write(self, records: Sequence[Record], folder: Path) -> None:
         write_csv(folder / "flows.csv", flow.figures(records))
         file_transfer.write(records, folder)
+        traffic.write(records, folder)
 
 
 def _studies(records: Sequence[Record]) -> tuple[list[Table], list[str]]:
     """Return the tables of the studies of flows that have the shape of other tables, and their notes."""
     offloads = offload.tables(records)
-    transfers, notes = file_transfer.tables(records)
-    return offloads + transfers, [*(offload.NOTES if offloads else ()), *notes]
+    transfers, transfer_notes = file_transfer.tables(records)
+    sweeps, sweep_notes = traffic.tables(records)
+    notes = [*(offload.NOTES if offloads else ()), *transfer_notes, *sweep_notes]
+    return offloads + transfers + sweeps, notes
 
 
 class _LimitReports(KindReports):

@@ -15,6 +15,8 @@ OTHER_MEANINGS = {
     ("agent/load/library_client.py", "dns"): PHASE,
     ("agent/paths/reachability.py", "tcp"): KERNEL,
     ("agent/paths/reachability.py", "udp"): KERNEL,
+    ("core/portable/traffic/carrier.py", "tcp"): KERNEL,
+    ("core/portable/traffic/carrier.py", "udp"): KERNEL,
     ("lab/doctor/reachability.py", "tcp"): KERNEL,
     ("lab/doctor/reachability.py", "udp"): KERNEL,
     ("lab/runs/proof.py", "tcp"): KERNEL,
@@ -25,6 +27,7 @@ OTHER_MEANINGS = {
     ),
     **dict.fromkeys([("report/studies/router/experiments.py", name) for name in ("rtt", "tcp", "udp")], STUDY),
     ("report/studies/router/printed.py", "rtt"): STUDY,
+    **dict.fromkeys([("report/studies/traffic/experiments.py", name) for name in ("tcp", "udp")], STUDY),
     ("report/tables/columns.py", "dns"): PHASE,
     ("store/log/records.py", "dns"): PHASE,
 }  # fmt: skip

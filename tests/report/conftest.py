@@ -133,6 +133,32 @@ def study(epochs=6, blocks=2, seed=1, spread=0.01, arms=tuple(RATIOS)):
     return found
 
 
+SWEEP = {32: 3e6, 1408: 9.3e7, 8192: 9.4e7}
+"""Throughput of IPv4 by payload, in bit/s."""
+
+
+def payload_sweep(testbed, ratio=0.9):
+    """Return TCP and UDP cells of the traffic study: IPv6 has `ratio` of IPv4's throughput, of 32 bytes a tenth."""
+    found = []
+    for protocol, levels in (("tcp", {}), ("udp", {"rate": "flood"})):
+        for size, rate in SWEEP.items():
+            for arm, share in (("ipv6", ratio), ("ipv6-tunnel", 0.8 * ratio)):
+                own = 0.1 if size == 32 else share
+                values, reference = ([mean * each for each in (1.0, 1.01, 0.99)] for mean in (own * rate, rate))
+                cell = f"{testbed}-{protocol}-c1-{size}-{arm}"
+                found.append(
+                    record(protocol, "throughput", arm, values, reference, levels=levels, payload_bytes=size,
+                           testbed=testbed, cell=cell)
+                )  # fmt: skip
+    return found
+
+
+@pytest.fixture(scope="session")
+def sweep():
+    """Function that makes the records of a payload sweep on a testbed."""
+    return payload_sweep
+
+
 @pytest.fixture(scope="session")
 def made():
     """Functions that make records: `record`, `side`, `study`."""

@@ -1,4 +1,4 @@
-"""Counters of a network interface: the bytes that it has received and sent, by netlink (RFC 3549).
+"""Counters of a network interface, by netlink (RFC 3549): bytes that it has received and sent, and packets sent.
 
 They are those of Ethernet frames without preamble, check sequence and gap; on Linux ifHCInOctets of RFC 2863 has them.
 """
@@ -18,10 +18,11 @@ _COUNTERS = struct.Struct("=4Q")  # packets in and out, bytes in and out
 
 
 class InterfaceBytes(NamedTuple):
-    """Bytes that an interface has received and sent since it exists."""
+    """Bytes that an interface has received and sent since it exists, and the number of packets sent."""
 
     received: int
     sent: int
+    sent_packets: int
 
 
 def interface_bytes(device: str) -> InterfaceBytes:
@@ -29,5 +30,5 @@ def interface_bytes(device: str) -> InterfaceBytes:
     index = socket.if_nametoindex(device)
     (reply,) = ask(_GETSTATS, _REQUEST.pack(socket.AF_UNSPEC, index, 1 << _LINK_64 - 1))
     counters = attributes(reply[_REQUEST.size :])[_LINK_64]
-    _, _, received, sent = _COUNTERS.unpack_from(counters)
-    return InterfaceBytes(received, sent)
+    _, packets, received, sent = _COUNTERS.unpack_from(counters)
+    return InterfaceBytes(received, sent, packets)

@@ -106,19 +106,39 @@ class MergedPackets(PacketCount):
 
 def ip_packets() -> dict[str, int]:
     """Return the IP packets sent by this namespace so far, by version (RFC 4293: OutRequests); of ICMP only echoes."""
+    tables, counters = _snmp(), _snmp6()
+    icmp = tables["Icmp:"]
+    found = {"ipv4": tables["Ip:"]["OutRequests"] - icmp["OutMsgs"] + icmp["OutEchos"], "ipv6": 0}
+    if counters:
+        found["ipv6"] = counters["Ip6OutRequests"] - (counters["Icmp6OutMsgs"] - counters["Icmp6OutEchos"])
+    return found
+
+
+def fragments_made() -> int:
+    """Return the fragments that this namespace has made so far, of both IP versions (RFC 4293: OutFragCreates)."""
+    return _snmp()["Ip:"]["FragCreates"] + _snmp6().get("Ip6FragCreates", 0)
+
+
+def _snmp() -> dict[str, dict[str, int]]:
     tables: dict[str, dict[str, int]] = {}
     lines = Path("/proc/net/snmp").read_text().splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=True):
         kind, *keys = names.split()
         tables[kind] = dict(zip(keys, map(int, values.split()[1:]), strict=True))
-    icmp = tables["Icmp:"]
-    found = {"ipv4": tables["Ip:"]["OutRequests"] - icmp["OutMsgs"] + icmp["OutEchos"], "ipv6": 0}
+    return tables
+
+
+def _snmp6() -> dict[str, int]:
+    """Return the counters of IPv6; empty without IPv6."""
     six = Path("/proc/net/snmp6")
-    if six.exists():
-        counters = dict(line.split() for line in six.read_text().splitlines())
-        others = int(counters["Icmp6OutMsgs"]) - int(counters["Icmp6OutEchos"])
-        found["ipv6"] = int(counters["Ip6OutRequests"]) - others
-    return found
+    if not six.exists():
+        return {}
+    return {name: int(value) for name, value in (line.split() for line in six.read_text().splitlines())}
+
+
+def hardware_type(device: str) -> int:
+    """Return the hardware type of a device (linux/if_arp.h)."""
+    return _device_ioctl(device, _SIOCGIFHWADDR, "H")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +185,7 @@ def route(destination: str, source: str = "", arrives: str = "") -> Route:
         gateway=socket.inet_ntop(family, found[_RTA_GATEWAY]) if _RTA_GATEWAY in found else "",
         source=socket.inet_ntop(family, found[_RTA_PREFSRC]) if _RTA_PREFSRC in found else "",
         mtu=_mtu(device, family),
-        type=_device_ioctl(device, _SIOCGIFHWADDR, "H"),
+        type=hardware_type(device),
         path_mtu=struct.unpack("=I", metrics.get(_RTAX_MTU, bytes(4)))[0],
         mss=struct.unpack("=I", metrics.get(_RTAX_ADVMSS, bytes(4)))[0],
     )

@@ -60,17 +60,37 @@ class HeaderOverhead:
         """
         held = payload_bytes or self.max_payload_bytes
         if self.datagram and held > self.max_payload_bytes:
-            return held / self._fragmented_bytes(held)
+            return held / (self.ip_bytes(held) + self.packets(held) * FRAME_BYTES)
         if not 0 < held <= self.max_payload_bytes:
             raise ValueError(f"a packet has room for 1 to {self.max_payload_bytes} bytes, not {held}")
         return held / (held + self.header_bytes + FRAME_BYTES)
 
-    def _fragmented_bytes(self, payload_bytes: int) -> int:
-        """Return a fragmented datagram's bytes on the wire; each fragment but the last holds a multiple of 8 bytes."""
-        around = self.overhead_bytes + _IP_BYTES[self.ipver] + (_FRAGMENT_BYTES if self.ipver == 6 else 0)
-        held = payload_bytes + _UDP_BYTES
-        fragments = -(-held // ((self.mtu - around) // 8 * 8))
-        return held + fragments * (around + FRAME_BYTES)
+    def packets(self, message_bytes: int) -> int:
+        """Return the number of IP packets of a message sent alone: of a datagram its fragments, else TCP's segments.
+
+        Each fragment but the last holds a multiple of 8 bytes.
+        """
+        if message_bytes <= self.max_payload_bytes:
+            return 1
+        if self.datagram:
+            return -(-(message_bytes + _UDP_BYTES) // ((self.mtu - self._fragment_header_bytes) // 8 * 8))
+        return -(-message_bytes // self.max_payload_bytes)
+
+    def ip_bytes(self, message_bytes: int) -> int:
+        """Return the bytes of those packets, from the outermost IP header on."""
+        packets = self.packets(message_bytes)
+        if self.datagram and packets > 1:
+            return message_bytes + _UDP_BYTES + packets * self._fragment_header_bytes
+        return message_bytes + packets * self.header_bytes
+
+    def overhead_share(self, message_bytes: int) -> float:
+        """Return the share of those bytes that is not payload (paper 004, section 4.3); without Ethernet's."""
+        return 1 - message_bytes / self.ip_bytes(message_bytes)
+
+    @property
+    def _fragment_header_bytes(self) -> int:
+        """Size of the headers of a fragment, without UDP's, which is in the first one."""
+        return self.overhead_bytes + _IP_BYTES[self.ipver] + (_FRAGMENT_BYTES if self.ipver == 6 else 0)
 
 
 def ceiling_bit_s(rate_bit_s: float, overhead: HeaderOverhead, payload_bytes: int = 0) -> float:

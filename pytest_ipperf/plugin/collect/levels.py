@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.design.payload_preset import expanded, parse_payload
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Level, Value, values_of
-from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.plugin.collect.compared_factor import ComparedFactor, compared_factor
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.protocols import PROTOCOLS
@@ -47,7 +47,8 @@ def _levels(
     asked: Mapping[str, Sequence[Any]], settings: Settings, kind: Protocol, compared: ComparedFactor | None
 ) -> LevelGrid:
     counts = _distinct("connections", asked, _count)
-    marked = _distinct("payload", asked, parse_bytes)
+    sizes = {"payload": [size for level in asked["payload"] for size in expanded(level)]}
+    marked = _distinct("payload", sizes, lambda size: parse_payload(size)[0])
     own_factors = []
     for factor in kind.factors:
         values = settings.factors[factor.name] or _distinct(factor.name, asked, factor.parse)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.payload_preset import PRESETS
 from pytest_ipperf.core.portable.factor import Factor
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
@@ -31,8 +32,9 @@ FILTERS = (
 )  # fmt: skip
 LEVELS = (
     ("--connections", "N", "simultaneous connections, such as 1,10,100; replaces the suite's levels"),
-    ("--payload", "SIZE", "size of page, file, message or query, such as 1k,64k; replaces the suite's levels"),
-)
+    ("--payload", "SIZE", ("size of page, file, message or query, such as 1k,64k, or a preset of sizes: "
+                           f"{', '.join(PRESETS)}; replaces the suite's levels")),
+)  # fmt: skip
 LIMITS = (
     ("--ipperf-limit", "FIGURE:VALUE", ("absolute bound on a figure of every measured arm, such as p95:20ms, mean:5ms, "
      "failed_share:0.1pp or throughput:90mbit; replaces the limits of that figure that tests have")),

@@ -23,9 +23,10 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import Design, design_named
 from pytest_ipperf.core.design.limit import Limit
 from pytest_ipperf.core.design.margin import Margin, failure_margin
+from pytest_ipperf.core.design.payload_preset import parse_payload
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Value
-from pytest_ipperf.core.portable.units import parse_bytes, parse_seconds
+from pytest_ipperf.core.portable.units import parse_seconds
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, testbed_of, with_rate
 from pytest_ipperf.lab.inventory.model import Testbed
@@ -85,7 +86,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "--ipver": values.ip_version,
     "--transport": values.one_of(list(TRANSPORTS)),
     "--connections": values.connections,
-    "--payload": parse_bytes,
+    "--payload": parse_payload,
     **{f"--{name}": factor.parse for name, factor in FACTORS.items()},
     "--design": design_named,
     "--duration": values.duration,
@@ -146,7 +147,7 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
         testbeds=_testbeds(config, inventory, trouble),
         testbed_asked=bool(config.getoption(long_of("--testbed"))),
         connections=read("--connections"),
-        payloads=read("--payload"),
+        payloads=tuple(dict.fromkeys(size for sizes in read("--payload") for size in sizes)),
         factors={name: read(f"--{name}") for name in FACTORS},
         design=_design(config),
         reference=read("--reference"),

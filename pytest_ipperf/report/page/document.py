@@ -20,6 +20,7 @@ from pytest_ipperf.report.page.figures.figure import Figure, imported
 from pytest_ipperf.report.page.figures.levels import level_figure, level_sweeps
 from pytest_ipperf.report.page.figures.session_course import session_course
 from pytest_ipperf.report.page.figures.spread import spread_figure
+from pytest_ipperf.report.page.figures.study import study_figure
 from pytest_ipperf.report.page.figures.trend import Trend, common_axis
 from pytest_ipperf.report.page.head.banner import counts, session_head, title_of
 from pytest_ipperf.report.page.history import history, trends_of
@@ -32,6 +33,7 @@ from pytest_ipperf.report.page.problems.cards import carded, cards, problems
 from pytest_ipperf.report.page.tables.table_v import grade_rules, tables_v
 from pytest_ipperf.report.page.tables.tables import count_of, tables
 from pytest_ipperf.report.page.tables.tails import tails
+from pytest_ipperf.report.studies import traffic
 from pytest_ipperf.report.studies.file_transfer import plots
 from pytest_ipperf.report.tables.cautions import multiplicity
 from pytest_ipperf.report.tables.cell_results import VERDICTS, worst_first
@@ -90,6 +92,7 @@ class _Page:
         yield "levels", "Levels", f"By connections and other levels{self._of}", self._levels()
         yield "tails", "Tails", f"Tails and distributions{self._of}", self._tails()
         yield "course", "Course", f"Over the time of the measurement{self._of}", self._courses()
+        yield "traffic", "Paper 004", f"The figures of paper 004 again{self._of}", self._traffic()
         yield "trend", "History", "Over the sessions", history(self._trends, self._names, self._carded)
         yield "cells", "All cells", "All cells", self._cells.html
         yield "tables", "Tables", f"Tables{self._of}", self._tables()
@@ -164,6 +167,9 @@ class _Page:
             for number, plot in enumerate(plots(self._shown))
         ]
         return _figures([*([of_session] if of_session else []), *figures], 0, "")
+
+    def _traffic(self) -> Markup:
+        return _figures([study_figure(drawn, f"{name}-") for name, drawn in traffic.plots(self._shown)], 0, "")
 
     def _tails(self) -> Markup:
         """Return percentiles, and the distributions of the worst workloads that have no card, in their usual order."""

@@ -96,6 +96,49 @@ def test_a_datagram_that_no_packet_holds_travels_in_fragments(overhead, payload,
     assert overhead.payload_share(payload) == payload / wire
 
 
+@pytest.mark.parametrize(
+    ("overhead", "percent"),
+    [
+        # Table 1 of paper 004, corrected: it cuts off 55.555... and 65.217... after two digits.
+        (of(4, stamps=False), "55.56"),
+        (of(6, stamps=False), "65.22"),
+        (of(4, datagram=True), "46.67"),
+        (of(6, datagram=True), "60.00"),
+        # 20 bytes of a second IP header more: 80 of 112, and 68 of 100.
+        (of(6, "tunnel", stamps=False), "71.43"),
+        (of(6, "isatap", datagram=True), "68.00"),
+        # With TCP's timestamps: 52 of 84, and 72 of 104.
+        (of(4), "61.90"),
+        (of(6), "69.23"),
+    ],
+)
+def test_the_overhead_of_32_bytes_is_that_of_table_1_of_paper_004(overhead, percent):
+    assert f"{100 * overhead.overhead_share(32):.2f}" == percent
+
+
+@pytest.mark.parametrize(
+    ("overhead", "payload", "packets", "ip_bytes"),
+    [
+        (of(4, datagram=True), 1472, 1, 1500),
+        (of(4, datagram=True), 1473, 2, 1473 + 8 + 2 * 20),
+        (of(6, datagram=True), 1452, 1, 1500),
+        (of(6, datagram=True), 1453, 2, 1453 + 8 + 2 * 48),
+        (of(4, datagram=True), 65496, 45, 65504 + 45 * 20),
+        (of(6, datagram=True), 65496, 46, 65504 + 46 * 48),
+        (of(6, "tunnel", datagram=True), 1432, 1, 1500),
+        (of(6, "tunnel", datagram=True), 65496, 46, 65504 + 46 * 68),  # 1432 bytes in each, a multiple of 8
+        # TCP sends no fragments: 45 segments of 1460 bytes, 46 of 1448, 46 of 1440.
+        (of(4, stamps=False), 65496, 45, 65496 + 45 * 40),
+        (of(4), 65496, 46, 65496 + 46 * 52),
+        (of(6, stamps=False), 65496, 46, 65496 + 46 * 60),
+        (of(6, "isatap"), 1409, 2, 1409 + 2 * 92),
+    ],
+)
+def test_a_message_takes_so_many_packets_and_bytes(overhead, payload, packets, ip_bytes):
+    assert (overhead.packets(payload), overhead.ip_bytes(payload)) == (packets, ip_bytes)
+    assert overhead.overhead_share(payload) == pytest.approx((ip_bytes - payload) / ip_bytes)
+
+
 def test_headers_cost_what_the_ceilings_differ_by():
     four, isatap = of(4, datagram=True), of(6, "isatap", datagram=True)
     assert header_cost(isatap, four, 1400) == pytest.approx(1 - (1466 / 1506))

@@ -40,7 +40,10 @@ from pytest_ipperf.protocols import application, applications
         ),
         (["--connections=0"], "--connections: '0' is not a number of connections such as 1, 10 or 100"),
         (["--connections=1,,2"], "--connections: '' is not a number of connections such as 1, 10 or 100"),
-        (["--payload=big"], "--payload: size 'big' is not a whole number of bytes such as 512, 1k or 2m"),
+        (
+            ["--payload=big"],
+            "--payload: size 'big' is not a whole number of bytes such as 512, 1k or 2m, and no preset of * kharche",
+        ),
         (["--design=fast"], f"--design: design 'fast' does not exist; there are {', '.join(DESIGNS)}"),
         (["--reference=ipv5"], "--reference: arm 'ipv5' is not of the form ipv4, ipv6 or ipv6-TRANSPORT"),
         (["--reference=ipv6-teredo"], "--reference: 'teredo' does not exist; there are isatap, native, tunnel"),

@@ -58,7 +58,7 @@ def path_properties(spec: FlowSpec, sock: socket.socket) -> dict[str, Any]:
     whole = spec.payload_bytes + 8 <= mtu - header_bytes
     room = (mtu - header_bytes - 8 * (spec.ipver == 6)) // 8 * 8  # fragments are in units of 8 bytes
     return {
-        "send_buffer": _room(sock, socket.SO_SNDBUF, _SEND_BYTES),
+        "send_buffer": _send_room(sock, spec),
         "device": way.device,
         "qdisc": disciplines([way.device])[way.device] if way.device else "",
         "mtu_bytes": mtu,
@@ -90,6 +90,13 @@ def explained(spec: FlowSpec, port: int) -> Iterator[None]:
 
 def _socket(address: str) -> socket.socket:
     return socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+
+
+def _send_room(sock: socket.socket, spec: FlowSpec) -> dict[str, int]:
+    """Return the send buffer: of a flood the host's default, which keeps it from overflowing the host's own queue."""
+    if spec.factors["rate"] != "flood":
+        return _room(sock, socket.SO_SNDBUF, _SEND_BYTES)
+    return {"asked_bytes": 0, "effective_bytes": sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)}
 
 
 def _room(sock: socket.socket, option: int, wanted_bytes: int) -> dict[str, int]:

@@ -14,10 +14,11 @@ from typing import Protocol
 from pytest_ipperf.agent.flows.udp.sequence import SequenceHeaders
 from pytest_ipperf.agent.sockets.batch_io import HEAD_BYTES, SOL_UDP, UDP_SEGMENT, SendBatch, UnsupportedError
 
-_MESSAGES = 64
+_MESSAGES, _BATCH_BYTES = 64, 2**18
+"""Most datagrams and bytes of one system call, which may have to wait until a link has taken all of them."""
 _SEGMENTS = (128, 64)  # UDP_MAX_SEGMENTS of newer and of older kernels
 _MOST_BYTES = 65507
-_CALLS = 16  # between two readings of the clock
+_CALLS = 16  # between two calls of `alive`
 _WAIT = struct.pack("ll", 0, 500_000)  # for buffer space, in s and us
 _NO_ROOM = (errno.EAGAIN, errno.ENOBUFS)
 # Errors of a kernel that cannot split segments for this device, or not so many.
@@ -85,6 +86,8 @@ class UnpacedSender:
                 for _ in range(_CALLS):
                     words[::2] = numbers.words(word + sent, datagrams)
                     sent += box.send()
+                    if time.monotonic_ns() >= end_ns:
+                        break
             except OSError as error:
                 if error.errno in _NO_SEGMENTS and box.segments > 1:
                     self._give_up(error)
@@ -107,7 +110,8 @@ def _ways(sock: socket.socket, size: int, *, cut: bool) -> Iterable[tuple[str, C
     most = _MOST_BYTES // size
     for segments in dict.fromkeys(min(each, most) for each in _SEGMENTS) if cut and most > 1 else ():
         yield f"sendmmsg, UDP_SEGMENT x{segments}", partial(SendBatch, sock, size, 1, segments)
-    yield f"sendmmsg x{_MESSAGES}", partial(SendBatch, sock, size, _MESSAGES)
+    messages = max(1, min(_MESSAGES, _BATCH_BYTES // size))
+    yield f"sendmmsg x{messages}", partial(SendBatch, sock, size, messages)
     yield "send", partial(_Plain, sock, size)
 
 

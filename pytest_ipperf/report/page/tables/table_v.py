@@ -6,14 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.report.flow.curves import CurvePoint
-from pytest_ipperf.report.page.figures.figure import Figure, imported
+from pytest_ipperf.report.page.figures.study import study_figure
 from pytest_ipperf.report.page.html.markup import Markup, boxed, bullets, caption, element, folded, html_file, joined
-from pytest_ipperf.report.studies.router.experiments import Experiment
+from pytest_ipperf.report.studies.figures.experiment import Experiment
+from pytest_ipperf.report.studies.figures.plot import DrawnFigure
 from pytest_ipperf.report.studies.router.grades import GRADES, Grade
-from pytest_ipperf.report.studies.router.plots import DrawnFigure
-from pytest_ipperf.report.studies.router.plots import caption as figure_caption
-from pytest_ipperf.report.studies.router.series import FigureCurves
 from pytest_ipperf.report.studies.router.style import COLOURS, class_of
 from pytest_ipperf.report.studies.router.summary import ArmRatio, Summary, summaries
 from pytest_ipperf.report.studies.router.text import TITLE, how, interval_text, notes, own_text, paper_text, where
@@ -38,7 +35,7 @@ def study_page(parts: Iterable[tuple[Summary, Sequence[DrawnFigure]]], made: str
     for number, (summary, drawn) in enumerate(parts):
         body += [element("h2", capital(where(summary))), element("p", f"{capital(f'{made}{how(summary)}')}.")]
         body += [table_v(summary), _key(), bullets(notes(summary))]
-        shown = [_figure(each, summary, f"s{number}f{each.plot.number}") for each in drawn]
+        shown = [study_figure(each, f"s{number}f{each.plot.number}-").html() for each in drawn]
         body += [element("div", *shown, class_="figures")]
         body += _definitions(summary.experiments)
     return html_file(TITLE, element("main", joined(body, "\n")), style=grade_rules())
@@ -129,34 +126,6 @@ def _key() -> Markup:
         multiple = f"{most} times or less" if most else f"more than {above} times"
         items.append(element("li", f"{grade.name}: {rate}; {multiple}", class_=class_of(grade.colour)))
     return element("ul", *items, class_="key", aria_label="Grades: share of a rate; multiple of a time or loss")
-
-
-def _figure(drawn: DrawnFigure, summary: Summary, name: str) -> Markup:
-    found = drawn.curves
-    title = f"{drawn.plot.title} (paper 001, Fig. {drawn.plot.number}, again)"
-    text = f"{figure_caption(found, summary)}."
-    return Figure(
-        title=title,
-        plots=[imported(drawn.bare, f"{name}-", f"{title}. {text}")],
-        caption=text,
-        head=(capital(found.sweep.dimension.title), *(_head(found, curve.arm) for curve in found.curves)),
-        rows=[(text, *_numbers(found, at)) for at, text in enumerate(found.sweep.texts)],
-    ).html()
-
-
-def _head(found: FigureCurves, arm: Arm) -> str:
-    return f"{arm.title} ({found.unit.name})" if found.unit.name else arm.title
-
-
-def _numbers(found: FigureCurves, at: int) -> list[str]:
-    """Return each arm's mean at a level, with its interval."""
-    points = [next((point for point in curve.points if point.at == at), None) for curve in found.curves]
-    return [_point_text(found, point) if point else "" for point in points]
-
-
-def _point_text(found: FigureCurves, point: CurvePoint) -> str:
-    text, interval = found.unit.text(point.side.mean), point.interval
-    return f"{text} [{found.unit.text(interval.low)}, {found.unit.text(interval.high)}]" if interval else text
 
 
 def _definitions(experiments: Iterable[Experiment]) -> list[Markup]:

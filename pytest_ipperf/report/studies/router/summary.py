@@ -14,7 +14,9 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.flow.tables import latest
-from pytest_ipperf.report.studies.router.experiments import EXPERIMENTS, Experiment
+from pytest_ipperf.report.studies.figures.curves import is_bare
+from pytest_ipperf.report.studies.figures.experiment import Experiment
+from pytest_ipperf.report.studies.router.experiments import EXPERIMENTS
 from pytest_ipperf.report.studies.router.grades import Grade, Graded, grade, graded
 from pytest_ipperf.report.studies.router.printed import RATIOS, REFERENCE, printed
 from pytest_ipperf.report.studies.router.ratio import combined, ratio_of
@@ -78,7 +80,7 @@ class Summary:
     @property
     def bare(self) -> bool:
         """True if ratios have neither intervals nor grades: the design has several epochs and never judges."""
-        return _bare(self.records)
+        return is_bare(self.records)
 
     def cells(self, experiment: Experiment) -> list[Record]:
         """Return the records of an experiment."""
@@ -103,7 +105,7 @@ def summaries(records: Sequence[Record]) -> list[Summary]:
 def _summary(records: Sequence[Record]) -> Summary:
     held = tuple(each for each in EXPERIMENTS if any(each.holds(record) for record in records))
     arms = (REFERENCE, *sorted({record.test.arm for record in records}, key=_rank))
-    bare = _bare(records)
+    bare = is_bare(records)
     ratios = {(each.name, REFERENCE): ArmRatio(experiment=each, arm=REFERENCE, bare=bare) for each in held}
     notes: dict[str, None] = {}
     for experiment in held:
@@ -113,10 +115,6 @@ def _summary(records: Sequence[Record]) -> Summary:
             notes.update(dict.fromkeys(left_out))
             ratios[experiment.name, arm] = dataclasses.replace(_arm_ratio(experiment, arm, kept), bare=bare)
     return Summary(records=tuple(records), experiments=held, arms=arms, ratios=ratios, notes=tuple(notes))
-
-
-def _bare(records: Sequence[Record]) -> bool:
-    return not records[0].judges and records[0].epochs > 1
 
 
 def _rank(arm: Arm) -> tuple[bool, tuple[int, int, bool, str]]:

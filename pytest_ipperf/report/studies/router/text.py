@@ -9,7 +9,7 @@ from typing import Any
 from pytest_ipperf import __version__
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.stats.interval import Interval
-from pytest_ipperf.report.studies.router.experiments import Experiment
+from pytest_ipperf.report.studies.figures.experiment import Experiment
 from pytest_ipperf.report.studies.router.grades import GRADES
 from pytest_ipperf.report.studies.router.summary import ArmRatio, Summary
 from pytest_ipperf.report.tables.layout import Row, Table

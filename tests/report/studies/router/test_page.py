@@ -17,7 +17,7 @@ from pytest_ipperf.report.flow.curves import bars
 from pytest_ipperf.report.page.tables.table_v import study_page
 from pytest_ipperf.report.studies.router import plots
 from pytest_ipperf.report.studies.router.grades import GRADES
-from pytest_ipperf.report.studies.router.series import curves
+from pytest_ipperf.report.studies.router.plots import curves
 from pytest_ipperf.report.studies.router.style import COLOURS, class_of
 from pytest_ipperf.report.studies.router.summary import summaries
 from pytest_ipperf.report.table_files import write_router_study
