@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.run import Run, leading
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSFERS, WorkloadKind
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, QUERIES, TRANSFERS, WorkloadKind
 from pytest_ipperf.lab.runs.result import ServerEndpoint
 from pytest_ipperf.protocols.base import CONTENT
 
@@ -61,6 +61,7 @@ _CHECKS: Mapping[WorkloadKind, Callable[[Arm, int, Counter[str], ServerEndpoint]
     CONNECTIONS: _no_connection,
     FLOWS: _no_packet,
     TRANSFERS: _no_transfer,
+    QUERIES: _no_connection,
 }
 
 

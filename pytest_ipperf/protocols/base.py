@@ -284,8 +284,15 @@ class Flow(Protocol):
 
     server_protocol: str = ""
     """Protocol of the server at the far end, whose accounts and large file are used; empty: the server's agent."""
+    server_connections: int = 0
+    """Most connections that this server has at once, if more than those of the workload."""
     greedy: bool = False
     """True if it sends as much as the path carries."""
+
+    def served_state(self, state: ServerState, payload_bytes: int) -> ServerState:
+        """Return the state that its server holds, with what a payload of that size needs."""
+        del payload_bytes
+        return state
 
     def offered_bit_s(self, factors: Mapping[str, Value]) -> float | None:
         """Return the payload rate that it offers, by its factor in bit/s; None if it has none or offers all it can."""

@@ -6,13 +6,14 @@ A connection is one session, and the payload the size of the file. The server is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import StudySize, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow, count, figure_row, processor_time
 from pytest_ipperf.core.portable.scaling import four_digits, rate_of, rate_unit, time_text
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.portable.workload_kind import TRANSFERS, WorkloadKind
 from pytest_ipperf.protocols.base import Flow
@@ -90,6 +91,9 @@ class FileTransfer(Flow):
             )
         if not _LEAST_BYTES <= payload_bytes <= _MOST_BYTES:
             raise UsageError(f"payload {payload_bytes} is not the size of a file of file_transfer, which is 1k to 16g")
+
+    def served_state(self, state: ServerState, payload_bytes: int) -> ServerState:
+        return replace(state, file_bytes=payload_bytes)
 
     def caution(self, run_s: float) -> str:
         if run_s >= _SHORT_S:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSFERS, WorkloadKind
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, QUERIES, TRANSFERS, WorkloadKind
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report import flow
@@ -157,6 +157,7 @@ _REPORTS: dict[WorkloadKind, KindReports] = {
     CONNECTIONS: _ConnectionReports(),
     FLOWS: _FLOW_REPORTS,
     TRANSFERS: _FLOW_REPORTS,
+    QUERIES: _FLOW_REPORTS,
 }
 
 

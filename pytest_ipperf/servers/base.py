@@ -228,7 +228,7 @@ def answer_datagrams(port: int, answers: Mapping[str, Callable[[bytes], bytes]],
     """
     waiting, by_number = select.epoll(), {}
     for address, answer in answers.items():
-        sock = _datagram_socket(address, port)
+        sock = datagram_socket(address, port)
         by_number[sock.fileno()] = sock, answer
         waiting.register(sock.fileno(), select.EPOLLIN)
     while True:
@@ -243,7 +243,8 @@ def answer_datagrams(port: int, answers: Mapping[str, Callable[[bytes], bytes]],
                         sock.sendto(response, peer)
 
 
-def _datagram_socket(address: str, port: int) -> socket.socket:
+def datagram_socket(address: str, port: int) -> socket.socket:
+    """Return a socket that receives datagrams there, with a large buffer."""
     # Without SO_REUSEADDR, which on UDP would let two servers share the port.
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
     if sock.family == socket.AF_INET6:

@@ -1,4 +1,4 @@
-"""BIND 9: A and AAAA of one zone, over UDP and TCP, authoritative and nothing else.
+"""BIND 9: A, AAAA and TXT of one zone, over UDP and TCP, authoritative and nothing else.
 
 The zone is the root, so that any name may be measured, and no query is ever forwarded to another server. Each address
 that it listens on has a zone of its own, in which a name with that address has no other of its family.
@@ -21,6 +21,9 @@ _MOST_THREADS = 8
 _SPARE = 50
 _BACKLOG = 4096
 _BUFFER_BYTES = 8 << 20
+# BIND's own limit is 1232; clients say how much they can receive (RFC 6891, section 6.2.3).
+_MOST_UDP_BYTES = 4096
+_STRING_BYTES = 255
 # Versions before this one do not know the option and refuse the configuration.
 _BUFFERS_SINCE = (9, 18)
 _APPARMOR_ON = Path("/sys/module/apparmor/parameters/enabled")
@@ -38,6 +41,7 @@ options {{
 {buffers}
   tcp-clients {tcp_clients};
   tcp-listen-queue {queue};
+  max-udp-size {udp_bytes};
   recursion no;
   allow-query {{ any; }};
   allow-transfer {{ none; }};
@@ -108,6 +112,7 @@ def _configuration(site: Site, version: str) -> str:
         buffers="\n".join(buffers),
         tcp_clients=site.connections + _SPARE,
         queue=_BACKLOG,
+        udp_bytes=_MOST_UDP_BYTES,
         views="\n".join(views),
     )
 
@@ -119,7 +124,14 @@ def _zone(site: Site, asked: str) -> str:
         for name, addresses in zone.items()
         for address in dict.fromkeys(addresses)
     )
-    return _ZONE + "".join(records)
+    return _ZONE + "".join(records) + "".join(_text(name, text) for name, text in site.state.texts.items())
+
+
+def _text(name: str, text: bytes) -> str:
+    """Return a TXT record, of printable ASCII, with a line for each of its strings."""
+    parts = (text[at : at + _STRING_BYTES].decode("ascii") for at in range(0, len(text), _STRING_BYTES))
+    quoted = (part.replace("\\", "\\\\").replace('"', '\\"') for part in parts)
+    return f"{name.rstrip('.')}. IN TXT (\n" + "".join(f'  "{each}"\n' for each in quoted) + ")\n"
 
 
 def _user() -> str:

@@ -12,7 +12,7 @@ from pytest_ipperf.agent.rpc.handlers import HANDLERS
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.cli.commands import COMMANDS
 from pytest_ipperf.core.portable.registry import Registry
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSFERS
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, QUERIES, TRANSFERS
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.doctor.checks import CHECKS
 from pytest_ipperf.metrics import METRICS
@@ -62,7 +62,7 @@ def servers():
 
 
 def metrics():
-    flows = {name: flow(name) for name in sorted([*of_kind(FLOWS), *of_kind(TRANSFERS)])}
+    flows = {name: flow(name) for name in sorted([*of_kind(FLOWS), *of_kind(TRANSFERS), *of_kind(QUERIES)])}
     for name in dict.fromkeys(each for protocol in flows.values() for each in protocol.metrics):
         metric = METRICS[name].metric
         of = ", ".join(f"`{protocol}`" for protocol in flows if name in flows[protocol].metrics)

@@ -31,7 +31,7 @@ from pytest_ipperf.core.measurement.path_proof import (
 )
 from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.core.portable.units import bytes_text
-from pytest_ipperf.core.portable.workload_kind import FLOWS, TRANSFERS
+from pytest_ipperf.core.portable.workload_kind import FLOWS, QUERIES, TRANSFERS
 from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.lab import inventory
 from pytest_ipperf.lab.access import ACCESS_METHODS
@@ -237,7 +237,7 @@ def test_markers_are_those_of_the_code():
 
 
 def test_flows_their_factors_and_metrics_are_those_of_the_code():
-    flows = sorted([*of_kind(FLOWS), *of_kind(TRANSFERS)])
+    flows = sorted([*of_kind(FLOWS), *of_kind(TRANSFERS), *of_kind(QUERIES)])
     documented: dict[str, dict[str, str]] = {}
     name = ""
     for row in table("docs/flows.md", "protocol", "connections", "payload", "factor"):

@@ -29,9 +29,13 @@ class FarListening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowServer:
-    """Server program at the far end: its port, and for each session a user of the same password."""
+    """Server program at the far end: its port, and for each session a user of the same password.
+
+    A name server that answers from a cache has records with a TTL of `cached_ttl_s`.
+    """
 
     port: int = 0
+    cached_ttl_s: int = 0
     users: list[str] = field(default_factory=list)
     password: str = field(default="", repr=False)
 
@@ -51,7 +55,8 @@ class FlowSpec:
     listen. `ident` tells the packets of this run from those of others. With `segments` the kernel may split larger
     messages.
 
-    An engine with a server program at its far end uses `service`; `device` is the near end's interface.
+    An engine with a server program at its far end uses `service`; `device` is the near end's interface. Runs with the
+    same `pattern` draw the same random instants.
     """
 
     engine: str
@@ -71,6 +76,7 @@ class FlowSpec:
     far: FarListening = FarListening()
     service: FlowServer = FlowServer()
     device: str = ""
+    pattern: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,7 @@ class Margin:
         right = f"use a margin such as {metric.margin}"
         fits = metric.scale == "difference" if self.unit == "1" else metric.unit == "s"
         if self.at_least and not fits:
-            kind = {"s": "time", "bit/s": "rate", "packet/s": "rate"}.get(metric.unit, "ratio")
+            kind = {"s": "time", "bit/s": "rate", "packet/s": "rate", "query/s": "rate"}.get(metric.unit, "ratio")
             kind = "share" if metric.scale == "difference" else kind
             floor = _FLOORS[self.unit]
             raise UsageError(f"margin '{self}' has a floor in {floor}, and {metric.title} is a {kind}; {right}")

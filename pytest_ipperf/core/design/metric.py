@@ -38,7 +38,7 @@ class Metric:
 
     name: str
     title: str
-    unit: Literal["s", "bit/s", "1", "packet/s"]
+    unit: Literal["s", "bit/s", "1", "packet/s", "query/s"]
     direction: Direction
     scale: Scale
     location: Location

@@ -5,15 +5,43 @@ Parameters of every protocol (testbed, connections, payload) are no factors. Tra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.units import bytes_text, parse_bytes, parse_rate, short_rate_text
+from pytest_ipperf.core.portable.units import (
+    bytes_text,
+    count_text,
+    parse_bytes,
+    parse_count,
+    parse_rate,
+    short_rate_text,
+)
 
 Value = int | float | str
-Unit = Literal["bytes", "bit/s", "word"]
+Unit = Literal["bytes", "bit/s", "query/s", "query", "word"]
+
+
+def _whole(text: str) -> int:
+    number = parse_count(text)
+    if number != int(number):
+        raise UsageError(f"number {text!r} is not a whole one such as 100 or 20k")
+    return int(number)
+
+
+_PARSERS: Mapping[str, Callable[[str], Value]] = {
+    "bytes": parse_bytes,
+    "bit/s": parse_rate,
+    "query/s": parse_count,
+    "query": _whole,
+}
+_TEXTS: Mapping[str, Callable[[int | float], str]] = {
+    "bytes": lambda value: bytes_text(int(value)),
+    "bit/s": lambda value: short_rate_text(float(value)),
+    "query/s": count_text,
+    "query": count_text,
+}
 
 
 @dataclass(frozen=True)
@@ -36,7 +64,8 @@ class Factor:
 
     `levels` are measured where a test names none. A workload's text and a test's id name a level after the `mark`, as
     in `window64k`; a word stands alone, and the `implicit` level is left out. `words` are all possible values if the
-    unit is "word". The implicit level of a `silent` factor changes nothing, so workloads and records do not have it.
+    unit is "word", and values beside the numbers of any other unit. The implicit level of a `silent` factor changes
+    nothing, so workloads and records do not have it.
     `study` is the size of the study that compares its levels.
     """
 
@@ -56,17 +85,17 @@ class Factor:
         text = str(given).strip()
         if self.implicit is not None and text == str(self.implicit):
             return self.implicit
-        if self.unit == "word":
-            if text not in self.words:
-                raise UsageError(f"{self.name} {text!r} does not exist; there are {', '.join(self.words)}")
+        if text in self.words:
             return text
-        return parse_bytes(text) if self.unit == "bytes" else parse_rate(text)
+        if self.unit == "word":
+            raise UsageError(f"{self.name} {text!r} does not exist; there are {', '.join(self.words)}")
+        return _PARSERS[self.unit](text)
 
     def text(self, value: Value) -> str:
         """Return the shortest text that `parse` reads as this value: `64k`, `10mbit`, `down`."""
         if isinstance(value, str):
             return value
-        return bytes_text(int(value)) if self.unit == "bytes" else short_rate_text(float(value))
+        return _TEXTS[self.unit](value)
 
     def level(self, value: Value) -> Level:
         """Return the level with this value."""

@@ -20,7 +20,8 @@ class ServerState:
     size. There are `users` accounts with one `password` for all; each has a mailbox of its own, in which a copy of
     `content` comes first and `messages` follow. `pages` are further pages or files, by their paths (`/other.html`).
     `addresses` are those of the server's name in the zone, which a client has to find; the agent fills them in. With
-    `file_bytes` there is a file of that size beside the content, `FileContent` under the name `LARGE_FILE`.
+    `file_bytes` there is a file of that size beside the content, `FileContent` under the name `LARGE_FILE`. `texts` are
+    TXT records of a name server, by their names, of which a first label `*` stands for any (RFC 4592).
     """
 
     content: bytes = b""
@@ -30,6 +31,7 @@ class ServerState:
     pages: Mapping[str, bytes] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
     file_bytes: int = 0
+    texts: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for path in self.pages:
@@ -75,4 +77,6 @@ class ServerState:
             hasher.update(f"at {address} ".encode())
         if self.file_bytes:
             hasher.update(f"file {self.file_bytes} ".encode())
+        for name, text in sorted(self.texts.items()):
+            hasher.update(f"text {name} {len(text)} ".encode() + text)
         return hasher.hexdigest()[:16]

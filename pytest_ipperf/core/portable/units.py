@@ -12,6 +12,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 
 _BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _BITS = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+_COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -78,6 +79,20 @@ def short_rate_text(bit_s: float) -> str:
     return f"{bit_s / _BITS[unit]:.15g}{unit}"
 
 
+def parse_count(text: str) -> float:
+    """Return a number of things, or of things a second: `100`, `20k` -> 20000.0; k and m are powers of 1000."""
+    parts = _split(text, _COUNTS)
+    if parts is None or not parts[0]:
+        raise UsageError(f"number {text!r} is not one such as 100 or 20k")
+    return round(parts[0] * _COUNTS[parts[1]], 3)
+
+
+def count_text(count: float) -> str:
+    """Return the shortest exact text that `parse_count` reads: 20000.0 -> `20k`."""
+    unit = next((unit for unit in ("m", "k") if count >= _COUNTS[unit]), "")
+    return f"{count / _COUNTS[unit]:.15g}{unit}"
+
+
 def parse_percent(text: str) -> float:
     """Return a fraction: `10%` -> 0.1; the sign is required, as 0.1 could mean either."""
     parts = _split(text, {"%": 1})
@@ -87,9 +102,11 @@ def parse_percent(text: str) -> float:
 
 
 def quantity_text(value: float, unit: str) -> str:
-    """Return a metric's value for people, from seconds, bit/s or a share: `3.92 ms`, `94.1 Mbit/s`, `4.5 %`."""
+    """Return a metric's value for people, from seconds, a rate or a share: `3.92 ms`, `94.1 Mbit/s`, `4.5 %`."""
     if unit == "s":
         return seconds_text(value) if value >= 1e-3 else f"{value * 1e6:.3g} us"
+    if unit == "query/s":
+        return f"{value:.4g} {unit}"
     return rate_text(value) if unit == "bit/s" else f"{100 * value:.3g} %"
 
 

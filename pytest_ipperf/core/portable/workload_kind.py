@@ -1,4 +1,4 @@
-"""Kinds of workload: connections to a server, flows that agents make between themselves, or transfers from a server.
+"""Kinds of workload: connections to a server, flows between agents, transfers from a server, or queries to one.
 
 Whatever differs between them by kind alone is a method or a value of `WorkloadKind`; a protocol has one as `kind`.
 """
@@ -147,4 +147,5 @@ CONNECTIONS: WorkloadKind = _Connections(
     "connection", counts_failures=True, has_times=True, most_clients=math.inf, overhead_s=0.05
 )
 FLOWS: WorkloadKind = _Flows("stream", counts_failures=False, has_times=False, most_clients=1, overhead_s=0.3)
+QUERIES: WorkloadKind = _Transfers("client", counts_failures=True, has_times=False, most_clients=1, overhead_s=0.6)
 TRANSFERS: WorkloadKind = _Transfers("session", counts_failures=True, has_times=False, most_clients=1, overhead_s=0.6)

@@ -23,7 +23,7 @@ from pytest_ipperf.core.measurement.run import leading
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, LEAN, TRANSFERS
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, LEAN
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT
 from pytest_ipperf.lab.agents.leases import lease_for
@@ -191,14 +191,14 @@ class LiveTestbed:
         pattern: str = "",
         capture: int = 0,
     ) -> RunResult:
-        """Make one run; if connections arrive at a rate, runs with the same `pattern` have the same arrivals.
+        """Make one run; whatever arrives at random instants has the same ones in runs with the same `pattern`.
 
         A flow has a `duration` instead of bursts. `capture` is the number of packets to capture on each host. Raises
         LabError if a server died during the run or answers nobody; failures of connections are data.
         """
         self.offloads.switch(workload)
         request = _RunRequest(bursts, deadline_s, duration, pattern, self._captures(capture))
-        run = {CONNECTIONS: self._connect, FLOWS: self._flow, TRANSFERS: self._flow}[PROTOCOLS[workload.protocol].kind]
+        run = self._connect if PROTOCOLS[workload.protocol].kind is CONNECTIONS else self._flow
         with HEARTBEAT.pause(_longest_s(workload, duration, deadline_s)):
             return run(arm, service, workload, request)
 
@@ -206,8 +206,9 @@ class LiveTestbed:
         protocol, served = flow(workload.protocol), bool(flow(workload.protocol).server_protocol)
         self._ident += 1
         spec = flow_spec(
-            self._testbed, arm, workload, protocol, request.duration, ident=self._ident, deadline_s=request.deadline_s
-        )
+            self._testbed, arm, workload, protocol, request.duration, ident=self._ident, deadline_s=request.deadline_s,
+            pattern=request.pattern,
+        )  # fmt: skip
         if served:
             accounts = self._servers.accounts(service, workload.connections)
             spec = dataclasses.replace(spec, service=accounts, device=self._ports()[CLIENT])

@@ -10,7 +10,7 @@ from pytest_ipperf.agent.rpc.messages import Served, ServeRequest
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSFERS
+from pytest_ipperf.core.portable.workload_kind import FLOWS
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy.install import install_packages
 from pytest_ipperf.lab.epoch.account_check import AT_ONCE
@@ -48,8 +48,8 @@ class EpochServers:
     def serve(self, workload: Workload, wanted: str) -> ServerEndpoint:
         """Start the server of the workload's protocol, as `choose_server` chooses it, and the name server."""
         unusable = self._server.unusable()
-        serve = {CONNECTIONS: self._serve_program, FLOWS: self._serve_agent, TRANSFERS: self._serve_program}
-        return serve[PROTOCOLS[workload.protocol].kind](served_workload(workload), wanted, unusable)
+        serve = self._serve_agent if PROTOCOLS[workload.protocol].kind is FLOWS else self._serve_program
+        return serve(served_workload(workload), wanted, unusable)
 
     def _serve_agent(self, workload: Workload, wanted: str, unusable: Mapping[str, str]) -> ServerEndpoint:
         """Start only the name server, by which paths are proven: a flow ends at the agent."""
@@ -67,8 +67,8 @@ class EpochServers:
         return self._service(name, workload, resolver.port, str(resolver))
 
     def accounts(self, service: ServerEndpoint, count: int) -> FlowServer:
-        """Return the server as a flow's near end uses it, with so many of its accounts."""
-        users = [self.state.user(index) for index in range(count)]
+        """Return the server as a flow's near end uses it, with so many of its accounts if it has any."""
+        users = [self.state.user(index) for index in range(count)] if self.state.users else []
         return FlowServer(port=service.port, users=users, password=self.state.password)
 
     def null(self, beside: ServerEndpoint, workload: Workload) -> ServerEndpoint:

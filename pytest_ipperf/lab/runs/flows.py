@@ -57,10 +57,12 @@ def flow_spec(
     deadline_s: float,
     service: FlowServer = FlowServer(),  # noqa: B008 - it is frozen
     device: str = "",
+    pattern: str = "",
 ) -> FlowSpec:
     """Return the spec of a run on an arm; `deadline_s` limits how long silence is waited for.
 
-    `service` is the server program at the far end, if there is one, and `device` the client's interface.
+    `service` is the server program at the far end, if there is one, and `device` the client's interface. Runs
+    with the same `pattern` have the same random instants.
     """
     path, values = testbed.path(arm), values_of(workload.levels)
     offered_bit_s = flow.offered_bit_s(values)
@@ -83,22 +85,31 @@ def flow_spec(
         segments=not path.carriers and not testbed.links.rate_bit_s,
         service=service,
         device=device,
+        pattern=pattern,
     )
 
 
 def served_workload(workload: Workload) -> Workload:
-    """Return the workload whose server a flow needs: itself, or one of the server's own protocol, with a small file."""
+    """Return the workload whose server a flow needs: itself, or one of the server's own protocol, with a small payload.
+
+    It has the most connections that the server has at once.
+    """
     found = PROTOCOLS[workload.protocol]
     if not isinstance(found, Flow) or not found.server_protocol:
         return workload
-    return dataclasses.replace(workload, protocol=found.server_protocol, payload_bytes=_SMALL_BYTES, levels=())
+    return dataclasses.replace(
+        workload,
+        protocol=found.server_protocol,
+        connections=max(workload.connections, found.server_connections),
+        payload_bytes=_SMALL_BYTES,
+        levels=(),
+    )
 
 
 def served_state(workload: Workload, state: ServerState) -> ServerState:
-    """Return the state that the server of a workload holds: for a flow from a server also the large file."""
-    if served_workload(workload) is workload:
-        return state
-    return dataclasses.replace(state, file_bytes=workload.payload_bytes)
+    """Return the state that the server of a workload holds, with what a flow from a server adds to it."""
+    found = PROTOCOLS[workload.protocol]
+    return found.served_state(state, workload.payload_bytes) if isinstance(found, Flow) else state
 
 
 def _check_rate(workload: Workload, rate_bit_s: float | None, run_s: float) -> None:

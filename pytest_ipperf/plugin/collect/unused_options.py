@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, TRANSFERS
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, QUERIES, TRANSFERS
 from pytest_ipperf.plugin.options.aliases import active_aliases
 from pytest_ipperf.plugin.options.declarations import FACTORS, long_of, owners
 from pytest_ipperf.plugin.options.parsers import MEASURED
@@ -19,9 +19,9 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
 _OF_KINDS = {
-    (FLOWS, TRANSFERS): ("--duration",),
+    (FLOWS, TRANSFERS, QUERIES): ("--duration",),
     (CONNECTIONS,): ("--client", "--arrivals", "--ipperf-workers"),
-    (CONNECTIONS, TRANSFERS): ("--ipperf-server",),
+    (CONNECTIONS, TRANSFERS, QUERIES): ("--ipperf-server",),
 }
 
 

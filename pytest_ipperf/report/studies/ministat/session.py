@@ -10,7 +10,13 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.studies.ministat.data_set import LEAST_VALUES, DataSet
 from pytest_ipperf.report.studies.ministat.text import MOST_SETS, WIDTH, ministat_lines
 
-_SHOWN = {"s": (1e3, "ms"), "bit/s": (1e-6, "Mbit/s"), "1": (100.0, "%"), "packet/s": (1.0, "packet/s")}
+_SHOWN = {
+    "s": (1e3, "ms"),
+    "bit/s": (1e-6, "Mbit/s"),
+    "1": (100.0, "%"),
+    "packet/s": (1.0, "packet/s"),
+    "query/s": (1.0, "query/s"),
+}
 """Factors and units of shown values, by the unit of a metric."""
 
 

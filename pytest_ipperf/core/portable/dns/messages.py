@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 TYPE_A = 1
+TYPE_TXT = 16
 TYPE_AAAA = 28
 TTL_S = 0
 """Time to live of every record that the project's name servers hold; zero, so that nobody may cache an answer."""
@@ -23,9 +24,10 @@ _HEADER_BYTES, _LONGEST_NAME = 12, 255
 _RESPONSE, _OPCODE, _AUTHORITATIVE = 0x8000, 0x7800, 0x0400
 _TRUNCATED, _RECURSION_DESIRED, _RESERVED = 0x0200, 0x0100, 0x0040
 _RCODES = {1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
-_TYPES = {TYPE_A: "A", TYPE_AAAA: "AAAA", 5: "CNAME", 6: "SOA", 2: "NS"}
+_TYPES = {TYPE_A: "A", TYPE_AAAA: "AAAA", TYPE_TXT: "TXT", 5: "CNAME", 6: "SOA", 2: "NS"}
 _FAMILIES = {TYPE_A: socket.AF_INET, TYPE_AAAA: socket.AF_INET6}
-_SHOWN, _SHOWN_CHARACTERS = 3, 60
+_SHOWN, _SHOWN_CHARACTERS, _SHOWN_BYTES = 3, 60, 12
+_LONGEST_STRING = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,23 @@ def question(name: str, rtype: int) -> bytes:
     return _labels(name) + struct.pack("!HH", rtype, _CLASS_IN)
 
 
+def text_data(text: bytes) -> bytes:
+    """Return the data of a TXT record: a text in character strings of 255 bytes (RFC 1035, section 3.3.14)."""
+    parts = (text[at : at + _LONGEST_STRING] for at in range(0, max(1, len(text)), _LONGEST_STRING))
+    return b"".join(bytes([len(part)]) + part for part in parts)
+
+
+def edns(udp_bytes: int) -> bytes:
+    """Return an OPT record for the largest datagram that its sender can receive (RFC 6891, section 6.1.2)."""
+    return b"\0" + struct.pack("!HHIH", _TYPE_OPT, udp_bytes, 0, 0)
+
+
+def edns_query(name: str, rtype: int, udp_bytes: int = 0) -> bytes:
+    """Return a query with identifier 0; it has an OPT record if `udp_bytes`, the largest datagram, are not 0."""
+    opt = edns(udp_bytes) if udp_bytes else b""
+    return struct.pack("!HHHHHH", 0, _RECURSION_DESIRED, 1, 0, 0, 1 if opt else 0) + question(name, rtype) + opt
+
+
 def query(name: str, rtype: int, ident: int, *, size: int = 0) -> bytes:
     """Return a query for `name`; with `size` it is padded to exactly that many bytes by an EDNS option (RFC 7830).
 
@@ -84,19 +103,28 @@ def answer(message: bytes, asked: bytes, addresses: Sequence[str]) -> DnsAnswer:
     repeats the question, and has in its answer section exactly one address record of the asked type and class, with the
     zone's TTL, for each of the addresses (RFC 1035, section 4.1). No name of the zone is an alias.
     """
-    return _judged(message[2:], asked, tuple(addresses))
+    family = _FAMILIES[struct.unpack_from("!H", asked, len(asked) - 4)[0]]
+    found = _judged(message[2:], asked, tuple(socket.inet_pton(family, each) for each in addresses), 0)
+    return found if found.trouble else DnsAnswer(addresses[0])
+
+
+def records_answer(message: bytes, asked: bytes, data: Sequence[bytes], cached_ttl_s: int = 0) -> DnsAnswer:
+    """Judge a response like `answer`, for records of any type with exactly these `data`; `address` stays empty.
+
+    With `cached_ttl_s` the response may come from a cache: its records may have any TTL up to that, and it need not be
+    authoritative.
+    """
+    return _judged(message[2:], asked, tuple(data), cached_ttl_s)
 
 
 @lru_cache(maxsize=64)  # a server's answers to one question differ in their identifiers alone
-def _judged(message: bytes, asked: bytes, addresses: tuple[str, ...]) -> DnsAnswer:
+def _judged(message: bytes, asked: bytes, data: tuple[bytes, ...], cached_ttl_s: int) -> DnsAnswer:
     try:
         trouble = _refusal(b"\0\0" + message)
-        differs = "" if trouble else _difference(b"\0\0" + message, asked, addresses)
+        differs = "" if trouble else _difference(b"\0\0" + message, asked, data, cached_ttl_s)
     except (struct.error, IndexError, ValueError):
         return DnsAnswer("", "malformed")
-    if trouble or differs:
-        return DnsAnswer("", trouble or differs, differs=bool(differs))
-    return DnsAnswer(addresses[0])
+    return DnsAnswer("", trouble or differs, differs=bool(differs))
 
 
 def _refusal(message: bytes) -> str:
@@ -117,7 +145,7 @@ def _refusal(message: bytes) -> str:
     return ""
 
 
-def _difference(message: bytes, asked: bytes, addresses: tuple[str, ...]) -> str:
+def _difference(message: bytes, asked: bytes, data: tuple[bytes, ...], cached_ttl_s: int) -> str:
     """Describe in a clause how an answer differs from the zone; empty if it does not."""
     flags, questions, answers, authorities, additionals = struct.unpack_from("!5H", message, 2)
     wanted = _owner(asked)
@@ -137,8 +165,10 @@ def _difference(message: bytes, asked: bytes, addresses: tuple[str, ...]) -> str
     if found != [wanted]:
         about = _text(found[0][:-4]) if len(found) == 1 else f"{len(found)} questions"
         return f"expected an answer about {_text(wanted[:-4])} {_type(wanted)}, seen one about {about}"
-    return _wrong_records(wanted, records, addresses) or (
-        "" if flags & _AUTHORITATIVE else "expected an authoritative answer, seen one without the AA flag"
+    return _wrong_records(wanted, records, data, cached_ttl_s) or (
+        ""
+        if flags & _AUTHORITATIVE or cached_ttl_s
+        else "expected an authoritative answer, seen one without the AA flag"
     )
 
 
@@ -159,23 +189,29 @@ class _Record:
         words = [_TYPES.get(self.rtype, f"TYPE{self.rtype}")]
         if self.rclass != _CLASS_IN:
             words.append(f"CLASS{self.rclass}")
-        if self.rtype in _FAMILIES:
-            words.append(socket.inet_ntop(_FAMILIES[self.rtype], self.data))
+        if self.rtype in _FAMILIES or self.rtype == TYPE_TXT:
+            words.append(_data_text(self.rtype, self.data))
         return " ".join(words)
 
 
-def _wrong_records(wanted: bytes, records: Sequence[_Record], addresses: tuple[str, ...]) -> str:
+def _data_text(rtype: int, data: bytes) -> str:
+    if rtype in _FAMILIES:
+        return socket.inet_ntop(_FAMILIES[rtype], data)
+    return f"of {len(data)} bytes {data[1 : 1 + _SHOWN_BYTES]!r}"
+
+
+def _wrong_records(wanted: bytes, records: Sequence[_Record], data: tuple[bytes, ...], cached_ttl_s: int) -> str:
     rtype = struct.unpack_from("!H", wanted, len(wanted) - 4)[0]
-    expected = sorted(socket.inet_pton(_FAMILIES[rtype], each) for each in addresses)
     right = all(record.key == wanted for record in records)
-    if not right or not expected or sorted(record.data for record in records) != expected:
+    if not right or not data or sorted(record.data for record in records) != sorted(data):
         seen = [str(record) + _elsewhere(record, wanted) for record in records]
         more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
-        zones = f"{_type(wanted)} {', '.join(addresses) or 'of no address'}"
+        zones = f"{_type(wanted)} {', '.join(_data_text(rtype, each) for each in data) or 'of no address'}"
         return f"expected {zones} for {_text(wanted[:-4])}, seen {', '.join(seen[:_SHOWN]) or 'no record'}{more}"
     for record in records:
-        if record.ttl_s != TTL_S:
-            return f"expected a TTL of {TTL_S} s for {_text(wanted[:-4])}, seen {record.ttl_s} s"
+        if not (record.ttl_s <= cached_ttl_s if cached_ttl_s else record.ttl_s == TTL_S):
+            most = f"at most {cached_ttl_s}" if cached_ttl_s else TTL_S
+            return f"expected a TTL of {most} s for {_text(wanted[:-4])}, seen {record.ttl_s} s"
     return ""
 
 

@@ -1,0 +1,1 @@
+"""Clients of a query load, for the engine `dns_load`."""
