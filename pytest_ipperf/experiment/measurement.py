@@ -69,6 +69,10 @@ class Place:
     block: int
     slot: int
 
+    def bursts(self, design: Design, connections: int) -> int:
+        """Return the number of bursts of `connections` at this place."""
+        return design.warmup_bursts(connections) if self.block == WARMUP else design.bursts(connections)
+
     def duration(self, design: Design, longest_warmup_s: float) -> Duration:
         """Return how long a flow's traffic lasts at this place."""
         run_s = min(design.run_s, longest_warmup_s) if self.block == WARMUP else design.run_s

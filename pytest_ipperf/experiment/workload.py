@@ -329,7 +329,7 @@ class _State:
             arm,
             service,
             self._workload_of(arm),
-            bursts=self._bursts,
+            bursts=place.bursts(at.design, self.plan.workload.connections),
             deadline_s=at.deadline_s,
             duration=place.duration(at.design, PROTOCOLS[self.plan.workload.protocol].longest_warmup_s),
             pattern=pattern,

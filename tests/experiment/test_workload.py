@@ -63,7 +63,7 @@ class Script:
         self._told, self._contradicts, self._slow = reported, contradicts, slow
         self._lacks, self._lacks_from, self._unrestored = lacks, lacks_from, unrestored
         self.epochs, self.ran, self.now, self.asked = 0, [], 0.0, []
-        self.trained = []
+        self.trained, self.bursts = [], []
         self.tunnels = Tunnels()
         self.offloads = self
 
@@ -111,7 +111,8 @@ class Script:
 
     def run(self, arm, service, workload, *, bursts, deadline_s, duration, pattern="", capture=0):
         completed, failed, contradictions = self._told(len(self.ran), arm)
-        assert (bursts, deadline_s) == (30, 10.0)
+        assert deadline_s == 10.0
+        self.bursts.append(bursts)
         self.ran.append(arm)
         self.now += RUN_S
         total = 0.02 * self._slow(arm, self.epochs) if self._slow else 0.02 + 0.001 * (len(self.ran) % 3)
@@ -244,6 +245,13 @@ def test_every_run_of_the_plan_is_made_in_its_order_and_told(course):
     assert [each[1] for each in heard if each[0] == "epoch"] == list(range(6))
     assert heard[-1] == "ended"
     assert sum(run.warmup for run in found.runs) == 12
+    assert {(run.warmup, bursts) for run, bursts in zip(found.runs, script.bursts, strict=True)} == {
+        (True, 6),
+        (False, 30),
+    }
+    assert {place: len(rows) for place, rows in found.rows.items()} == {
+        (arm, epoch): 2 * 300 for arm in (FOUR, SIX) for epoch in range(6)
+    }
 
 
 def test_a_record_tells_the_links_of_its_arms_and_by_what_they_went(course):

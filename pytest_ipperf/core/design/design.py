@@ -23,6 +23,8 @@ class Design:
     `judges` is False if the data cannot support a verdict, or if the study gave none.
     `run_connections` is the least number of connections in a run: the burst of N is repeated until the run holds them
     (docs/decisions/0003-runs-of-300-connections.md).
+    A warm-up run holds at least `warmup_connections`, or as many as a counted run if that has fewer
+    (docs/decisions/0047-warm-ups-end-when-warm.md).
     A run of traffic flows for `run_s`, after `warmup_s` that is not counted.
     With `parts`, each run is made in that many parts: the runs of an arm in so many blocks follow each other. With
     `in_order`, all runs of an arm in an epoch do, and the arms are not in random order. `own_duration` says that the
@@ -38,6 +40,7 @@ class Design:
     purpose: str
     looks: int = 1
     run_connections: int = 300
+    warmup_connections: int = 60
     warmup_s: float = 0.5
     run_s: float = 1.0
     full_grid: bool = False
@@ -46,8 +49,13 @@ class Design:
     own_duration: bool = False
 
     def bursts(self, connections: int) -> int:
-        """Return the number of bursts in a run with `connections` at once; warm-up runs have as many."""
+        """Return the number of bursts in a run with `connections` at once."""
         return -(-self.run_connections // connections)
+
+    def warmup_bursts(self, connections: int) -> int:
+        """Return the number of bursts in a warm-up run: at least two, if a counted run has as many."""
+        least = max(_WARMUP_BURSTS, -(-self.warmup_connections // connections))
+        return min(least, self.bursts(connections))
 
     @property
     def most_epochs(self) -> int:
@@ -80,6 +88,9 @@ class Design:
         scale = f"{self.epochs} epochs x {self.blocks} blocks"
         return scale if self.looks == 1 else f"1 to {self.looks} looks of {scale}"
 
+
+# The first burst starts the processes that a server forks on demand; the second meets them.
+_WARMUP_BURSTS = 2
 
 PAPER = "paper"
 """Name of the design that repeats a study."""
