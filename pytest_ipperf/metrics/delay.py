@@ -8,6 +8,7 @@ counts.
 import math
 
 from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.measurement.packet_streams import packet_streams
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.delay_variation import delays
 from pytest_ipperf.core.stats.percentile import median
@@ -19,7 +20,7 @@ _MOST_ERROR = 0.1
 
 def arrived_s(outcome: RunData) -> list[float]:
     """Return the delays of the datagrams that arrived."""
-    return list(delays(*map(outcome.column, ("sequence", "sent_s", "received_s"))).values())
+    return [delay_s for each in packet_streams(outcome) for delay_s in delays(*each).values()]
 
 
 def known(outcome: RunData, delay_s: float) -> bool:

@@ -1,13 +1,17 @@
-"""IPDV: difference between the delays of consecutive datagrams that both arrived (RFC 3393)."""
+"""IPDV: difference between the delays of consecutive datagrams that both arrived (RFC 3393).
+
+A run of several streams has the mean of theirs.
+"""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
+from pytest_ipperf.core.measurement.packet_streams import mean_of_streams, packet_streams
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.stats.delay_variation import delays, ipdv, mean_size
 from pytest_ipperf.metrics.base import Measure
 
 
 def _value(outcome: RunData) -> float | None:
-    return mean_size(ipdv(delays(*map(outcome.column, ("sequence", "sent_s", "received_s")))))
+    return mean_of_streams(mean_size(ipdv(delays(*each))) for each in packet_streams(outcome))
 
 
 measure = Measure(

@@ -3,6 +3,7 @@
 TCP: the bytes that all streams together received in the run's window (goodput, RFC 6349). UDP: the share of the
 datagrams that arrived, times the payload sent, over the time. That time is the sender's whole schedule, kept or not,
 or, if a queue on the path drained after it, the time from the first arrival to the last plus one gap between datagrams.
+Modelled traffic: first copies of both directions together, over the run or the time of their arrivals, if longer.
 """
 
 from pytest_ipperf.core.design.metric import Metric
@@ -12,8 +13,8 @@ from pytest_ipperf.metrics.base import Measure
 
 def _value(outcome: RunData) -> float | None:
     facts = outcome.facts
-    if "unique" not in facts:
-        return 8 * facts["payload_bytes"] / facts["seconds"] or None
+    if "payload_bytes" in facts:
+        return 8 * facts["payload_bytes"] / max(facts["seconds"], facts.get("received_seconds", 0.0)) or None
     if not facts["unique"]:
         return None
     sent_bits, gap_s = facts["sent_bit_s"] * facts["seconds"], facts["seconds"] / (facts["sent"] + facts["missed"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from pytest_ipperf.core.closest_match import did_you_mean
@@ -49,6 +50,12 @@ class TrafficModels(Mapping[str, TrafficModel]):
 
     def __len__(self) -> int:
         return len(self._files)
+
+
+@cache
+def shipped_models() -> TrafficModels:
+    """Return the package's own models."""
+    return TrafficModels()
 
 
 def _name_of(path: Path) -> str:

@@ -20,6 +20,7 @@ OTHER_MEANINGS = {
     ("lab/doctor/reachability.py", "tcp"): KERNEL,
     ("lab/doctor/reachability.py", "udp"): KERNEL,
     ("lab/runs/proof.py", "tcp"): KERNEL,
+    ("lab/runs/proof.py", "traffic"): "a key of the proof",
     ("metrics/rtt.py", "rtt"): "a metric's own name",
     ("report/page/tables/tables.py", "dns"): PHASE,
     **dict.fromkeys(
@@ -27,7 +28,8 @@ OTHER_MEANINGS = {
     ),
     **dict.fromkeys([("report/studies/router/experiments.py", name) for name in ("rtt", "tcp", "udp")], STUDY),
     ("report/studies/router/printed.py", "rtt"): STUDY,
-    **dict.fromkeys([("report/studies/traffic/experiments.py", name) for name in ("tcp", "udp")], STUDY),
+    ("report/page/document.py", "traffic"): "a part of the page",
+    **dict.fromkeys([("report/studies/traffic/experiments.py", name) for name in ("tcp", "traffic", "udp")], STUDY),
     ("report/tables/columns.py", "dns"): PHASE,
     ("store/log/records.py", "dns"): PHASE,
 }  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pytest_ipperf.agent.paths.clock_sync import ClockSample
 from pytest_ipperf.agent.paths.packet_counters import RunPackets
 from pytest_ipperf.core.portable.factor import Value
+from pytest_ipperf.core.portable.traffic.model import TrafficModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +56,9 @@ class FlowSpec:
     listen. `ident` tells the packets of this run from those of others. With `segments` the kernel may split larger
     messages.
 
-    An engine with a server program at its far end uses `service`; `device` is the near end's interface. Runs with the
-    same `pattern` draw the same random instants.
+    An engine with a server program at its far end uses `service`; `device` is the near end's interface. Modelled
+    traffic follows from `model`. Runs with the same `pattern` draw the same random instants, and have the same packets
+    of a model.
     """
 
     engine: str
@@ -76,6 +78,7 @@ class FlowSpec:
     far: FarListening = FarListening()
     service: FlowServer = FlowServer()
     device: str = ""
+    model: TrafficModel | None = None
     pattern: str = ""
 
 

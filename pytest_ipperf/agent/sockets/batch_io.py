@@ -35,17 +35,27 @@ class UnsupportedError(Exception):
 
 
 class _Batch:
-    """Memory of `messages` messages, each of `segments` datagrams of `size` bytes."""
+    """Memory of `messages` messages, each of `segments` datagrams of `size` bytes with a header of `head_bytes`."""
 
-    def __init__(self, name: str, size: int, messages: int, segments: int, *, extra_arguments: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        size: int,
+        messages: int,
+        segments: int,
+        *,
+        extra_arguments: int = 0,
+        head_bytes: int = HEAD_BYTES,
+    ) -> None:
         self._call, self._error = _libc_function(name, extra_arguments)
         self.size, self.messages, self.segments = size, messages, segments
-        self._heads = array("Q", bytes(HEAD_BYTES * messages * segments))
-        self._rest = array("B", bytes(max(1, size - HEAD_BYTES)))
+        self.head_words = head_bytes // 8
+        self._heads = array("Q", bytes(head_bytes * messages * segments))
+        self._rest = array("B", bytes(max(1, size - head_bytes)))
         self._parts = array("Q")
         heads, rest = self._heads.buffer_info()[0], self._rest.buffer_info()[0]
         for number in range(messages * segments):
-            self._parts.extend((heads + HEAD_BYTES * number, HEAD_BYTES, rest, size - HEAD_BYTES))
+            self._parts.extend((heads + head_bytes * number, head_bytes, rest, size - head_bytes))
         self._table = array("Q", bytes(8 * _WORDS * messages))
         for number in range(messages):
             at = _WORDS * number
@@ -104,10 +114,16 @@ class WriteBatch:
 
 
 class ReceiveBatch(_Batch):
-    """Datagrams received on a bound socket, all of `size` bytes; at most `segments` come in one message."""
+    """Datagrams received on a bound socket, of up to `size` bytes; at most `segments`, all of that size, in a message.
 
-    def __init__(self, sock: socket.socket, size: int, messages: int, segments: int = 1) -> None:
-        super().__init__("recvmmsg", size, messages, segments, extra_arguments=1)
+    `lengths` are the sizes of the datagrams that were read last, where each message is one.
+    """
+
+    def __init__(
+        self, sock: socket.socket, size: int, messages: int, segments: int = 1, *, head_bytes: int = HEAD_BYTES
+    ) -> None:
+        super().__init__("recvmmsg", size, messages, segments, extra_arguments=1, head_bytes=head_bytes)
+        self.lengths = array("Q")
         self._fd = sock.fileno()
         self._stamps = array("Q", bytes(_STAMP_BYTES * messages))
         self._room = array("Q", [_STAMP_BYTES]) * messages
@@ -136,7 +152,8 @@ class ReceiveBatch(_Batch):
         if count < 0:
             raise _os_error(self._error)
         if self.segments == 1:
-            yield self.words[: 2 * count], self._stamped[: STAMP_WORDS * count]
+            self.lengths = self._table[_LENGTH : _WORDS * count : _WORDS]
+            yield self.words[: self.head_words * count], self._stamped[: STAMP_WORDS * count]
             return
         for number in range(count):
             datagrams, rest = divmod(self._table[_WORDS * number + _LENGTH], self.size)
@@ -148,16 +165,17 @@ class ReceiveBatch(_Batch):
 class SingleReceiver:
     """Receiver for systems without recvmmsg: one datagram with each call."""
 
-    def __init__(self, sock: socket.socket, size: int) -> None:
+    def __init__(self, sock: socket.socket, size: int, *, head_bytes: int = HEAD_BYTES) -> None:
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self._sock = sock
-        self._head, self._rest = bytearray(HEAD_BYTES), bytearray(size)
+        self._head, self._rest = bytearray(head_bytes), bytearray(size)
         self.messages = 1
+        self.lengths = array("Q", [0])
 
     def read(self) -> Iterator[Received]:
         """Yield one datagram."""
-        self._head[:] = bytes(HEAD_BYTES)
-        _, ancillary, _, _ = self._sock.recvmsg_into([self._head, self._rest], TIMESTAMP_SPACE)
+        self._head[:] = bytes(len(self._head))
+        self.lengths[0], ancillary, _, _ = self._sock.recvmsg_into([self._head, self._rest], TIMESTAMP_SPACE)
         stamp = array("Q", bytes(_STAMP_BYTES))
         for _, kind, value in ancillary:
             if kind == SO_TIMESTAMPNS:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import struct
 
 _FORCED = {socket.SO_SNDBUF: 32, socket.SO_RCVBUF: 33}
 """SO_SNDBUFFORCE and SO_RCVBUFFORCE (socket(7))."""
+_SO_MEMINFO, _DROPS = 55, 8
 
 
 def set_buffer_size(sock: socket.socket, option: int, size_bytes: int) -> int:
@@ -18,3 +20,9 @@ def set_buffer_size(sock: socket.socket, option: int, size_bytes: int) -> int:
     except PermissionError:
         sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
     return sock.getsockopt(socket.SOL_SOCKET, option)
+
+
+def dropped(sock: socket.socket) -> int:
+    """Return how many datagrams the socket's buffer had no room for (linux/sock_diag.h: SK_MEMINFO_DROPS)."""
+    meminfo = sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 64)
+    return int(struct.unpack_from("=I", meminfo, 4 * _DROPS)[0]) if len(meminfo) > 4 * _DROPS else 0

@@ -5,6 +5,7 @@ Parameters of every protocol (testbed, connections, payload) are no factors. Tra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -64,8 +65,9 @@ class Factor:
 
     `levels` are measured where a test names none. A workload's text and a test's id name a level after the `mark`, as
     in `window64k`; a word stands alone, and the `implicit` level is left out. `words` are all possible values if the
-    unit is "word", and values beside the numbers of any other unit. The implicit level of a `silent` factor changes
-    nothing, so workloads and records do not have it.
+    unit is "word", and values beside the numbers of any other unit; texts that match the regular expression `further`
+    are too, such as names of a user's files. The implicit level of a `silent` factor changes nothing, so workloads and
+    records do not have it.
     `study` is the size of the study that compares its levels.
     """
 
@@ -78,6 +80,7 @@ class Factor:
     words: tuple[str, ...] = ()
     implicit: Value | None = None
     silent: bool = False
+    further: str = ""
     study: StudySize | None = None
 
     def parse(self, given: object) -> Value:
@@ -85,7 +88,7 @@ class Factor:
         text = str(given).strip()
         if self.implicit is not None and text == str(self.implicit):
             return self.implicit
-        if text in self.words:
+        if text in self.words or (self.further and re.fullmatch(self.further, text)):
             return text
         if self.unit == "word":
             raise UsageError(f"{self.name} {text!r} does not exist; there are {', '.join(self.words)}")

@@ -23,6 +23,7 @@ from pytest_ipperf.core.measurement.run import leading
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.traffic.model import TrafficModel
 from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, LEAN
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT
@@ -40,6 +41,7 @@ from pytest_ipperf.lab.runs.flows import (
     BESIDE_S,
     Duration,
     flow_spec,
+    longest_s,
     run_flow,
     served_state,
     served_workload,
@@ -47,6 +49,7 @@ from pytest_ipperf.lab.runs.flows import (
 from pytest_ipperf.lab.runs.hosts import start_hosts, weaker_proof
 from pytest_ipperf.lab.runs.link_rate import exceeds_link_rate, train_rates
 from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances, load_spec
+from pytest_ipperf.lab.runs.modelled_traffic import model_of
 from pytest_ipperf.lab.runs.multi_client import run_load, split_spec
 from pytest_ipperf.lab.runs.offloads import HostOffloads
 from pytest_ipperf.lab.runs.path_facts import (
@@ -61,6 +64,7 @@ from pytest_ipperf.lab.runs.result import ClientResults, RunResult, ServerEndpoi
 from pytest_ipperf.lab.tunnels.setup import Tunnels, restore_hosts
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
 from pytest_ipperf.protocols.base import PHASES
+from pytest_ipperf.traffic_models import shipped_models
 from pytest_ipperf.transports.base import CLIENT, SERVER
 
 _NOTHING = ServerState()
@@ -88,6 +92,7 @@ class LiveTestbed:
         self._client = agents[CLIENT]
         self._server = agents[SERVER]
         self.tunnels = tunnels or Tunnels()
+        self.models: Mapping[str, TrafficModel] = shipped_models()
         self._ident = 0
         self._settled = True
         self._devices: dict[str, str] = {}
@@ -199,7 +204,7 @@ class LiveTestbed:
         self.offloads.switch(workload)
         request = _RunRequest(bursts, deadline_s, duration, pattern, self._captures(capture))
         run = self._connect if PROTOCOLS[workload.protocol].kind is CONNECTIONS else self._flow
-        with HEARTBEAT.pause(_longest_s(workload, duration, deadline_s)):
+        with HEARTBEAT.pause(longest_s(workload, duration, deadline_s)):
             return run(arm, service, workload, request)
 
     def _flow(self, arm: Arm, service: ServerEndpoint, workload: Workload, request: _RunRequest) -> RunResult:
@@ -207,7 +212,7 @@ class LiveTestbed:
         self._ident += 1
         spec = flow_spec(
             self._testbed, arm, workload, protocol, request.duration, ident=self._ident, deadline_s=request.deadline_s,
-            pattern=request.pattern,
+            model=model_of(workload, self.models), pattern=request.pattern,
         )  # fmt: skip
         if served:
             accounts = self._servers.accounts(service, workload.connections)
@@ -364,12 +369,6 @@ class LiveTestbed:
         """Return the hosts' fingerprints by role, with the devices that the arm uses."""
         devices = native_devices(self._testbed, self._agents, arm.ipver)
         return {role: agent.fingerprint(devices[role]) for role, agent in self._agents.items()}
-
-
-def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:
-    """Estimate how long a flow, or a burst with connections arriving at a rate, takes without a pause."""
-    arriving_s = 2 * workload.connections / workload.rate_per_s if workload.rate_per_s else 0.0
-    return duration.warmup_s + duration.run_s + arriving_s + deadline_s
 
 
 @contextlib.contextmanager

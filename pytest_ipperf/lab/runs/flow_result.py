@@ -44,6 +44,7 @@ def flow_result(
     data = _with_servers(flow_data(protocol, near, far, deadline_s), after)
     data = dataclasses.replace(data, facts=with_ideal(testbed, arm, workload, data.facts))
     completed = data.attempted - sum(data.failed.values())
+    completed = int(data.facts.get("up_unique", completed))  # the proof is about packets of the client
     proof = flow_proof(near, far, completed, reports)
     # The port counts a segment before splitting it, and a stream sends more than the least number of packets.
     streamed = int(data.facts.get("payload_bytes", 0)) // _STREAMED_BYTES

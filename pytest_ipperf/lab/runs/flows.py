@@ -16,14 +16,17 @@ from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.traffic.model import TrafficModel
 from pytest_ipperf.core.portable.units import seconds_text, short_rate_text
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import QUEUE_BYTES
 from pytest_ipperf.lab.runs.link_rate import layers
+from pytest_ipperf.lab.runs.modelled_traffic import layer_facts
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols import flow as flow_named
 from pytest_ipperf.protocols.base import Flow
+from pytest_ipperf.protocols.traffic import Traffic
 
 # Time of a run beyond its traffic: waiting for fragments of an earlier run, comparing clocks, draining.
 BESIDE_S = 20.0
@@ -57,12 +60,13 @@ def flow_spec(
     deadline_s: float,
     service: FlowServer = FlowServer(),  # noqa: B008 - it is frozen
     device: str = "",
+    model: TrafficModel | None = None,
     pattern: str = "",
 ) -> FlowSpec:
     """Return the spec of a run on an arm; `deadline_s` limits how long silence is waited for.
 
-    `service` is the server program at the far end, if there is one, and `device` the client's interface. Runs
-    with the same `pattern` have the same random instants.
+    `service` is the server program at the far end, if there is one, and `device` the client's interface. Modelled
+    traffic has a `model`. Runs with the same `pattern` have the same random instants, and the same packets of a model.
     """
     path, values = testbed.path(arm), values_of(workload.levels)
     offered_bit_s = flow.offered_bit_s(values)
@@ -85,8 +89,15 @@ def flow_spec(
         segments=not path.carriers and not testbed.links.rate_bit_s,
         service=service,
         device=device,
+        model=model,
         pattern=pattern,
     )
+
+
+def longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:
+    """Estimate how long a flow, or a burst with connections arriving at a rate, takes without a pause."""
+    arriving_s = 2 * workload.connections / workload.rate_per_s if workload.rate_per_s else 0.0
+    return duration.warmup_s + duration.run_s + arriving_s + deadline_s
 
 
 def served_workload(workload: Workload) -> Workload:
@@ -141,13 +152,13 @@ def run_flow(spec: FlowSpec, client: AgentClient, server: AgentClient) -> FlowRe
 
 
 def flow_data(flow: Flow, near: FlowReport, far: FlowReport, deadline_s: float) -> RunData:
-    """Return the data of a run from the reports of its two ends, only one of which has samples."""
+    """Return the data of a run from the reports of its two ends, the near end's samples first."""
     failed = {kind: count for kind, count in {**near.failed, **far.failed}.items() if count}
     return RunData(
         attempted=max(near.attempted, far.attempted),
         failed=failed,
         columns=flow.columns,
-        samples=array("d", near.samples or far.samples),
+        samples=array("d", near.samples + far.samples),
         deadline_s=deadline_s,
         facts={**near.facts, **far.facts},
     )
@@ -156,10 +167,13 @@ def flow_data(flow: Flow, near: FlowReport, far: FlowReport, deadline_s: float) 
 def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> dict[str, float]:
     """Return the facts with those the flow derives, and the ceilings of links with a rate.
 
-    `ideal_bit_s` is that of goodput, `ideal_interface_bit_s` that of the octets which an interface counts.
+    `ideal_bit_s` is that of goodput, `ideal_interface_bit_s` that of the octets which an interface counts. Modelled
+    traffic has the rates of its layers instead, reached and planned.
     """
-    rate_bit_s = testbed.links.rate_bit_s
-    result = {**facts, **flow_named(workload.protocol).derived_facts(values_of(workload.levels), facts)}
+    protocol, rate_bit_s = flow_named(workload.protocol), testbed.links.rate_bit_s
+    result = {**facts, **protocol.derived_facts(values_of(workload.levels), facts)}
+    if isinstance(protocol, Traffic):
+        return {**result, **layer_facts(layers(arm, workload), facts)}
     if rate_bit_s:
         overhead = layers(arm, workload)
         result["ideal_bit_s"] = rate_bit_s * overhead.payload_share(_packet_bytes(arm, workload))
@@ -170,8 +184,10 @@ def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[st
 
 def flow_exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> list[str]:
     """Return the violations of a run that moved more payload than the links let through."""
-    rate_bit_s, packet_bytes = testbed.links.rate_bit_s, _packet_bytes(arm, workload)
-    moved_bytes = facts.get("payload_bytes", facts.get("unique", 0) * packet_bytes)
+    rate_bit_s, packet_bytes = testbed.links.rate_bit_s, int(facts.get("size_bytes", _packet_bytes(arm, workload)))
+    packet_bytes = packet_bytes if layers(arm, workload).datagram else 0
+    # A link carries its rate in each direction.
+    moved_bytes = facts.get("one_way_bytes", facts.get("payload_bytes", facts.get("unique", 0) * packet_bytes))
     if not rate_bit_s or not moved_bytes:
         return []
     time_s = facts["seconds"]

@@ -18,6 +18,7 @@ from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Links, Testbed
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols.traffic import Traffic
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import CLIENT, SERVER
 
@@ -28,10 +29,10 @@ _TRIES = 8
 
 def layers(arm: Arm, workload: Workload) -> HeaderOverhead:
     """Return the header overhead of an arm, on links with Ethernet's MTU."""
-    overhead_bytes = TRANSPORTS[arm.transport].overhead_bytes
-    return HeaderOverhead(
-        ipver=arm.ipver, overhead_bytes=overhead_bytes, datagram=PROTOCOLS[workload.protocol].datagram
-    )
+    protocol, datagram = PROTOCOLS[workload.protocol], PROTOCOLS[workload.protocol].datagram
+    if isinstance(protocol, Traffic):
+        datagram = protocol.sends_datagrams(values_of(workload.levels))
+    return HeaderOverhead(ipver=arm.ipver, overhead_bytes=TRANSPORTS[arm.transport].overhead_bytes, datagram=datagram)
 
 
 def arms_header_cost(links: Links, test: Arm, reference: Arm, workload: Workload) -> float:
@@ -40,6 +41,8 @@ def arms_header_cost(links: Links, test: Arm, reference: Arm, workload: Workload
     This applies to a stream, which uses all that it can get, on any links; to traffic offered at a rate, only if that
     is more than the links carry.
     """
+    if isinstance(PROTOCOLS[workload.protocol], Traffic):
+        return 0.0  # it offers the rate of its model, whatever the headers
     one, other = layers(test, workload), layers(reference, workload)
     offered_bit_s = values_of(workload.levels).get("rate")
     if not isinstance(offered_bit_s, float):

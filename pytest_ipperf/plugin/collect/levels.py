@@ -13,10 +13,12 @@ from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.design.payload_preset import expanded, parse_payload
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Level, Value, values_of
+from pytest_ipperf.lab.runs.modelled_traffic import model_of
 from pytest_ipperf.plugin.collect.compared_factor import ComparedFactor, compared_factor
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Protocol
+from pytest_ipperf.traffic_models import shipped_models
 
 
 class LevelGrid(NamedTuple):
@@ -78,6 +80,7 @@ def unsupported(workload: Workload) -> str:
     try:
         values = values_of(workload.levels)
         PROTOCOLS[workload.protocol].check(workload.connections, workload.payload_bytes, values)
+        model_of(workload, shipped_models())
     except UsageError as error:
         return str(error)
     return ""

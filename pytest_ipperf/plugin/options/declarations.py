@@ -14,6 +14,7 @@ import pytest
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.payload_preset import PRESETS
 from pytest_ipperf.core.portable.factor import Factor
+from pytest_ipperf.core.portable.workload_kind import CONNECTIONS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 
@@ -39,6 +40,7 @@ LIMITS = (
     ("--ipperf-limit", "FIGURE:VALUE", ("absolute bound on a figure of every measured arm, such as p95:20ms, mean:5ms, "
      "failed_share:0.1pp or throughput:90mbit; replaces the limits of that figure that tests have")),
 )  # fmt: skip
+FLOW_NAMES = [name for name in PROTOCOLS if PROTOCOLS[name].kind is not CONNECTIONS]
 FACTORS = {factor.name: factor for name in PROTOCOLS for factor in PROTOCOLS[name].factors}
 """The factors of protocols by name; an option of that name sets the levels."""
 
@@ -68,7 +70,7 @@ ONCE = (
 SETTINGS = (
     ("--design", "NAME", "quick", "how much to measure: "
      + "; ".join(f"{d.name} ({d.size_text()}: {d.purpose})" for d in DESIGNS.values())),
-    ("--duration", "TIME", "", "length of a run of tcp, udp, rtt or file_transfer, such as 10s; replaces the design's"),
+    ("--duration", "TIME", "", f"length of a run of {', '.join(FLOW_NAMES)}, such as 10s; replaces the design's"),
     ("--reference", "ARM", "ipv4", "arm that every other is compared with, measured in the same blocks"),
     ("--margin", "MARGIN", "", ("acceptable change from the reference, such as 10%%,0.5ms of a time, "
      "1pp or 10%%,0.5pp of a share, 5%%+headers of a throughput; replaces the suite's margins")),

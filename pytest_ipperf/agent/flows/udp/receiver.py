@@ -18,6 +18,7 @@ from typing import Protocol
 from pytest_ipperf.agent.flows.udp.counter import MOST, SequenceCounter
 from pytest_ipperf.agent.flows.udp.sequence import SequenceHeaders
 from pytest_ipperf.agent.sockets.batch_io import STAMP_WORDS, ReceiveBatch, Received, SingleReceiver, UnsupportedError
+from pytest_ipperf.agent.sockets.buffers import dropped
 
 _RUN = MOST
 _MOST_BYTES = 65507
@@ -27,7 +28,6 @@ _MESSAGES = 8  # of segments
 _NAP_S = 0.001
 _SILENCE_S = 0.2
 _LOOK = struct.pack("ll", 0, 20_000)  # interval between checks whether to end, in s and us
-_SO_MEMINFO, _DROPS = 55, 8
 
 
 def first_word(ident: int, *, counts: bool) -> int:
@@ -149,7 +149,7 @@ class DatagramReceiver:
         self.close()
         if self._trouble:
             raise self._trouble
-        self.drops = _dropped(self._sock) - self._dropped
+        self.drops = dropped(self._sock) - self._dropped
 
     def close(self) -> None:
         """End the reception without raising; may be called twice."""
@@ -181,7 +181,7 @@ class DatagramReceiver:
     def _note(self) -> None:
         now = time.monotonic()
         if not self._began_s:
-            self._began_s, self._idle_s, self._dropped = now, time.thread_time(), _dropped(self._sock)
+            self._began_s, self._idle_s, self._dropped = now, time.thread_time(), dropped(self._sock)
         else:
             self._longest_s = max(self._longest_s, now - self._last_s)
         self._last_s = now
@@ -202,9 +202,3 @@ def _box(sock: socket.socket, size: int, *, flood: bool) -> tuple[_Box, str]:
         except UnsupportedError as error:
             why.append(str(error))
     raise AssertionError
-
-
-def _dropped(sock: socket.socket) -> int:
-    """Return how many datagrams the socket's buffer had no room for (linux/sock_diag.h: SK_MEMINFO_DROPS)."""
-    meminfo = sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 64)
-    return int(struct.unpack_from("=I", meminfo, 4 * _DROPS)[0]) if len(meminfo) > 4 * _DROPS else 0

@@ -50,6 +50,12 @@ def connected(spec: FlowSpec, port: int) -> Iterator[socket.socket]:
         yield sock
 
 
+def enlarge_buffers(sock: socket.socket) -> None:
+    """Give a socket that sends and receives the buffers of a stream's two ends."""
+    _room(sock, socket.SO_RCVBUF, _RECEIVE_BYTES)
+    _room(sock, socket.SO_SNDBUF, _SEND_BYTES)
+
+
 def path_properties(spec: FlowSpec, sock: socket.socket) -> dict[str, Any]:
     """Return the sender's buffer, its device and qdisc, and the number of packets of a datagram."""
     way = route(spec.address, spec.source)
