@@ -34,6 +34,7 @@ from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import lease_for, leased
 from pytest_ipperf.lab.agents.reboot import reboot_hosts
 from pytest_ipperf.lab.epoch.live_testbed import LiveTestbed, live_testbed
+from pytest_ipperf.lab.epoch.teardowns import Teardowns
 from pytest_ipperf.lab.inventory.limits import check_rebootable
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost
@@ -69,7 +70,7 @@ def measure(
     state = _State(plan, testbed, conditions, observer, asked, meters, kept, watch)
     lease = leased(testbed, conditions.owner, conditions.wait_s, observer.note)
     try:
-        with watch.around(lease, "wait", "teardown"):
+        with watch.around(lease, "wait", "teardown"), watch.around(state.teardowns, "build", "teardown"):
             for number in range(plan.looks):
                 began = time.monotonic()  # without the wait for the lease, which the next forecast should not expect
                 for epoch in filter(state.is_open, plan.look(number)):
@@ -119,6 +120,7 @@ class _State:
     trains: dict[tuple[Arm, int], TrainRates] = field(default_factory=dict)
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     below_rate: set[Arm] = field(default_factory=set)
+    teardowns: Teardowns = field(default_factory=Teardowns)
 
     def __post_init__(self) -> None:
         kept = self.kept
@@ -247,8 +249,9 @@ class _State:
         at, arms = self.conditions, self._measured
         transports = sorted({arm.transport for arm in arms} - {"native"})
         live = live_testbed(
-            self.testbed, at.owner, at.wait_s, self.observer.note, transports=transports, backend=at.backend
-        )
+            self.testbed, at.owner, at.wait_s, self.observer.note,
+            transports=transports, backend=at.backend, teardowns=self.teardowns,
+        )  # fmt: skip
         return self.watch.around(live, "build", "teardown")
 
     @contextlib.contextmanager

@@ -74,7 +74,7 @@ class Script:
         return self.now
 
     @contextlib.contextmanager
-    def live_testbed(self, *_, transports, backend):
+    def live_testbed(self, *_, transports, backend, teardowns):
         self.now += EPOCH_S
         self.asked.append((tuple(transports), backend))
         lacking = [each for each in transports if each in self._lacks and self.epochs >= self._lacks_from]

@@ -14,9 +14,10 @@ from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.shutdown import leftovers_error, remedy, shut_down
 from pytest_ipperf.lab.agents.unreachable import UNREACHABLE
+from pytest_ipperf.lab.epoch.teardowns import Teardowns
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host, Links, Testbed
-from pytest_ipperf.lab.netns.namespaces import namespaces
+from pytest_ipperf.lab.netns.namespaces import link_nodes, namespaces
 from pytest_ipperf.lab.netns.veth import devices
 from pytest_ipperf.lab.tunnels.setup import Tunnels, set_up_tunnels
 
@@ -37,8 +38,12 @@ def build_testbed(
     transports: Collection[str] = (),
     backend: str = "",
     lease: Callable[[AgentClient], None] = lambda _: None,
+    teardowns: Teardowns | None = None,
 ) -> Iterator[BuiltTestbed]:
     """Build a lab's nodes, start the agents, and set up the tunnels of these transports; undo all of it afterwards.
+
+    With `teardowns` a lab is undone in the background, if nothing has failed, and nothing that was built here before is
+    left once the testbed is up.
 
     `lease` is called for every host whose agent holds its lease, in the order of machine names, so that jobs that name
     their hosts alike cannot deadlock.
@@ -46,24 +51,33 @@ def build_testbed(
     with contextlib.ExitStack() as stack:
         if testbed.is_lab and (mark := dirty_reason(networks=False)):  # a lab has networks of its own
             raise LabError(f"this machine: {mark}; {remedy(testbed.name)}")
-        entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
+        entries = stack.enter_context(namespaces(testbed, linked=False)) if testbed.is_lab else {}
         agents = _start_agents(testbed, entries, stack)
-        for agent in sorted(agents.values(), key=lambda each: each.host.machine):
-            if ACCESS_METHODS[agent.host.way].far:
-                lease(agent)
-            if agent.host.cpus:
-                _pin(agent, wished=testbed.is_lab or testbed.name in BUILTIN)
-        for agent in agents.values():
-            if testbed.is_lab:
-                agent.without_rollback()
-            elif mark := agent.dirty_reason():
-                raise LabError(f"host {agent.host.name}: {mark}; {remedy(testbed.name)}")
+        _prepare_hosts(testbed, agents, lease)
         tunnels = stack.enter_context(set_up_tunnels(testbed, agents, transports, backend))
         if testbed.links != Links():  # rate, loss and delay apply to single packets
             _unmerge(testbed, agents, tunnels)
         if testbed.is_lab:
             _watch(testbed, agents)
+        if teardowns:
+            teardowns.finish()  # nothing may be served or measured beside it
         yield BuiltTestbed(entries, agents, tunnels)
+        if teardowns and testbed.is_lab:
+            teardowns.begin(stack.pop_all())
+
+
+def _prepare_hosts(testbed: Testbed, agents: Mapping[str, AgentClient], lease: Callable[[AgentClient], None]) -> None:
+    """Lease and pin the hosts; LabError if one is marked as dirty."""
+    for agent in sorted(agents.values(), key=lambda each: each.host.machine):
+        if ACCESS_METHODS[agent.host.way].far:
+            lease(agent)
+        if agent.host.cpus:
+            _pin(agent, wished=testbed.is_lab or testbed.name in BUILTIN)
+    for agent in agents.values():
+        if testbed.is_lab:
+            agent.without_rollback()
+        elif mark := agent.dirty_reason():
+            raise LabError(f"host {agent.host.name}: {mark}; {remedy(testbed.name)}")
 
 
 def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
@@ -77,10 +91,15 @@ def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
 def _start_agents(
     testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack
 ) -> dict[str, AgentClient]:
-    """Start the agents in parallel and return them by role; the stack shuts them down, also after a failed start."""
+    """Start the agents in parallel, and link the nodes of a lab meanwhile; return the agents by role.
+
+    The stack shuts them down, also after a failed start.
+    """
     with ThreadPoolExecutor(len(testbed.roles)) as pool:
         starting = {role: pool.submit(_link, host, entries.get(host.name, ())) for role, host in testbed.roles.items()}
         stack.push(partial(_shut_down, testbed, starting.values()))
+        if testbed.is_lab:
+            link_nodes(testbed, entries)
     return {role: start.result() for role, start in starting.items()}
 
 

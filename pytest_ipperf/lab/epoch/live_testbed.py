@@ -14,11 +14,7 @@ from pytest_ipperf.agent.rpc.messages import CaptureRequest, Fingerprint, RunEnd
 from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm, Workload
-from pytest_ipperf.core.measurement.path_proof import (
-    ExpectedPath,
-    path_violations,
-    rate_violations,
-)
+from pytest_ipperf.core.measurement.path_proof import ExpectedPath, path_violations, rate_violations
 from pytest_ipperf.core.measurement.run import leading
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, LabError
@@ -33,6 +29,7 @@ from pytest_ipperf.lab.epoch.account_check import Batch, batches, summary, withi
 from pytest_ipperf.lab.epoch.build import build_testbed
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.epoch.servers import EpochServers
+from pytest_ipperf.lab.epoch.teardowns import Teardowns
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.accepted_mail import check_keeps, corrected, hands_over
@@ -380,13 +377,15 @@ def live_testbed(
     *,
     transports: Collection[str] = (),
     backend: str = "",
+    teardowns: Teardowns | None = None,
 ) -> Iterator[LiveTestbed]:
     """Build one epoch of a testbed and take it down again, whatever happens in between.
 
-    Of the tunnelled arms it has those of `transports`, as far as they work here; see `LiveTestbed.tunnels`.
+    Of the tunnelled arms it has those of `transports`, as far as they work here; see `LiveTestbed.tunnels`. With
+    `teardowns` see `build_testbed`.
     """
     lease = lease_for(owner, wait_s, log)
-    with build_testbed(testbed, transports=transports, backend=backend, lease=lease) as built:
+    with build_testbed(testbed, transports=transports, backend=backend, lease=lease, teardowns=teardowns) as built:
         live = LiveTestbed(testbed, built.agents, built.tunnels)
         earlier: BaseException | None = None
         try:

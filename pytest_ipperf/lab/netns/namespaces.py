@@ -27,6 +27,7 @@ from pytest_ipperf.lab.netns.veth import create_veths
 
 _PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"  # an ordinary user's PATH lacks `ip` on Debian
 _PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
+_ENTER = ("nsenter", "--target")
 _TIMEOUT_S = 10.0
 _PREFIX = "pytest-ipperf-lab-"
 _YOUNG_S = 5.0
@@ -90,8 +91,11 @@ def _environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
-    """Build a lab; yield, by host name, the command that enters it. The lab is removed when the context ends."""
+def namespaces(testbed: Testbed, *, linked: bool = True) -> Iterator[Mapping[str, Sequence[str]]]:
+    """Build a lab; yield, by host name, the command that enters it. The lab is removed when the context ends.
+
+    Unless `linked`, its nodes have no links yet, see `link_nodes`.
+    """
     user, why = _way_to_root()
     if why:
         why += "" if str(testbed.links) else "; --testbed=loopback needs no namespaces"  # loopback has no rate
@@ -109,12 +113,24 @@ def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
         start_new_session=True,  # a Ctrl-C at the terminal is ours to handle, not the lab's
     )
     try:
-        yield _built(testbed, holder, folder, user=user)
+        entries = _built(testbed, holder, folder, user=user)
+        if linked:
+            link_nodes(testbed, entries)
+        yield entries
     finally:
         _end(holder)
         with contextlib.suppress(OSError):  # the holder has removed it already, unless it was killed
             Path(folder).rmdir()
         os.close(claim)
+
+
+def link_nodes(testbed: Testbed, entries: Mapping[str, Sequence[str]]) -> None:
+    """Make the links between the nodes of a lab; LabError on any failure."""
+    try:
+        inside = {role: _pid_inside(_pid_of(entries[host.name])) for role, host in testbed.roles.items()}
+        create_veths(testbed, inside, lambda role, argv, text: _inside(entries[testbed.roles[role].name], argv, text))
+    except (OSError, subprocess.SubprocessError) as error:
+        raise LabError(f"the lab did not come up: {type(error).__name__}: {error}") from error
 
 
 def _folder() -> tuple[str, int]:
@@ -141,24 +157,26 @@ def _sweep() -> None:
 
 
 def _built(testbed: Testbed, holder: subprocess.Popen[str], folder: str, *, user: bool) -> dict[str, list[str]]:
-    """Return the commands that enter the hosts, once their links are up; LabError on any failure."""
+    """Return the commands that enter the hosts, once they are there; LabError on any failure."""
     identity = ["--user", "--preserve-credentials"] if user else []
     try:
         nodes = _nodes(holder, [host.name for host in testbed.hosts])
-        entries = {
-            name: ["nsenter", "--target", str(outer), *identity, "--mount", "--pid", "--net", "--uts",
-                   "env", f"TMPDIR={folder}", f"IPPERF_RUN={folder}/run", f"PATH={_PATH}"]
-            for name, (outer, _) in nodes.items()
-        }  # fmt: skip
-        inside = {role: nodes[host.name][1] for role, host in testbed.roles.items()}
-        create_veths(testbed, inside, lambda role, argv, text: _inside(entries[testbed.roles[role].name], argv, text))
-    except (OSError, IndexError, KeyError, subprocess.SubprocessError) as error:
+    except (OSError, IndexError, KeyError) as error:
         raise LabError(f"the lab did not come up: {type(error).__name__}: {error}") from error
-    return entries
+    return {
+        name: [*_ENTER, str(outer), *identity, "--mount", "--pid", "--net", "--uts",
+               "env", f"TMPDIR={folder}", f"IPPERF_RUN={folder}/run", f"PATH={_PATH}"]
+        for name, outer in nodes.items()
+    }  # fmt: skip
 
 
-def _nodes(holder: subprocess.Popen[str], names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Return for each node its process id seen from outside and from inside, once it is in its own namespaces."""
+def _pid_of(entry: Sequence[str]) -> int:
+    """Return the process whose namespaces a command enters, seen from outside."""
+    return int(entry[len(_ENTER)])
+
+
+def _nodes(holder: subprocess.Popen[str], names: Sequence[str]) -> dict[str, int]:
+    """Return the process id of each node, seen from outside, once it is in its own namespaces."""
     assert holder.stdout is not None and holder.stderr is not None  # noqa: S101, PT018 - they are pipes, see above
     output = b""
     while output.count(b"\n") < len(names):
@@ -171,7 +189,7 @@ def _nodes(holder: subprocess.Popen[str], names: Sequence[str]) -> dict[str, tup
     inside = {name: int(pid) for name, pid in (line.split() for line in output.decode().splitlines())}
     init = _children(_children(holder.pid)[0])[0]
     outside = {_pid_inside(pid): pid for pid in _children(init)}
-    return {name: (outside[pid], pid) for name, pid in inside.items()}
+    return {name: outside[pid] for name, pid in inside.items()}
 
 
 def _children(pid: int) -> list[int]:

@@ -107,7 +107,7 @@ SYNTHETIC = """
             return self.receipt(300, value)
 
     @contextlib.contextmanager
-    def live_testbed(*_, transports, backend):
+    def live_testbed(*_, transports, backend, teardowns):
         yield LiveTestbed()
 
     def measure(plan, *arguments, **questions):

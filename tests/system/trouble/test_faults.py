@@ -392,10 +392,10 @@ PATIENCE_S = {"client": {"short": "2.5", "long": "20"}, "server": {"short": "5",
 @FORMS
 @each(STRIKES, far={"client", "server", "aiosmtpd"})
 def test_what_is_struck_in_the_midst_of_a_run_is_told(session, note, fault, form):
-    """At one connection at a time: a run has 300 bursts then, which is time to be struck in."""
+    """At one connection at a time: a counted run has 300 bursts then, which is time to be struck in."""
     arguments = ("--design=quick", "--connections=1", "--ipperf-server=embedded", "-m", "smtp", *deadline(form, 0.5))
     inner = session(*arguments, changes=haste(form))
-    inner.wait_for_runs(1)
+    inner.wait_for_runs(2)  # the warm-ups, which are short
     inner.strike(inner.victim(fault.how), fault.blow)
     assert inner.end() == ERRORS, inner.text
     assert inner.outcome == "1 error"

@@ -1,0 +1,82 @@
+"""A lab is taken down in the background, and its trouble is never lost."""
+
+import contextlib
+import os
+import threading
+
+import pytest
+
+from pytest_ipperf.core.portable.errors import RestoreError
+from pytest_ipperf.lab.epoch.live_testbed import live_testbed
+from pytest_ipperf.lab.epoch.teardowns import Teardowns
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.netns.namespaces import unusable
+
+
+def undoing(action):
+    stack = contextlib.ExitStack()
+    stack.callback(action)
+    return stack
+
+
+def fails():
+    raise RestoreError("not everything could be removed")
+
+
+def process_of(agent):
+    assert agent._process
+    return agent._process.pid
+
+
+def failing_beside(error):
+    with Teardowns() as teardowns:
+        teardowns.begin(undoing(fails))
+        raise error
+
+
+def test_the_end_waits_for_the_teardown():
+    going_on, done = threading.Event(), []
+    with Teardowns() as teardowns:
+        teardowns.begin(undoing(lambda: done.append(going_on.wait(10))))
+        assert done == []
+        going_on.set()
+    assert done == [True]
+
+
+def test_another_teardown_waits_for_the_one_before():
+    done = []
+    with Teardowns() as teardowns:
+        teardowns.begin(undoing(lambda: done.append(1)))
+        teardowns.begin(undoing(lambda: done.append(2)))
+    assert done == [1, 2]
+
+
+def test_trouble_is_raised_once_by_whoever_waits():
+    with Teardowns() as teardowns:
+        teardowns.begin(undoing(fails))
+        with pytest.raises(RestoreError, match="not everything could be removed"):
+            teardowns.finish()
+        teardowns.finish()
+
+
+def test_trouble_is_raised_at_the_end_with_an_earlier_error_as_its_context():
+    with pytest.raises(RestoreError) as raised:
+        failing_beside(ValueError("earlier"))
+    assert isinstance(raised.value.__context__, ValueError)
+
+
+def test_a_ctrl_c_is_not_replaced_by_trouble():
+    with pytest.raises(KeyboardInterrupt):
+        failing_beside(KeyboardInterrupt())
+
+
+@pytest.mark.skipif(bool(why := unusable()), reason=f"the lab cannot be built here: {why}")
+def test_nothing_is_left_of_a_lab_once_the_next_one_is_up():
+    processes: list[int] = []
+    with Teardowns() as teardowns:
+        for _ in range(2):
+            owner = f"test {os.getpid()}"
+            with live_testbed(BUILTIN["pair"], owner, 1.0, lambda _: None, teardowns=teardowns) as live:
+                earlier, processes = processes, [process_of(agent) for agent in live._agents.values()]
+                assert not any(os.path.exists(f"/proc/{pid}") for pid in earlier)  # noqa: PTH110
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in processes)  # noqa: PTH110
