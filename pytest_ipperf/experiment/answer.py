@@ -265,12 +265,15 @@ def _record(  # noqa: PLR0917 - the last ones vary by look
     change = effect.shown if effect else None
     facts: Mapping[str, Any] = cell_facts(cell)
     size = PROTOCOLS[cell.workload.protocol].kind.run_size(design, cell.workload.connections)
+    links = measurement.network.links
     return Record(
         **facts,
         server=str(measurement.service),
         resolver=measurement.service.resolver,
         backend=_backend(measurement, cell.arm, reference),
-        **dataclasses.asdict(measurement.network.links),
+        rate_bit_s=links.rate_bit_s,
+        loss=links.loss,
+        delay_s=links.delay_s,
         one_machine=measurement.network.one_machine,
         client_hosts=measurement.network.client_hosts,
         **_start_skew(measurement, (cell.arm, reference), epochs),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ipperf.core.portable.factor import Factor
+from pytest_ipperf.core.portable.load import LOAD
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER
 from pytest_ipperf.protocols.traffic import NAMES, OWN_BYTES, Traffic
@@ -30,7 +31,7 @@ class Game(Traffic):
     source: str = "RFC 768; paper 004, Fig. 11"
     connections: tuple[int, ...] = (1, 10)
     payload: tuple[str, ...] = (str(OWN_BYTES),)
-    factors: tuple[Factor, ...] = (GAME, CARRIER, OFFLOAD)
+    factors: tuple[Factor, ...] = (GAME, CARRIER, OFFLOAD, LOAD)
     model_factor: str = "game"
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
+from pytest_ipperf.core.portable.figure_row import FigureRow
+from pytest_ipperf.core.portable.load import LOAD, LOAD_ROW
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.protocols.base import Flow
 
@@ -38,6 +40,7 @@ class Rtt(Flow):
     connections: tuple[int, ...] = (1,)
     payload: tuple[str, ...] = ("64",)
     payload_title: str = "payload of a probe"
+    rows: tuple[str | FigureRow, ...] = ("rtt", "worst_rtt", "loss", LOAD_ROW)
     samples_title: str = "round-trip times"
     datagram: bool = True
     least_packets: tuple[int, int] = (1, 1)
@@ -61,6 +64,7 @@ class Rtt(Flow):
             implicit="path",
         ),
         OFFLOAD,
+        LOAD,
     )
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow, Figures, figure_row, trouble
+from pytest_ipperf.core.portable.load import LOAD, LOAD_ROW
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.scaling import four_digits, number, rate_of, time_pair, time_text
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER, UDP
@@ -66,6 +67,7 @@ _ROWS: tuple[str | FigureRow, ...] = (
     trouble("refused by a sender's host", "refused"),
     trouble("dropped by a receiver's socket", "receiver_drops"),
     figure_row("CPU, client / server", "near_cpu_s far_cpu_s seconds", _percent),
+    LOAD_ROW,
 )
 
 MODEL = Factor(
@@ -105,7 +107,7 @@ class Traffic(Flow):
         "instant a packet was sent, in the direction that was later. CPU: of one core."
     )
     least_packets: tuple[int, int] = (1, 0)
-    factors: tuple[Factor, ...] = (MODEL, CARRIER, OFFLOAD)
+    factors: tuple[Factor, ...] = (MODEL, CARRIER, OFFLOAD, LOAD)
     model_factor: str = "model"
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:

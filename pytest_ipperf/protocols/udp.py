@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow, Figures, figure_row, processor_time, trouble
+from pytest_ipperf.core.portable.load import LOAD, LOAD_ROW
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.scaling import four_digits, rate_of, rate_unit, time_pair, time_text
 from pytest_ipperf.core.portable.units import rate_text
@@ -76,6 +77,7 @@ _ROWS: tuple[str | FigureRow, ...] = (
     trouble("refused by the sender's host", "refused"),
     trouble("dropped by the receiver's socket", "receiver_drops"),
     processor_time("sent_bit_s seconds unique sent", _sent_bytes, _arrived_bytes),
+    LOAD_ROW,
 )
 
 
@@ -113,6 +115,7 @@ class Udp(Flow):
             implicit="flood",
         ),
         OFFLOAD,
+        LOAD,
     )
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:

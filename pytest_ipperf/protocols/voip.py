@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
+from pytest_ipperf.core.portable.load import LOAD
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER
 from pytest_ipperf.core.portable.traffic.distribution import Variable
@@ -70,7 +71,7 @@ class Voip(Traffic):
     source: str = "RFC 3550, RFC 3551; paper 004, Figs 12 to 14"
     connections: tuple[int, ...] = (1, 10)
     payload: tuple[str, ...] = (str(OWN_BYTES),)
-    factors: tuple[Factor, ...] = (CODEC, VAD, RTP, CARRIER, OFFLOAD)
+    factors: tuple[Factor, ...] = (CODEC, VAD, RTP, CARRIER, OFFLOAD, LOAD)
     model_factor: str = "codec"
 
     def shaped(self, model: TrafficModel, payload_bytes: int, factors: Mapping[str, Value]) -> TrafficModel:

@@ -83,6 +83,14 @@ class FlowSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """Specification of a run's background traffic: its flow, and the measured run's time in that of the flow, in s."""
+
+    flow: FlowSpec
+    measured_s: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SenderClock:
     """Time `began_ns` of the run by the sender's CLOCK_MONOTONIC, and samples of the far end's offset from it."""
 
@@ -117,3 +125,11 @@ class FlowReport:
     wall_s: float = 0.0
     control: int | None = None
     traffic: RunPackets = field(default_factory=RunPackets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearReports:
+    """Reports of the near ends of a run: of the measured flow, and of background traffic if there was any."""
+
+    flow: FlowReport
+    load: FlowReport | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from pathlib import Path
 from typing import NamedTuple
 
 from pytest_ipperf.agent.kernel.netlink import ask, attributes
@@ -32,3 +33,9 @@ def interface_bytes(device: str) -> InterfaceBytes:
     counters = attributes(reply[_REQUEST.size :])[_LINK_64]
     _, packets, received, sent = _COUNTERS.unpack_from(counters)
     return InterfaceBytes(received, sent, packets)
+
+
+def received_packets() -> int:
+    """Return the packets that all interfaces of this network namespace have received."""
+    lines = Path("/proc/thread-self/net/dev").read_text(encoding="ascii").splitlines()[2:]
+    return sum(int(line.partition(":")[2].split()[1]) for line in lines)

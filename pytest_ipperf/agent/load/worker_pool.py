@@ -6,22 +6,18 @@ Each is a fork of the agent and ends with it. Their results are merged as if one
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
-import os
-import signal
 import time
-import warnings
-from multiprocessing import Pipe
+from functools import partial
 from multiprocessing.connection import Connection, wait
-from typing import Any, NoReturn
+from typing import Any
 
+from pytest_ipperf.agent.kernel.child_process import ChildProcess
 from pytest_ipperf.agent.load.results import BurstResult, merged
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.load.worker import LoadWorker
 from pytest_ipperf.core.portable.errors import AgentError
 
-_PR_SET_PDEATHSIG = 1
 # Delay from the start message to the start, so that the message reaches all workers in time.
 _START_DELAY_S = 0.003
 _EXIT_TIMEOUT_S = 2.0
@@ -31,10 +27,11 @@ class WorkerPool:
     """Worker processes of one run; they live until `close`."""
 
     def __init__(self, spec: LoadSpec) -> None:
-        self._workers: list[_WorkerProcess] = []
+        self._workers: list[ChildProcess] = []
         try:
             for index in range(spec.workers):
-                self._workers.append(_WorkerProcess(spec, index))
+                name = f"worker {index + 1} of {spec.workers}"
+                self._workers.append(ChildProcess(name, partial(_run_bursts, spec=spec, index=index)))
         except BaseException:
             self._kill()
             raise
@@ -83,83 +80,9 @@ class WorkerPool:
         self._workers.clear()
 
 
-class _WorkerProcess:
-    """Worker process, seen from the agent."""
-
-    def __init__(self, spec: LoadSpec, index: int) -> None:
-        self._name = f"worker {index + 1} of {spec.workers}"
-        self.pipe, worker_end = Pipe()
-        self._status: int | None = None
-        agent = os.getpid()
-        with warnings.catch_warnings():
-            # The agent has a thread that reads its channel. The worker uses nothing that this thread may hold.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self._pid = os.fork()
-        if not self._pid:
-            self.pipe.close()
-            _worker_main(worker_end, spec, index, agent)
-        worker_end.close()
-
-    def send(self, message: float | None) -> None:
-        """Send a message; raise AgentError if the worker is gone."""
-        try:
-            self.pipe.send(message)
-        except OSError:
-            raise AgentError(self._exit_message()) from None
-
-    def receive(self) -> Any:
-        """Return the worker's reply; raise AgentError if the worker is gone or broke."""
-        try:
-            reply = self.pipe.recv()
-        except (EOFError, OSError):
-            raise AgentError(self._exit_message()) from None
-        if isinstance(reply, str):
-            raise AgentError(f"{self._name} broke: {reply}")
-        return reply
-
-    def is_alive(self) -> bool:
-        if self._status is None:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            self._status = status if pid else None
-        return self._status is None
-
-    def kill(self) -> None:
-        """Kill the worker, if it still runs."""
-        self.pipe.close()
-        if self.is_alive():
-            os.kill(self._pid, signal.SIGKILL)
-            self._status = os.waitpid(self._pid, 0)[1]
-
-    def _exit_message(self) -> str:
-        if self.is_alive():  # its pipe is closed, and it is about to exit
-            self._status = os.waitpid(self._pid, 0)[1]
-        code = os.waitstatus_to_exitcode(self._status or 0)
-        how = f"was killed by signal {-code}" if code < 0 else f"exited with status {code}"
-        return f"{self._name} {how} during a run"
-
-
-def _worker_main(pipe: Connection, spec: LoadSpec, index: int, agent: int) -> NoReturn:
-    """Run a worker process; it exits without the agent's clean-up."""
-    status = 1
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the agent receives it too, and this process ends with the agent
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == agent:  # or the agent died before the signal was set
-            _run_bursts(pipe, LoadWorker(spec, index, spec.workers))
-            status = 0
-    except EOFError:
-        pass
-    except Exception as error:  # noqa: BLE001 - whatever it is has to be reported there
-        with contextlib.suppress(OSError):
-            pipe.send(f"{type(error).__name__}: {error}")
-    finally:
-        os._exit(status)
-
-
-def _run_bursts(pipe: Connection, worker: LoadWorker) -> None:
+def _run_bursts(pipe: Connection, *, spec: LoadSpec, index: int) -> None:
     """Receive the number of a burst and its starting instant, repeatedly, until None comes."""
-    spent_s = time.process_time()
+    worker, spent_s = LoadWorker(spec, index, spec.workers), time.process_time()
     while (number := pipe.recv()) is not None:
         worker.prepare(number)
         pipe.send(None)

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 from pytest_ipperf.agent.facts import FACTS
 from pytest_ipperf.agent.facts.base import Facts
-from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import Background, FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.kernel.resources import Resources
 from pytest_ipperf.agent.paths.packet_counters import RunPackets
 from pytest_ipperf.agent.rpc.codec import ByKey
@@ -159,21 +159,28 @@ class RunStart:
     drain: DrainRequest | None = None
     mail: ExpectedMail | None = None
     flow: FlowSpec | None = None
+    background: Background | None = None
     capture: CaptureRequest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReady:
-    """State of a host before its load: whether it has `drained` and is being `captured`, and the far end of a flow."""
+    """State of a host before its load: whether it has `drained` and is being `captured`, and the far end of a flow.
+
+    `far_background` is that of background traffic.
+    """
 
     drained: bool
     captured: bool
     far: FarListening | None
+    far_background: FarListening | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
     """Request to a host after its load: to finish a flow whose near end has sent this report, first of all.
+
+    `background` is the report of background traffic's near end.
 
     The host waits up to `limit_s` until its servers are idle. With `resources` it reports those of its processes. After
     a `doubtful` run, running servers are probed. Mail is compared if all of them are well.
@@ -183,6 +190,7 @@ class RunEnd:
     doubtful: bool = False
     mail: QueuedMail | None = None
     flow: FlowReport | None = None
+    background: FlowReport | None = None
     captured: bool = False
     resources: bool = False
 
@@ -192,8 +200,9 @@ class HostReport:
     """Report of a host after its load, on everything counted there since it began.
 
     `busy` says what servers still do, `broken` which of them have died, or do not answer. `tcp` holds the error
-    counters that moved, `cpu_s` the servers' processor time. `far` is the report of a flow's far end, `capture` a pcap
-    file. `resources` are those of the `agent` and of each server, by name, if asked for.
+    counters that moved, `cpu_s` the servers' processor time. `far` is the report of a flow's far end, `far_background`
+    that of background traffic, `capture` a pcap file. `resources` are those of the `agent` and of each server, by name,
+    if asked for.
     """
 
     busy: list[str]
@@ -205,3 +214,4 @@ class HostReport:
     far: FlowReport | None
     capture: bytes
     resources: dict[str, Resources] = field(default_factory=dict)
+    far_background: FlowReport | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_ipperf.agent.facts.base import FactsRequest
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import Background, FlowSpec, NearReports
 from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.paths.clock_sync import ClockState
@@ -286,8 +286,8 @@ class AgentMethods:
         """Abandon a run, if one is open."""
 
     @RpcMethod
-    def flow_run(self, spec: FlowSpec) -> FlowReport:
-        """Run the near end of a flow."""
+    def flow_run(self, spec: FlowSpec, background: Background | None) -> NearReports:
+        """Run the near end of a flow, and of its background traffic."""
 
 
 class _OnTerms(AgentMethods):

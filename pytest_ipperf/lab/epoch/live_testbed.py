@@ -33,6 +33,7 @@ from pytest_ipperf.lab.epoch.teardowns import Teardowns
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.accepted_mail import check_keeps, corrected, hands_over
+from pytest_ipperf.lab.runs.background import background_of
 from pytest_ipperf.lab.runs.flow_result import flow_result
 from pytest_ipperf.lab.runs.flows import (
     BESIDE_S,
@@ -214,14 +215,17 @@ class LiveTestbed:
         if served:
             accounts = self._servers.accounts(service, workload.connections)
             spec = dataclasses.replace(spec, service=accounts, device=self._ports()[CLIENT])
+        background = background_of(workload, spec, ident=self._ident + 1)
+        self._ident += background is not None
         # The far end waits until fragments of the previous run are gone, as their time-outs cause ICMP messages.
-        hosts = start_hosts(self._testbed, self._agents, flow=spec, capture=request.captures)
+        hosts = start_hosts(self._testbed, self._agents, flow=spec, background=background, capture=request.captures)
         settled = hosts.drained and self._settled
-        near = run_flow(dataclasses.replace(spec, far=hosts.far), self._client, self._server)
+        near = run_flow(*hosts.listening(spec, background), self._client, self._server)
         # The far end does not need the samples of the near end.
         reports = hosts.finish(
             limit_s=_SETTLE_S if served else 0.0,
-            flow=dataclasses.replace(near, samples=b""),
+            flow=dataclasses.replace(near.flow, samples=b""),
+            background=near.load,
             flow_s=spec.deadline_s + BESIDE_S,
             served=served,
         )

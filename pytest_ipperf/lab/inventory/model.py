@@ -63,15 +63,17 @@ class Links:
     """Rate, loss and delay of a lab's links, in each direction.
 
     `rate_bit_s` limits every link, counted as on Ethernet; 0 means no limit. `loss` is the share of the packets sent by
-    client and server that is dropped. The server's link delays every packet by `delay_s`.
+    client and server that is dropped. The server's link delays every packet by `delay_s`. With `at_router` only the
+    router's ports have the rate: hosts fill its queues, as those of an access router.
     """
 
     rate_bit_s: float = 0.0
     loss: float = 0.0
     delay_s: float = 0.0
+    at_router: bool = False
 
     def __str__(self) -> str:
-        parts = [rate_text(self.rate_bit_s)] if self.rate_bit_s else []
+        parts = [rate_text(self.rate_bit_s) + " at the router" * self.at_router] if self.rate_bit_s else []
         parts += [f"loss {100 * self.loss:g} %"] if self.loss else []
         parts += [f"delay {1000 * self.delay_s:g} ms"] if self.delay_s else []
         return ", ".join(parts)

@@ -15,9 +15,11 @@ from pytest_ipperf.lab.inventory.tunnel_paths import TUNNELLED, check_alike, pat
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 TESTBED_KEYS = frozenset({CLIENT, SERVER, ROUTER, "domain", "backend", *TUNNELLED})
-LAB_KEYS = frozenset({"nodes", "clients", "rate", "loss", "delay", "backend"})
+LAB_KEYS = frozenset({"nodes", "clients", "rate", "loss", "delay", "backend", "bottleneck"})
 
 _BACKENDS = (AUTO, *BACKENDS)
+_EVERY_LINK = "every_link"
+_BOTTLENECKS = (_EVERY_LINK, ROUTER)
 _MOST_CLIENTS = 8
 _LONGEST_DELAY_S = 0.25  # the path verification waits no longer for a packet
 
@@ -141,5 +143,8 @@ def read_lab(section: Section) -> Testbed:
         raise section.wrong(f"loss = {keys['loss']!r} lets nothing through; it must be below 100%")
     if delay_s > _LONGEST_DELAY_S:
         raise section.wrong(f"delay = {keys['delay']!r} is too long; it may be up to {1000 * _LONGEST_DELAY_S:g}ms")
-    links = Links(rate_bit_s=rate_bit_s, loss=loss, delay_s=delay_s)
+    at_router = word(section, "bottleneck", _BOTTLENECKS, _EVERY_LINK) == ROUTER
+    if at_router and nodes == "2":
+        raise section.wrong("bottleneck = router needs a router; use nodes = 3")
+    links = Links(rate_bit_s=rate_bit_s, loss=loss, delay_s=delay_s, at_router=at_router)
     return lab(section.name, int(nodes), links, word(section, "backend", _BACKENDS, AUTO), int(clients))

@@ -104,6 +104,11 @@ def _further_client_pair(testbed: Testbed, role: str, device: int) -> tuple[Inte
     return Interface(role, "eth0", tuple(map(str, addresses)), routes), Interface(ROUTER, f"eth{device}", theirs)
 
 
+def has_rate(port: Interface, links: Links) -> bool:
+    """Return whether a port has the rate of links that have one."""
+    return port.role == ROUTER or not links.at_router
+
+
 def devices(testbed: Testbed) -> dict[str, list[str]]:
     """Return the devices of each role."""
     interfaces = [port for pair in veth_pairs(testbed) for port in pair]
@@ -142,7 +147,7 @@ def _lines(port: Interface) -> Iterator[str]:
 
 
 def _shaping(port: Interface, links: Links) -> Iterator[str]:
-    if links.rate_bit_s:
+    if links.rate_bit_s and has_rate(port, links):
         yield (
             f"qdisc add dev {port.device} root handle 1: stab overhead {_UNCOUNTED_BYTES} linklayer ethernet "
             f"tbf rate {links.rate_bit_s:.0f}bit burst {BUCKET_BYTES} limit {QUEUE_BYTES}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from pytest_ipperf.agent.flows.spec import FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, NearReports
 from pytest_ipperf.agent.rpc.messages import HostReport
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import ExpectedPath, proof_violations
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.runs.background import load_reports
 from pytest_ipperf.lab.runs.flows import flow_data, flow_exceeds_link_rate, with_ideal
 from pytest_ipperf.lab.runs.hosts import RunHosts, weaker_proof
 from pytest_ipperf.lab.runs.load_spec import disturbances
@@ -29,7 +30,7 @@ def flow_result(
     testbed: Testbed,
     arm: Arm,
     workload: Workload,
-    near: FlowReport,
+    near: NearReports,
     reports: Mapping[str, HostReport],
     *,
     expected: ExpectedPath,
@@ -41,13 +42,18 @@ def flow_result(
     """Return the result; `settled` says that nothing of the previous run was under way when it began."""
     protocol, after = flow(workload.protocol), reports[SERVER]
     far = after.far or FlowReport()
-    data = _with_servers(flow_data(protocol, near, far, deadline_s), after)
+    load = load_reports(near, after)
+    data = _with_servers(flow_data(protocol, near.flow, far, deadline_s), after)
     data = dataclasses.replace(data, facts=with_ideal(testbed, arm, workload, data.facts))
     completed = data.attempted - sum(data.failed.values())
     completed = int(data.facts.get("up_unique", completed))  # the proof is about packets of the client
-    proof = flow_proof(near, far, completed, reports)
+    proof = flow_proof(load.with_path(near.flow) if load else near.flow, far, completed, reports)
     # The port counts a segment before splitting it, and a stream sends more than the least number of packets.
     streamed = int(data.facts.get("payload_bytes", 0)) // _STREAMED_BYTES
+    if load:
+        proof["load"] = load.recorded()
+        data = dataclasses.replace(data, facts={**data.facts, **load.facts()})
+        streamed += int(load.moved_bytes) // _STREAMED_BYTES
     least = {**proof, "completed": max(completed // max(1, int(data.facts.get("segments", 1))), streamed)}
     demanded = dataclasses.replace(expected, exclusive=testbed.exclusive and settled)
     names = {role: host.name for role, host in testbed.roles.items()}
@@ -58,12 +64,14 @@ def flow_result(
             *proof_violations(demanded, least),
             *offloads.violations(workload, proof["merged"], streamed if protocol.greedy else 0),
             *flow_exceeds_link_rate(testbed, arm, workload, data.facts),
+            *(load.violations(testbed, arm, workload) if load else ()),
         ),
         unsettled=tuple(after.busy if protocol.server_protocol else ()),
         notes=(
-            *dict.fromkeys((*near.notes, *far.notes)),
+            *dict.fromkeys((*near.flow.notes, *far.notes)),
+            *(load.notes(testbed, workload) if load else ()),
             *weaker_proof(testbed, settled=settled),
-            *disturbances({CLIENT: near.control}, names),
+            *disturbances({CLIENT: near.flow.control}, names),
         ),
         captures=hosts.captures(reports),
         drain_s=hosts.drain_s,

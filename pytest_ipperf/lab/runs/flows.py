@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowServer, FlowSpec
+from pytest_ipperf.agent.flows.spec import Background, FlowReport, FlowServer, FlowSpec, NearReports
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import goodput_violations
@@ -145,10 +145,14 @@ def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: f
     return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).payload_share(workload.payload_bytes) else 0
 
 
-def run_flow(spec: FlowSpec, client: AgentClient, server: AgentClient) -> FlowReport:
-    """Run the near end of a flow whose far end listens; LabError if an end is in trouble or dies."""
-    patience_s = spec.warmup_s + spec.run_s + spec.deadline_s + BESIDE_S
-    return client.within(patience_s, [server]).flow_run(spec)
+def run_flow(spec: FlowSpec, background: Background | None, client: AgentClient, server: AgentClient) -> NearReports:
+    """Run the near end of a flow, and of its background traffic, whose far ends listen.
+
+    Raises LabError if an end is in trouble or dies.
+    """
+    longest = spec if background is None else background.flow
+    patience_s = longest.warmup_s + longest.run_s + spec.deadline_s + BESIDE_S
+    return client.within(patience_s, [server]).flow_run(spec, background)
 
 
 def flow_data(flow: Flow, near: FlowReport, far: FlowReport, deadline_s: float) -> RunData:

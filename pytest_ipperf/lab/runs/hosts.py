@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import Background, FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.rpc.messages import CaptureRequest, DrainRequest, HostReport, RunEnd, RunReady, RunStart
 from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail
 from pytest_ipperf.core.portable.errors import LabError
@@ -28,6 +28,7 @@ class RunHosts:
     """Hosts of a testbed around one run: whether they have `drained`, who captures, and the far end of a flow.
 
     `drain_s` and `finish_s` are the seconds of their preparation and, once it is over, of their finish.
+    `far_background` is the far end of background traffic.
     """
 
     agents: Mapping[str, AgentClient]
@@ -36,6 +37,14 @@ class RunHosts:
     far: FarListening = field(default_factory=FarListening)
     drain_s: float = 0.0
     finish_s: float = 0.0
+    far_background: FarListening | None = None
+
+    def listening(self, spec: FlowSpec, background: Background | None) -> tuple[FlowSpec, Background | None]:
+        """Return the specifications for the near ends, with what they have to know of the far ends."""
+        known = replace(spec, far=self.far)
+        if background is None or self.far_background is None:
+            return known, None
+        return known, replace(background, flow=replace(background.flow, far=self.far_background))
 
     def finish(
         self,
@@ -44,6 +53,7 @@ class RunHosts:
         doubtful: bool = False,
         mail: QueuedMail | None = None,
         flow: FlowReport | None = None,
+        background: FlowReport | None = None,
         flow_s: float = 0.0,
         served: bool = False,
     ) -> dict[str, HostReport]:
@@ -56,8 +66,8 @@ class RunHosts:
         """
         began = time.monotonic()
         end = RunEnd(
-            limit_s=limit_s, doubtful=doubtful, mail=mail, flow=flow, captured=SERVER in self.capturing,
-            resources=served,
+            limit_s=limit_s, doubtful=doubtful, mail=mail, flow=flow, background=background,
+            captured=SERVER in self.capturing, resources=served,
         )  # fmt: skip
         server = self.agents[SERVER]
         reports = {SERVER: server.within(max(PATIENCE_S, flow_s)).finish_run(end)}
@@ -80,6 +90,7 @@ def start_hosts(
     *,
     mail: ExpectedMail | None = None,
     flow: FlowSpec | None = None,
+    background: Background | None = None,
     capture: Mapping[str, CaptureRequest] | None = None,
 ) -> RunHosts:
     """Prepare all hosts for a run, and reset their packet counters once nothing of the previous run is under way.
@@ -104,6 +115,7 @@ def start_hosts(
             drain=drain if drained else DrainRequest(),  # which resets the counters at once
             mail=mail if role == SERVER else None,
             flow=flow if role == SERVER else None,
+            background=background if role == SERVER else None,
             capture=capture.get(role),
         )
         for role in agents
@@ -120,6 +132,7 @@ def start_hosts(
         capturing=frozenset(role for role, each in {**ready, **others}.items() if each.captured),
         far=others[SERVER].far or FarListening(),
         drain_s=time.monotonic() - began,
+        far_background=others[SERVER].far_background,
     )
 
 

@@ -11,7 +11,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.path_proof import ExpectedPath, encapsulation_violations, proof_violations
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.lab.netns.veth import veth_pairs
+from pytest_ipperf.lab.netns.veth import has_rate, veth_pairs
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, NetworkPath
 
 # Links with loss drop a packet now and then; each costs half a second of waiting.
@@ -132,8 +132,9 @@ def _rates(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, dic
     """Return the rates of a lab's ports, by host and device; empty for links without a rate."""
     if not testbed.is_lab or not testbed.links.rate_bit_s:
         return {}
-    ports = [port for pair in veth_pairs(testbed) for port in pair]
-    return {role: agents[role].rates([port.device for port in ports if port.role == role]) for role in agents}
+    ports = [port for pair in veth_pairs(testbed) for port in pair if has_rate(port, testbed.links)]
+    by_role = {role: [port.device for port in ports if port.role == role] for role in agents}
+    return {role: agents[role].rates(devices) for role, devices in by_role.items() if devices}
 
 
 def native_devices(testbed: Testbed, agents: Mapping[str, AgentClient], ipver: int = 4) -> dict[str, str]:

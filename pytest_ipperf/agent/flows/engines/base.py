@@ -5,10 +5,16 @@ The far end listens first, then the near end runs, then the far end finishes wit
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.core.portable.errors import LabError
+
+NO_BACKGROUND: AbstractContextManager[None] = contextlib.nullcontext()
+"""Background traffic of a run without any."""
 
 
 class FarEnd(ABC):
@@ -34,8 +40,20 @@ class Engine(ABC):
         """Return the far end, listening; raise LabError with one sentence if this host refuses the spec."""
 
     @abstractmethod
-    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
+    def near(
+        self, spec: FlowSpec, alive: Callable[[], None], background: AbstractContextManager[None] = NO_BACKGROUND
+    ) -> FlowReport:
         """Carry out one run, calling `alive` every now and then; raise LabError if refused, or if the far end dies.
 
-        Losses are data; a far end that refuses or resets is trouble of the testbed.
+        Warm-up and run take place within the context `background`, in which background traffic is up, if there is any;
+        connections, and comparisons of clocks, are made outside. Losses are data; a far end that refuses or resets is
+        trouble of the testbed.
         """
+
+    def moved_bytes(self, report: FlowReport, from_s: float, until_s: float) -> float:
+        """Return the payload that arrived at the end of this report from one instant of its run to another.
+
+        Raise LabError for an engine that cannot make background traffic.
+        """
+        del report, from_s, until_s
+        raise LabError(f"engine {type(self).__name__.strip('_').lower()} makes no background traffic")

@@ -17,6 +17,7 @@ import random
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 
 from pytest_ipperf.agent.flows.dns.connection import ConnectionClient
 from pytest_ipperf.agent.flows.dns.datagrams import DatagramClient
@@ -25,7 +26,7 @@ from pytest_ipperf.agent.flows.dns.query import Client
 from pytest_ipperf.agent.flows.dns.questions import Questions
 from pytest_ipperf.agent.flows.dns.stream import StreamClient
 from pytest_ipperf.agent.flows.dns.tally import LOST, Tally
-from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
+from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, Engine, FarEnd
 from pytest_ipperf.agent.flows.engines.file_transfer import ServersEnd
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.kernel.timer_slack import low_jitter
@@ -48,7 +49,9 @@ class DnsLoad(Engine):
         del spec
         return ServersEnd()
 
-    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
+    def near(
+        self, spec: FlowSpec, alive: Callable[[], None], background: AbstractContextManager[None] = NO_BACKGROUND
+    ) -> FlowReport:
         """Ask for the warm-up and the run; raise LabError if the server does not hold the zone, or never answers."""
         factors = spec.factors
         udp_bytes = factors["edns"]
@@ -62,7 +65,7 @@ class DnsLoad(Engine):
         with contextlib.closing(load):
             _connect(spec, load)
             _check_zone(spec, load)
-            with low_jitter():
+            with background, low_jitter():
                 return _report(spec, load, _run(spec, load))
 
 

@@ -19,10 +19,11 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import NamedTuple
 
-from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
+from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, Engine, FarEnd
 from pytest_ipperf.agent.flows.ftp_client import FtpClient
 from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.kernel.interface_bytes import interface_bytes
@@ -45,9 +46,11 @@ class FileTransfer(Engine):
         del spec
         return ServersEnd()
 
-    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
+    def near(
+        self, spec: FlowSpec, alive: Callable[[], None], background: AbstractContextManager[None] = NO_BACKGROUND
+    ) -> FlowReport:
         """Log in with a session for each stream, and fetch the file in each again and again."""
-        with contextlib.closing(Transfers(spec)) as transfers:
+        with contextlib.closing(Transfers(spec)) as transfers, background:
             return transfers.run(alive)
 
 

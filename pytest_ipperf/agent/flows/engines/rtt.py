@@ -13,9 +13,10 @@ import socket
 import time
 from array import array
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
+from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, Engine, FarEnd
 from pytest_ipperf.agent.flows.rtt.datagram_probes import DatagramProbe, TimestampedProbe, TwoStepProbe
 from pytest_ipperf.agent.flows.rtt.frame import Frame
 from pytest_ipperf.agent.flows.rtt.icmp import EchoRequest, echo_socket
@@ -112,7 +113,9 @@ class Rtt(Engine):
         """Start the reflector, which listens until it is closed."""
         return _RttFarEnd(spec)
 
-    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
+    def near(
+        self, spec: FlowSpec, alive: Callable[[], None], background: AbstractContextManager[None] = NO_BACKGROUND
+    ) -> FlowReport:
         """Measure, after a warm-up."""
         wanted = spec.factors["waiting"] == "path"
         busy_polls = wanted and _can_busy_poll(spec)
@@ -120,7 +123,7 @@ class Rtt(Engine):
             probe = _open_probe(spec, busy_polls=busy_polls)
         except OSError as error:
             raise LabError(f"no probe of RTT {_way(spec)}: {error.strerror or error}") from error
-        with low_jitter(), contextlib.closing(probe):
+        with contextlib.closing(probe), background, low_jitter():
             warm = _series(probe, spec, 1, spec.warmup_s, alive)
             cpu_s, began_s = time.process_time(), time.monotonic()
             run = _series(probe, spec, 1 + len(warm.sent_ns), spec.run_s, alive)

@@ -17,11 +17,13 @@ import socket
 import struct
 import threading
 import time
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
+from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, Engine, FarEnd
 from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.tcp.receiver import StreamReceiver
 from pytest_ipperf.agent.flows.tcp.sender import StreamSender
@@ -47,7 +49,9 @@ class Tcp(Engine):
         """Return the far end, listening."""
         return TcpFarEnd(spec)
 
-    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
+    def near(
+        self, spec: FlowSpec, alive: Callable[[], None], background: AbstractContextManager[None] = NO_BACKGROUND
+    ) -> FlowReport:
         """Connect all streams and run."""
         socks: list[socket.socket] = []
         try:
@@ -57,7 +61,7 @@ class Tcp(Engine):
             peer = f"the {'receiver' if sends else 'sender'} at {spec.address} port {spec.far.port}"
             streams = _streams(socks, peer, spec, sends=sends)
             path = _path(socks, peer)
-            with contextlib.closing(streams):
+            with background, contextlib.closing(streams):
                 if sends:
                     _wait_ready(socks, peer, spec, alive)
                 report = streams.run(alive)
@@ -67,6 +71,18 @@ class Tcp(Engine):
                 sock.close()
         report.facts["base_rtt_s"] = min(report.facts.get("base_rtt_s", connect_s[0]), *connect_s)
         return dataclasses.replace(report, attempted=spec.connections, **path)
+
+    def moved_bytes(self, report: FlowReport, from_s: float, until_s: float) -> float:
+        """Return the bytes that the receiver's streams had at the last reading before an instant, less those before."""
+        rows = array("d", report.samples)
+        at_from: dict[float, float] = {}
+        at_until: dict[float, float] = {}
+        for stream, at_s, received_bytes in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
+            if at_s <= from_s:
+                at_from[stream] = received_bytes
+            if at_s <= until_s:
+                at_until[stream] = received_bytes
+        return sum(at_until.values()) - sum(at_from.values())
 
 
 class TcpFarEnd(FarEnd):

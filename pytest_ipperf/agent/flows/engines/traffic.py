@@ -22,8 +22,9 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
-from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
+from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, Engine, FarEnd
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec, SenderClock
 from pytest_ipperf.agent.flows.traffic.datagram_link import DatagramLink
 from pytest_ipperf.agent.flows.traffic.far_end import LEAD_S, FarTraffic, ident_of, model_of
@@ -58,7 +59,9 @@ class Traffic(Engine):
         """Return the far end, listening."""
         return _TrafficFarEnd(spec)
 
-    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
+    def near(
+        self, spec: FlowSpec, alive: Callable[[], None], background: AbstractContextManager[None] = NO_BACKGROUND
+    ) -> FlowReport:
         """Send the streams to the far end, and receive those from it."""
         model = model_of(spec)
         if spec.connections * len(model.streams) > CONTROL:
@@ -67,7 +70,7 @@ class Traffic(Engine):
             raise LabError(f"host {spec.address} has another byte order than this one; traffic needs the same")
         with _link(spec, alive) as (link, socks):
             marks = _clock_marks(spec)
-            with low_jitter():
+            with background, low_jitter():
                 began_ns, sent = _run(spec, link, alive)
                 link.drain(None, spec.deadline_s, alive)
             marks += _clock_marks(spec) if marks else []

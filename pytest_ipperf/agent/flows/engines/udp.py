@@ -20,8 +20,9 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 
-from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
+from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, Engine, FarEnd
 from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec, SenderClock
 from pytest_ipperf.agent.flows.udp.counter import MOST
 from pytest_ipperf.agent.flows.udp.paced_sender import PacedSender
@@ -201,7 +202,9 @@ class _Udp(Engine):
         """Return the far end, listening."""
         return _UdpFarEnd(spec)
 
-    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
+    def near(
+        self, spec: FlowSpec, alive: Callable[[], None], background: AbstractContextManager[None] = NO_BACKGROUND
+    ) -> FlowReport:
         """Send the stream."""
         if spec.far.byteorder != sys.byteorder:
             raise LabError(
@@ -213,7 +216,7 @@ class _Udp(Engine):
             path = path_properties(spec, sock)
             samples = _clock_samples(spec)
             near = _Near(spec, sock, alive)
-            with explained(spec, port), low_jitter():
+            with background, explained(spec, port), low_jitter():
                 if _gap_s(spec):
                     near.pace()
                 else:

@@ -8,7 +8,7 @@ import os
 import time
 
 from pytest_ipperf.agent.flows import runner
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import Background, FlowSpec, NearReports
 from pytest_ipperf.agent.kernel.resources import Resources, resources_of
 from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.agent.load.runner import load
@@ -47,8 +47,9 @@ class RunHandlers(Handlers):
             server = self._context.servers[request.mail.server]
             with self._context.channel.keeping_alive(mail_patience_s(request.mail.messages)):
                 reserve_space(server.recipe, server.site, request.mail)
-        far = self._flows.listen(request.flow) if request.flow else None
-        return RunReady(drained=bool(request.drain and self._drained(request.drain)), captured=captured, far=far)
+        far, background = self._flows.listen(request.flow, request.background) if request.flow else (None, None)
+        drained = bool(request.drain and self._drained(request.drain))
+        return RunReady(drained=drained, captured=captured, far=far, far_background=background)
 
     def load(self, spec: LoadSpec) -> LoadResult:
         """Run a load, with the packets counted around it."""
@@ -57,18 +58,19 @@ class RunHandlers(Handlers):
         result = load(spec, reporter)
         return dataclasses.replace(result, traffic=self._context.counters.run())
 
-    def flow_run(self, spec: FlowSpec) -> FlowReport:
-        """Run the near end of a flow, with the packets counted around it."""
+    def flow_run(self, spec: FlowSpec, background: Background | None) -> NearReports:
+        """Run the near end of a flow, and of its background traffic, with the packets of both counted around them."""
         reporter = self._context.channel.progress_reporter()
         self._context.counters.begin()
         reporter.measurement_started()
-        report = runner.run(spec, reporter.report_progress)
+        reports = runner.run(spec, reporter.report_progress, background)
         reporter.measurement_ended()
-        return dataclasses.replace(report, control=reporter.control, traffic=self._context.counters.run())
+        counted = dataclasses.replace(reports.flow, control=reporter.control, traffic=self._context.counters.run())
+        return dataclasses.replace(reports, flow=counted)
 
     def finish_run(self, request: RunEnd) -> HostReport:
         """Finish a run, and report everything counted on this host since it began."""
-        far = self._flows.finish(request.flow) if request.flow else None
+        far, background = self._flows.finish(request.flow, request.background) if request.flow else (None, None)
         servers = self._context.servers.values()
         busy = [said for server in servers if (said := server.wait_quiet(request.limit_s))]
         broken = [server.exit_sentence() for server in servers if not server.alive()]
@@ -86,6 +88,7 @@ class RunHandlers(Handlers):
             far=far,
             capture=self._captured() if request.captured else b"",
             resources=self._resources() if request.resources else {},
+            far_background=background,
         )
 
     def _resources(self) -> dict[str, Resources]:

@@ -1,0 +1,109 @@
+"""Background traffic: up before a flow's warm-up and until after its run, counted in its time, and in trouble alone."""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from dataclasses import replace
+
+import pytest
+
+from pytest_ipperf.agent.flows import background
+from pytest_ipperf.agent.flows.background import MEASURED, MOVED, FarBackground, NearBackground
+from pytest_ipperf.agent.flows.engines import ENGINES
+from pytest_ipperf.agent.flows.runner import Flows, run
+from pytest_ipperf.agent.flows.spec import Background, FarListening, FlowReport
+from pytest_ipperf.agent.kernel.interface_bytes import received_packets
+from pytest_ipperf.core.portable.errors import LabError
+from tests.agent.flows.rtt_ends import spec
+
+HERE = "127.0.0.1"
+RUN_S = 0.3
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(background, "LEAD_S", 0.3)
+
+
+def measured(**others):
+    return spec(HERE, HERE, "udp", "application", warmup_s=0.1, run_s=RUN_S, ident=77, **others)
+
+
+def load(direction="up", **others):
+    factors = {"window": 65536, "direction": direction, "congestion": "auto"}
+    flow = spec(HERE, HERE, "tcp", "path", 65536, warmup_s=0.3, run_s=0.9, ident=78)
+    return Background(flow=replace(flow, engine="tcp", factors=factors, **others), measured_s=(0.1, 0.1 + RUN_S))
+
+
+@pytest.fixture
+def flows():
+    with contextlib.closing(Flows()) as found:
+        yield found
+
+
+@pytest.mark.parametrize(("direction", "receiver"), [("up", "far"), ("down", "near")])
+def test_a_flow_is_measured_under_load(flows, direction, receiver):
+    one, two = measured(), load(direction)
+    far, far_load = flows.listen(one, two)
+    assert far_load
+    near = run(replace(one, far=far), lambda: None, replace(two, flow=replace(two.flow, far=far_load)))
+    assert near.load
+    report, of_load = flows.finish(near.flow, near.load)
+    assert of_load
+    assert near.flow.attempted
+    assert report.detail["answered"]
+    moved = {"near": near.load.facts[MOVED], "far": of_load.facts[MOVED]}
+    assert moved.pop(receiver) > 0
+    assert set(moved.values()) == {0}
+    assert (near.load.facts[MEASURED], of_load.facts[MEASURED]) == pytest.approx((RUN_S, RUN_S))
+    assert (near.load.samples, of_load.samples) == (b"", b"")
+    assert near.load.peers == {HERE: 1}
+
+
+def test_without_a_load_a_flow_is_alone(flows):
+    one = measured()
+    far, far_load = flows.listen(one, None)
+    near = run(replace(one, far=far), lambda: None)
+    assert (far_load, near.load, flows.finish(near.flow, None)[1]) == (None, None, None)
+
+
+def test_a_load_is_up_before_the_context_and_gone_after_it():
+    two = load()
+    with contextlib.closing(FarBackground(two)) as far:
+        near = NearBackground(replace(two, flow=replace(two.flow, far=far.listening)), lambda: None)
+        before = received_packets()
+        with near:
+            assert received_packets() > before + 10
+        assert near.report
+        assert far.finish(near.report).facts[MOVED] > 0
+
+
+def test_a_load_that_cannot_be_made_is_told_before_the_flow_begins():
+    two = load(far=FarListening(port=1))
+    with pytest.raises(LabError, match=r"the background traffic: no TCP stream to 127\.0\.0\.1 port 1: "):
+        NearBackground(two, lambda: None).__enter__()
+    with pytest.raises(LabError, match=r"the background traffic: a server cannot listen on address 198\.18\.7\.7"):
+        FarBackground(load(address="198.18.7.7"))
+
+
+def test_a_load_is_killed_if_the_measured_flow_is_in_trouble():
+    two, killed = load(run_s=60.0), NearBackground(load(), lambda: None)
+    with contextlib.closing(FarBackground(two)) as far:
+        killed = NearBackground(replace(two, flow=replace(two.flow, far=far.listening)), lambda: None)
+        with pytest.raises(ZeroDivisionError), killed:
+            raise ZeroDivisionError
+    assert killed.report is None
+
+
+def test_bytes_of_a_stream_are_those_between_two_instants():
+    rows = [(0, 0.0, 0), (1, 0.0, 0), (0, 0.1, 10), (1, 0.1, 5), (0, 0.2, 30), (1, 0.2, 15), (0, 0.3, 90), (1, 0.3, 95)]
+    report = FlowReport(samples=array("d", [each for row in rows for each in row]).tobytes())
+    assert ENGINES["tcp"].moved_bytes(report, 0.1, 0.25) == 30
+    assert ENGINES["tcp"].moved_bytes(report, 0.0, 1.0) == 185
+    assert ENGINES["tcp"].moved_bytes(FlowReport(), 0.0, 1.0) == 0
+
+
+def test_an_engine_without_a_load_says_so():
+    with pytest.raises(LabError, match="engine rtt makes no background traffic"):
+        ENGINES["rtt"].moved_bytes(FlowReport(), 0.0, 1.0)
