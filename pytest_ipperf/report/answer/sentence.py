@@ -115,7 +115,11 @@ def _scope(within: Sequence[Record], beyond: Sequence[Record], cells: Sequence[R
     """Return in how many cells the claim was shown, if not in all."""
     decided = len(within) + len(beyond)
     if decided == len(cells) and not beyond:
-        return f": all {len(cells)} cells are within their margin" if len(cells) > 1 else ", within its margin"
+        if len(cells) > 1:
+            return f": all {len(cells)} cells are within their margin"
+        return (
+            f", within its margin{f': {instead_text(cells[0])} ({figures})' if (figures := _change(cells[0])) else ''}"
+        )
     return "" if decided == len(cells) else f" in {len(within)} of {len(cells)} cells"
 
 
@@ -133,8 +137,12 @@ def _figures(record: Record, names: Names) -> str:
     if Limit.named(part.metric):
         return f"{names.cell(record)}: {part.sentence.rstrip('.')}"
     what = "" if part.metric == record.metric else f", {METRICS[part.metric].metric.title}"
-    allowed = f", allowed {text}" if (text := allowed_text(part)) else ""
-    return f"{names.cell(record)}{what}: {instead_text(part)} ({short_change(part)}{allowed})"
+    return f"{names.cell(record)}{what}: {instead_text(part)} ({_change(part)})"
+
+
+def _change(part: Record) -> str:
+    """Return the change and what is allowed: `+22 %, allowed 10 %`."""
+    return ", allowed ".join(filter(None, (short_change(part), allowed_text(part))))
 
 
 def _left(found: Sequence[Record], word: str, cells: Sequence[Record], names: Names, *, alone: bool) -> str:

@@ -18,6 +18,7 @@ from pytest_ipperf.report.page.cells.rows import CellList, cell_list
 from pytest_ipperf.report.page.figures.arm_styles import markers
 from pytest_ipperf.report.page.figures.figure import Figure, imported
 from pytest_ipperf.report.page.figures.levels import level_figure, level_sweeps
+from pytest_ipperf.report.page.figures.runs import runs_figure
 from pytest_ipperf.report.page.figures.session_course import session_course
 from pytest_ipperf.report.page.figures.spread import spread_figure
 from pytest_ipperf.report.page.figures.study import study_figure
@@ -40,6 +41,8 @@ from pytest_ipperf.report.tables.cell_results import VERDICTS, worst_first
 
 _LEVELS, _SPREADS = 24, 12
 """Maximum number of figures of each kind; tables and files have the numbers of all cells."""
+_FEW = 3
+"""Number of cells up to which the runs of each are drawn, though nothing is wrong with it."""
 _TABLES_SHOWN = 4
 """Number of tables above which they are folded."""
 _ICON = (
@@ -166,7 +169,10 @@ class _Page:
             )
             for number, plot in enumerate(plots(self._shown))
         ]
-        return _figures([*([of_session] if of_session else []), *figures], 0, "")
+        told = {problem.key for problem in carded(self._problems)}
+        few = [record for record in self._shown if record.key not in told] if len(self._shown) <= _FEW else []
+        runs = [runs_figure(record, f"{self._names.cell(record)}: ") for record in few]
+        return _figures([each for each in (of_session, *runs, *figures) if each], 0, "")
 
     def _traffic(self) -> Markup:
         return _figures([study_figure(drawn, f"{name}-") for name, drawn in traffic.plots(self._shown)], 0, "")

@@ -29,7 +29,7 @@ OPEN = ("smtp", 100, "ipv6", 1.07, 0.2)
     ("places", "verdict", "words"),
     [
         (FAST, "within", "IPv6 is as fast as IPv4 for HTTP and SMTP: all 2 cells are within their margin."),
-        (FAST[:1], "within", "IPv6 is as fast as IPv4 for HTTP, within its margin."),
+        (FAST[:1], "within", "IPv6 is as fast as IPv4 for HTTP, within its margin: "),
         ((*FAST, SLOW), "exceeds", "IPv6 is as fast as IPv4 for HTTP and SMTP, except HTTP at 100 connections: "),
         ((SLOW,), "exceeds", "IPv6 is not as fast as IPv4 for HTTP: HTTP: "),
         (

@@ -72,7 +72,7 @@ def test_the_page_shows_the_figures_of_the_records(browser, url, night):
         row = words(rows[anchor(key)])
         assert key.cell in row
         assert change_text(record) in row
-    tables = browser.evaluate("[...document.querySelectorAll('.tables table')].map(each => each.innerText)")
+    tables = browser.evaluate("[...document.querySelectorAll('#tables .tables table')].map(each => each.innerText)")
     squares = browser.evaluate(
         "Object.fromEntries([...document.querySelectorAll('.square')].map(each => [each.hash, each.title]))"
     )
@@ -261,7 +261,7 @@ def test_one_figure_alone_is_no_larger_than_one_of_many(browser, factory, tmp_pa
     path.write_text(page(summary), encoding="utf-8")
     browser.open(path.as_uri())
     assert browser.evaluate(
-        "[...document.querySelectorAll('figure')].map(each => each.getBoundingClientRect().width)"
+        "[...document.querySelectorAll('#levels figure')].map(each => each.getBoundingClientRect().width)"
     ) == [736]
 
 

@@ -397,7 +397,7 @@ def test_headings_are_in_order_tables_named_and_scroll_boxes_reached_by_keys(sho
     scopes = {attributes.get("scope") for tag, attributes in shown.seen if tag == "th"}
     assert scopes == {"row", "col", "rowgroup"}
     boxes = [each for _, each in shown.seen if each.get("class") in ("wide", "drawn")]
-    assert {(each["role"], each["tabindex"]) for each in boxes} == {("region", "0")}
+    assert {(each["role"], each["tabindex"]) for each in boxes} == {("group", "0")}
     assert all(each["aria-label"] for each in boxes)
     assert [each["lang"] for tag, each in shown.seen if tag == "html"] == ["en"]
 

@@ -40,7 +40,8 @@ def _of_unit(unit: str, records: Sequence[Record], names: Names) -> Markup:
     shown = worst[:_MOST]
     axis = common_axis(deciding_part(record) for record, _ in shown)
     rows = [_row(record, group, names, axis) for record, group in shown]
-    heads = ("", "worst cell", f"change, {unit}", "", "p95", "verdict")
+    tails = any(map(_tail, (record for record, _ in shown)))
+    heads = ("", "worst cell", f"change, {unit}", "", "p95" if tails else "", "verdict")
     cells = [element("th", text, scope="col") if text else element("td", NOTHING) for text in heads]
     head = element("tr", *cells)
     scale = element(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, element
 
+OTHER = "other"
+"""Value of cells that were not measured, which stands last."""
 _FEWEST, _MOST = 2, 40
 """Numbers of values between which a group of boxes is shown."""
 
@@ -22,7 +24,7 @@ class Filter:
     @classmethod
     def of(cls, title: str, prefix: str, values: Iterable[str]) -> Filter:
         """Return the filter of the values that occur; of one value there is nothing to choose."""
-        found = tuple(dict.fromkeys(values))
+        found = tuple(sorted(dict.fromkeys(values), key=OTHER.__eq__))
         return cls(title, prefix, found if _FEWEST <= len(found) <= _MOST else ())
 
     def name(self, value: str) -> str:

@@ -19,7 +19,7 @@ from pytest_ipperf.report.answer.values import allowed_text, arrow_text
 from pytest_ipperf.report.answer.words import spoken
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.tables import change_of_means
-from pytest_ipperf.report.page.cells.filters import Filter, filters_html
+from pytest_ipperf.report.page.cells.filters import OTHER, Filter, filters_html
 from pytest_ipperf.report.page.figures.axis import Axis
 from pytest_ipperf.report.page.figures.strip import axis_labels, common_axis, strip
 from pytest_ipperf.report.page.html.badges import badge, decision_class, verdict_class
@@ -49,12 +49,12 @@ class CellLine:
     @property
     def protocol(self) -> str:
         """Title of the protocol; `other` if the cell was not measured."""
-        return PROTOCOLS[self.record.protocol].title if self.record else "other"
+        return PROTOCOLS[self.record.protocol].title if self.record else OTHER
 
     @property
     def arm(self) -> str:
         """Arm in words; `other` if the cell was not measured."""
-        return spoken(self.record.test.arm) if self.record else "other"
+        return spoken(self.record.test.arm) if self.record else OTHER
 
     @property
     def unit(self) -> str:

@@ -51,4 +51,4 @@ class Figure:
 def imported(svg: str, prefix: str, title: str) -> Markup:
     """Return a plot of matplotlib, as the studies draw it; ids in it begin with `prefix`."""
     drawn = Markup(inline(svg, prefix, title))
-    return element("div", drawn, class_="drawn", role="region", aria_label=title, tabindex="0")
+    return element("div", drawn, class_="drawn", role="group", aria_label=title, tabindex="0")

@@ -13,13 +13,14 @@ from pytest_ipperf.report.page.figures.axis import Axis, from_zero, linear, plac
 from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.plot import Plot
 from pytest_ipperf.report.page.html.markup import Markup
+from pytest_ipperf.report.tables.paragraphs import capital
 
 _BESIDE, _AMONG = 0.16, 0.16
 """Offset of an arm's dots from their epoch, and width over which an epoch's blocks are spread."""
 
 
-def runs_figure(record: Record) -> Figure | None:
-    """Return the figure of every run of both arms; None if no run has a finite value."""
+def runs_figure(record: Record, name: str = "") -> Figure | None:
+    """Return the figure of every run of both arms, its title after `name`; None if no run has a finite value."""
     metric, sides = METRICS[record.metric].metric, record.sides
     finite = [value for side in sides for value in side.values if math.isfinite(value)]
     if not finite:
@@ -48,7 +49,7 @@ def runs_figure(record: Record) -> Figure | None:
             plot.across(side.mean / unit.size, f"mean {styles[side.arm].name}")
         plot.dots(points, styles[side.arm])
     return Figure(
-        title="Every run, in the order of measurement",
+        title=capital(f"{name}every run, in the order of measurement"),
         plots=[_html(plot, record)],
         caption=f"A dot is the value of a run; level lines: means of the {len(sides[-1].values)} runs of each arm.",
         key=key(styles),

@@ -35,6 +35,10 @@ def session_course(summary: SessionSummary, records: Sequence[Record]) -> Figure
     every = sorted(point for points in runs.values() for point in points)
     if len(every) < _FEWEST:
         return None
+    # A resumed session has runs from before it began.
+    first = every[0][0]
+    runs = {side: [(x - first, y) for x, y in points] for side, points in runs.items()}
+    every = [(x - first, y) for x, y in every]
     ends = [percentile(sorted(y for _, y in every), share) for share in (0.005, 0.995)]
     last = every[-1][0]
     size, unit = (60.0, "h") if last > 180 else (1.0, "min")
@@ -42,7 +46,7 @@ def session_course(summary: SessionSummary, records: Sequence[Record]) -> Figure
     plot = Plot(
         plain(0.0, last / size * 1.01),
         y,
-        x_title=f"time since the session began, {unit}",
+        x_title=f"time since the first run, {unit}",
         y_title="from the cell's own mean, %",
     )
     plot.across(0.0, "zero")
@@ -77,7 +81,7 @@ def session_course(summary: SessionSummary, records: Sequence[Record]) -> Figure
 
 
 def _runs(summary: SessionSummary, record: Record, is_reference: bool) -> Iterator[Point]:  # noqa: FBT001 - which side
-    """Yield minutes since the session began, and the difference from the mean in percent."""
+    """Yield the minutes at which runs began, and their differences from the mean in percent."""
     side = record.reference if is_reference else record.test
     times = summary.run_times.get((record.workload, side.arm), ())
     values = list(zip(times, side.values, strict=False)) if len(times) >= len(side.values) else []
@@ -85,7 +89,7 @@ def _runs(summary: SessionSummary, record: Record, is_reference: bool) -> Iterat
     for began_at, value in values:
         if math.isfinite(value) and math.isfinite(side.mean) and (side.mean or scale != "ratio"):
             change = 100 * (value / side.mean - 1) if scale == "ratio" else 100 * (value - side.mean)
-            yield (began_at - summary.began_at) / 60, change
+            yield began_at / 60, change
 
 
 def _draw(plot: Plot, points: Sequence[Point], style: ArmStyle, *, inside: Callable[[float], bool]) -> None:

@@ -195,7 +195,7 @@ def _current_point(record: Record, past: HistoryEntry) -> TrendPoint:
 def _plot(found: Trend, style: ArmStyle) -> Plot:
     points, limit = found.points, margin_change(found.record)
     values = [end for point in points for end in (point.low, point.change, point.high)]
-    step = max(1, -(-len(points) // 5))
+    step = max(1, -(-len(points) // 4))
     shown = list(range(len(points) - 1, -1, -step))[::-1]
     labels = tuple((float(at), "today" if points[at].today else f"{_date(points[at].at):%d %b}") for at in shown)
     plot = Plot(

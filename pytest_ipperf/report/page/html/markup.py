@@ -42,7 +42,7 @@ def bullets(items: Iterable[str], most: int | None = None, **attributes: str) ->
 
 def boxed(label: str, *parts: str) -> Markup:
     """Return parts that may be wider than the page in a scrollable box, which the keyboard reaches too."""
-    return element("div", *parts, class_="wide", role="region", aria_label=label, tabindex="0")
+    return element("div", *parts, class_="wide", role="group", aria_label=label, tabindex="0")
 
 
 def folded(title: str, *parts: str, is_open: bool = False, **attributes: str) -> Markup:

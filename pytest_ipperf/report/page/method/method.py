@@ -32,8 +32,8 @@ _NOTES = 12
 def method(summary: SessionSummary) -> Markup:
     """Return estimand, numbers, intervals, design, margins, order and times, as a list of terms."""
     records = answered(summary.records)
-    facts = [*_of_records(records), *_of_question(summary)] if records else _of_question(summary)
-    return joined((_terms(facts), *_definitions(records)))
+    of_records = _terms(_of_records(records), linked=True) if records else NOTHING
+    return joined((of_records, _terms(_of_question(summary)), *_definitions(records)))
 
 
 def environment(summary: SessionSummary) -> Markup:
@@ -218,5 +218,7 @@ def _value(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _terms(facts: Facts) -> Markup:
-    return element("dl", *(joined((element("dt", name), element("dd", with_terms(text)))) for name, text in facts))
+def _terms(facts: Facts, *, linked: bool = False) -> Markup:
+    """Return a list of terms; if `linked`, words of the glossary in the descriptions lead to it."""
+    shown = ((name, with_terms(text) if linked else text) for name, text in facts)
+    return element("dl", *(joined((element("dt", name), element("dd", text))) for name, text in shown))

@@ -13,8 +13,10 @@ from pytest_ipperf.report.page.html.markup import NOTHING, Markup, element, join
 from pytest_ipperf.report.page.problems.card import Context, Problem, card
 from pytest_ipperf.report.tables.component_rows import verdict_text
 
-_OPEN, _CARDS = 2, 24
-"""Number of cards that are open at first, and of all cards; the list of all cells has the others."""
+_CARDS = 20
+"""Number of cards; the list of all cells has the others."""
+_FEW = 8
+"""Number of problems up to which the first two cards are open, of more only the first."""
 _WORST = ("exceeds", "invalid", "inconclusive")
 
 
@@ -44,9 +46,10 @@ _SHOWN = frozenset(RANK) - {GateDecision.WITHIN, GateDecision.UNJUDGED}
 def cards(found: Sequence[Problem], context: Context) -> Markup:
     """Return the cards; of very many problems the first, with the number of the others."""
     shown = found[:_CARDS]
+    open_cards = 2 if len(found) <= _FEW else 1
     ids = {problem.key: number for number, problem in reversed(list(enumerate(shown)))}
     parts = [
-        card(problem, context, is_open=number < _OPEN, is_named=ids[problem.key] == number)
+        card(problem, context, is_open=number < open_cards, is_named=ids[problem.key] == number)
         for number, problem in enumerate(shown)
     ]
     if len(found) > len(shown):

@@ -10,7 +10,7 @@ from pytest_ipperf.core.records.arm_summary import QUANTILES, ArmSummary
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.answer.names import Names
-from pytest_ipperf.report.page.html.markup import NOTHING, Markup, boxed, caption, element, folded, joined
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, boxed, caption, element, folded
 
 _FOLDED = 24
 """Number of rows above which a protocol's table is folded."""
@@ -25,7 +25,8 @@ def tails(records: Sequence[Record], names: Names) -> Markup:
             sides = own.setdefault(names.workload(record), [])
             if side.quantiles and side.arm not in {each.arm for each in sides}:
                 sides.append(side)
-    return joined(_of_protocol(name, own) for name, own in by_protocol.items() if any(own.values()))
+    shown = [_of_protocol(name, own) for name, own in by_protocol.items() if any(own.values())]
+    return element("div", *shown, class_="tables") if shown else NOTHING
 
 
 def _of_protocol(protocol: str, workloads: dict[str, list[ArmSummary]]) -> Markup:

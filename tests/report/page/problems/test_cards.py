@@ -1,0 +1,103 @@
+"""Cards of the cells that are not green: the evidence for each, and what to do with it."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.report.page import page
+from pytest_ipperf.report.page.html.markup import anchor
+from pytest_ipperf.report.page.problems.card import card_id
+from pytest_ipperf.report.page.problems.cards import problems
+from pytest_ipperf.report.page.problems.evidence import captures_of, trust_text
+
+
+def summary_of(records, folder=Path("/r/s"), **change):
+    made = SessionSummary(
+        name="s", folder=folder, began_at=0.0, seconds=9.0, question={"arguments": ["suites", "--testbed=lab.100mbit"]},
+        records=tuple(records),
+    )  # fmt: skip
+    return dataclasses.replace(made, **change)
+
+
+@pytest.fixture
+def slow(factory):
+    return factory.application("http", 100, "ipv6", 1.22, spread=0.02)
+
+
+def test_problems_are_what_is_not_green_the_worst_first(factory, slow):
+    worse = factory.application("smtp", 100, "ipv6", 1.5, spread=0.02)
+    open_ = factory.application("smtp", 10, "ipv6", 1.07, verdict="inconclusive")
+    twin = dataclasses.replace(slow, twin=True, cell="lab.100mbit-http-c100-1k-ipv4-twin")
+    green = factory.application("http", 1, "ipv6", 1.0)
+    found = problems([green, open_, slow, twin, worse], None)
+    assert [each.record for each in found] == [worse, slow, open_]
+
+
+def test_in_a_night_problems_are_its_decisions_those_without_data_too(factory):
+    night = factory.night_summary()
+    found = problems(night.records, night.night)
+    assert [each.word for each in found] == [
+        "exceeds margin, confirmed", "no longer measured", "worse, and accepted", "not enough evidence",
+    ]  # fmt: skip
+    assert found[1].record is None
+    text = page(night)
+    assert all(f'id="{card_id(each.key)}"' in text for each in found)
+
+
+def test_a_card_has_the_evidence_and_the_command_that_repeats_it(factory, slow):
+    past = factory.past_of(slow, 40, level=0.0)
+    summary = summary_of([slow], samples=factory.samples_of([slow]), histories={slow.key: past})
+    text = page(summary)
+    start = text.index(f'id="{card_id(slow.key)}"')
+    card = text[start : text.index("</section>", start)]
+    for words in (
+        "Every run, in the order of measurement", "HTTP: distribution of response times",
+        "change over 41 sessions", "new in this session (+2", "the 40 before it lay between",
+        "30 runs of each arm in 10 epochs", "none of 18000 attempts failed",
+        "no A/A check, as the reference had no twin", "--design=nightly --ipperf-seed=7",
+    ):  # fmt: skip
+        assert words in card
+    assert card.count("<use ") > 60, "a dot for each run of both arms"
+
+
+def test_a_lasting_change_is_dated(factory, slow):
+    past = factory.past_of(slow, 40, level=0.1, changed=25)
+    text = page(summary_of([slow], histories={slow.key: past}))
+    assert re.search(r"since session night-25 \(07 November 2026\): \+\d", text)
+
+
+def test_failures_and_notes_speak_against_a_figure(factory, slow):
+    failed = dataclasses.replace(slow.test, failed={"connect: refused": 12}, notes=("the clock moved by 3 ms.",))
+    record = dataclasses.replace(slow, test=failed)
+    text = trust_text(record, summary_of([record]))
+    assert "IPv6: 12 of 9000 failed (12 connect: refused)" in text
+    assert "the clock moved by 3 ms" in text
+
+
+def test_captures_of_both_arms_are_linked_relative_to_the_page(slow, tmp_path):
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    for arm in ("ipv4", "ipv6", "ipv6-tunnel"):
+        (folder / f"lab.100mbit-http-c100-1k-{arm}-client.pcap").write_bytes(b"x" * 1500)
+    assert [file.name for file in captures_of(slow, tmp_path)] == [
+        "lab.100mbit-http-c100-1k-ipv4-client.pcap", "lab.100mbit-http-c100-1k-ipv6-client.pcap",
+    ]  # fmt: skip
+    text = page(summary_of([slow], tmp_path))
+    assert text.count('href="captures/lab.100mbit-http-c100-1k-ipv6-client.pcap"') == 2, "in the card and in the files"
+    assert "1.5 kB" in text
+
+
+def test_of_many_problems_one_is_open_and_the_others_are_lines(factory):
+    records = [factory.application("http", count, "ipv6", 1.3, spread=0.02) for count in range(1, 31)]
+    text = page(summary_of(records))
+    assert len(re.findall(r'<details class="card bad"', text)) == 20
+    assert len(re.findall(r'<details class="card bad"[^>]* open=""|<details class="card bad" open=""', text)) == 1
+    assert "10 more are in the list of " in text
+    assert all(f'id="{anchor(record.key)}"' in text for record in records)
+
+
+def test_a_session_without_problems_has_no_section_of_them(factory):
+    assert 'id="problems"' not in page(summary_of([factory.application("http", 1, "ipv6", 1.0)]))
