@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
+from pytest_ipperf.core.portable.figure_row import FigureRow
 from pytest_ipperf.core.portable.load import LOAD
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER
@@ -69,6 +70,8 @@ class Voip(Traffic):
     title: str = "VoIP"
     summary: str = "make telephone calls of RTP, with the packets of a codec in both directions"
     source: str = "RFC 3550, RFC 3551; paper 004, Figs 12 to 14"
+    metrics: tuple[str, ...] = (*Traffic.metrics, "r_factor", "mos")
+    rows: tuple[str | FigureRow, ...] = ("r_factor", "mos", *Traffic.rows)
     connections: tuple[int, ...] = (1, 10)
     payload: tuple[str, ...] = (str(OWN_BYTES),)
     factors: tuple[Factor, ...] = (CODEC, VAD, RTP, CARRIER, OFFLOAD, LOAD)

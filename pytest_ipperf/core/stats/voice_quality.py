@@ -8,7 +8,7 @@ the delay variation that ITU-T Y.1541 permits in class 0, that of telephony.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -35,13 +35,14 @@ def heard_stream(delays_s: Mapping[int, float], sent: float) -> HeardStream:
     """Return how the packets with these delays, by number, of `sent` ones are played; at least one has arrived.
 
     Packets before the first number that arrived and after the last one are in `sent` alone, and belong to no burst.
+    Numbers that were never sent are not in `sent`, though bursts contain them.
     """
     latest_s = min(delays_s.values()) + BUFFER_S
     played = [delays_s.get(number, latest_s + 1) <= latest_s for number in range(min(delays_s), max(delays_s) + 1)]
     count = sum(played)
     bursts = [len(list(run)) for was_played, run in groupby(played) if not was_played]
     ratio = statistics.fmean(bursts) * count / len(played) if bursts else 1.0
-    return HeardStream(latest_s, 1 - count / max(sent, len(played)), min(_MOST_BURST_RATIO, max(1.0, ratio)))
+    return HeardStream(latest_s, max(0.0, 1 - count / sent), min(_MOST_BURST_RATIO, max(1.0, ratio)))
 
 
 def rating(heard: HeardStream, speech: Speech, back_s: float) -> float:
@@ -63,11 +64,3 @@ def rating(heard: HeardStream, speech: Speech, back_s: float) -> float:
         )
     )
     return min(MOST_R, max(LEAST_R, found))
-
-
-def delays_by_stream(rows: Iterable[tuple[float, ...]]) -> dict[int, dict[int, float]]:
-    """Return the delays by stream and number of rows of stream, number, instant of sending and of arrival."""
-    found: dict[int, dict[int, float]] = {}
-    for stream, number, sent_s, received_s in rows:
-        found.setdefault(int(stream), {}).setdefault(int(number), received_s - sent_s)
-    return found
