@@ -144,7 +144,7 @@ def _provisional(measured: Iterable[tuple[str, StoredWorkload]]) -> Mapping[tupl
     found: dict[tuple[str, Arm, str], list[float]] = {}
     for name, workload in measured:
         for run in () if workload.complete else workload.runs:
-            for metric, value in ({} if run["warmup"] else run["values"]).items():
+            for metric, value in ({} if run["warmup"] else run.get("values", {})).items():
                 if value is not None:
                     found.setdefault((name, Arm.parse(run["arm"]), metric), []).append(value)
     return found

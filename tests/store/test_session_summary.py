@@ -75,6 +75,26 @@ def test_samples_are_those_of_runs_that_count_and_failures_are_infinite(tmp_path
     assert list(samples["lab-http-c1-10k", Arm(6, "native")]) == [0.1, 0.2, 1.1, 1.2, math.inf]
 
 
+def test_runs_have_their_times_and_those_of_a_workload_without_an_end_are_provisional(tmp_path):
+    folder = keep(tmp_path, 0, [record(1)])
+    event_log = EventLog(folder, "gw0")
+    event_log.append("session", facts(0))
+    for workload in ("lab-http-c1-10k", "lab-http-c2-10k"):
+        event_log.append("workload", {"workload": workload, "seed": 7, "order": []})
+        for block, value in ((-1, 9.0), (0, 0.1), (1, None), (2, 0.3)):
+            offset = event_log.append_samples(b"")
+            run = {"columns": COLUMNS, "rows": 0, "offset": offset, "arm": "ipv6", "warmup": block < 0, "failed": {}}
+            run |= {"began_at": BEGAN + 10 + block, "values": {"response_time": value}}
+            event_log.append("run", {"workload": workload, "block": block, **run})
+        if workload == "lab-http-c1-10k":
+            event_log.append("complete", {"workload": workload})
+    event_log.close()
+    summary = read_session_summary(folder)
+    arm = Arm(6, "native")
+    assert summary.run_times["lab-http-c1-10k", arm] == [BEGAN + 10, BEGAN + 12]
+    assert summary.provisional == {("lab-http-c2-10k", arm, "response_time"): [0.1, 0.3]}
+
+
 def test_samples_of_an_arm_are_found_however_its_text_was_written(tmp_path):
     folder = keep(tmp_path, 0, [record(1)])
     write_samples(folder, arm="ipv6-native")

@@ -40,6 +40,11 @@ def instead_text(record: Record) -> str:
     return f"{unit.text(test)} instead of {unit.text(reference)} {unit.name}".rstrip()
 
 
+def typical_mark(record: Record) -> str:
+    """Return the word for values that are not the means, as these contradict the change; else an empty text."""
+    return "typical" if means_disagree(record) else ""
+
+
 def short_change(record: Record) -> str:
     """Return the change alone: `+22 %`; empty if there is none."""
     if record.estimate is None:

@@ -199,8 +199,9 @@ class _Page:
         if not records:
             return NOTHING
         shown = tables(records, self._files)
-        count = count_of(records)
-        return shown if count <= _TABLES_SHOWN else folded(f"{count} tables, as in the terminal", shown)
+        count, judged = count_of(records), any(record.judges for record in records)
+        title = f"{count} tables, as in the terminal"
+        return shown if count <= _TABLES_SHOWN else folded(title, shown, is_open=not judged)
 
 
 def _section(name: str, title: str, content: Markup) -> Markup:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.answer.names import Names, place_of, subject_of
 from pytest_ipperf.report.answer.sentence import worse_by
-from pytest_ipperf.report.answer.values import allowed_text, arrow_text
+from pytest_ipperf.report.answer.values import allowed_text, arrow_text, typical_mark
 from pytest_ipperf.report.answer.words import spoken, unbroken
 from pytest_ipperf.report.flow.tables import answered
 from pytest_ipperf.report.page.figures.axis import Axis
@@ -67,6 +67,7 @@ def _row(record: Record, group: Sequence[Record], names: Names, axis: Axis) -> M
     where = f"{spoken(record.test.arm)}{names.place(record)}"
     change = change_text(part) or "no change is known"
     allowed = f"allowed {text}" if (text := allowed_text(part)) else ""
+    mark = f" {typical_mark(record)}".rstrip()
     figures = unbroken(f"{change}{'; ' * bool(allowed)}{allowed}")
     verdict = badge(verdict_text(record), verdict_class(record.verdict))
     return element(
@@ -77,6 +78,7 @@ def _row(record: Record, group: Sequence[Record], names: Names, axis: Axis) -> M
         element(
             "td",
             element("b", arrow_text(record)),
+            mark,
             element("small", figures),
         ),
         element("td", _tail(record)),

@@ -15,7 +15,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.answer.sentence import worse_by
-from pytest_ipperf.report.answer.values import allowed_text, arrow_text
+from pytest_ipperf.report.answer.values import allowed_text, arrow_text, typical_mark
 from pytest_ipperf.report.answer.words import spoken
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.tables import change_of_means
@@ -122,15 +122,17 @@ class _Listing:
         self.seen.add(line.key)
         record = line.record
         title = self.names.cell(record) if record else str(line.key)
-        values, drawn, change = "", NOTHING, ""
+        values: list[str] = []
+        drawn, change = NOTHING, ""
         if record:
             part = deciding_part(record)
-            values, change = arrow_text(record), change_text(record) or change_of_means(record)
+            values, change = [arrow_text(record)], change_text(record) or change_of_means(record)
+            values += [" ", element("small", mark, class_="soft")] if (mark := typical_mark(record)) else []
             drawn = strip(part, self.axes[part.change_unit])
         shown = element(
             "summary",
             element("span", title, class_="what"),
-            element("span", values, class_="values"),
+            element("span", *values, class_="values"),
             element("span", drawn, class_="drawn-in"),
             element("span", change, class_="changed"),
             badge(line.word, line.class_),

@@ -53,7 +53,8 @@ def session_course(summary: SessionSummary, records: Sequence[Record]) -> Figure
     arms = {record.reference.arm for record in records[:1]} | {record.test.arm for record in records[:1]}
     styles = styles_of(arms)
     shown = {}
-    for is_reference, points in runs.items():
+    for is_reference in (True, False):
+        points = runs[is_reference]
         arm = records[0].reference.arm if is_reference else records[0].test.arm
         own = sorted((x / size, value) for x, value in points)
         if own:

@@ -12,6 +12,7 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.answer.next_step import next_step
 from pytest_ipperf.report.answer.sentence import plain_answer
 from pytest_ipperf.report.answer.words import day_text, listed, unbroken
@@ -43,7 +44,7 @@ def session_head(summary: SessionSummary) -> Iterator[Markup]:
     """Yield the top of a session's page: when, the banner, counts and facts."""
     yield element("p", f"pytest-ipperf, {day_text(summary.began_at)}", class_="kicker")
     if summary.night:
-        yield night_part(summary.night)
+        yield night_part(summary.night, Names(summary.records))
         return
     yield _banner(summary)
 

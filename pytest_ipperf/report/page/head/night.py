@@ -8,6 +8,8 @@ from itertools import groupby
 
 from pytest_ipperf.core.nightly.aa_check import AACheck
 from pytest_ipperf.core.nightly.report import RANK, CellReport, GateDecision, NightReport
+from pytest_ipperf.report.answer.names import Names
+from pytest_ipperf.report.answer.values import arrow_text
 from pytest_ipperf.report.page.html.badges import badge, decision_class, gate_status_class, shape
 from pytest_ipperf.report.page.html.markup import Markup, anchor, bullets, element, joined
 from pytest_ipperf.report.tables.paragraphs import capital
@@ -24,13 +26,13 @@ _NAMED = 40
 """Number of cells of one kind that are listed; the others are in the list of all cells."""
 
 
-def night_part(night: NightReport) -> Markup:
+def night_part(night: NightReport, names: Names) -> Markup:
     """Return the gate status, and below it the cells that need attention, with troubles and warnings."""
     parts = [_light(night), _counts(night)]
     for title, decisions in groupby(RANK, lambda decision: _TITLES.get(decision, capital(decision.value))):
         cells = night.with_decision(*decisions)
         if title and cells:
-            parts += [element("h2", f"{title} ({len(cells)})"), _cells(cells)]
+            parts += [element("h2", f"{title} ({len(cells)})"), _cells(cells, names)]
     if night.troubles:
         parts += [element("h2", f"Items with other trouble ({len(night.troubles)})"), _troubles(night)]
     if night.warnings:
@@ -88,9 +90,11 @@ def aa_check_line(found: AACheck) -> Markup:
     return element("p", text, class_="soft" if found.stable else "warning")
 
 
-def _cells(cells: Sequence[CellReport]) -> Markup:
+def _cells(cells: Sequence[CellReport], names: Names) -> Markup:
     items = [
-        joined((badge(cell.decision.value, decision_class(cell.decision)), " ", _name(cell), f": {cell.sentence}"))
+        joined(
+            (badge(cell.decision.value, decision_class(cell.decision)), " ", _name(cell, names), f": {cell.sentence}")
+        )
         for cell in cells[:_NAMED]
     ]
     if len(cells) > _NAMED:
@@ -100,10 +104,18 @@ def _cells(cells: Sequence[CellReport]) -> Markup:
     return bullets(items, class_="said")
 
 
-def _name(cell: CellReport) -> Markup:
-    name = element("code", cell.key.cell)
-    link = element("a", name, href=f"#{anchor(cell.key)}")
-    return joined((link, f" {cell.key.metric.replace('_', ' ')}"))
+def _badge(cell: CellReport) -> Markup:
+    return badge(cell.decision.value, decision_class(cell.decision))
+
+
+def _name(cell: CellReport, names: Names) -> Markup:
+    """Return the cell in words with its values, if it was measured, and its text."""
+    text, target = element("code", cell.key.cell), f"#{anchor(cell.key)}"
+    metric = cell.key.metric.replace("_", " ")
+    if cell.record is None:
+        return joined((element("a", text, href=target), f" {metric}"))
+    link = element("a", element("b", names.cell(cell.record)), href=target)
+    return joined((link, f", {arrow_text(cell.record)} (", text, f" {metric})"))
 
 
 def _troubles(night: NightReport) -> Markup:
