@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ipperf.core.portable.factor import Factor
-from pytest_ipperf.core.portable.load import LOAD
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER
+from pytest_ipperf.core.portable.traffic.load import LOAD
 from pytest_ipperf.protocols.traffic import NAMES, OWN_BYTES, Traffic
 
 GAME = Factor(

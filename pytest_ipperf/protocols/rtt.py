@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow
-from pytest_ipperf.core.portable.load import LOAD, LOAD_ROW
 from pytest_ipperf.core.portable.offload import OFFLOAD
+from pytest_ipperf.core.portable.traffic.load import LOAD, LOAD_ROW
 from pytest_ipperf.protocols.base import Flow
 
 _LEAST_BYTES = 32

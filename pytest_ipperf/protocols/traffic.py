@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow, Figures, figure_row, trouble
-from pytest_ipperf.core.portable.load import LOAD, LOAD_ROW
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.scaling import four_digits, number, rate_of, time_pair, time_text
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER, UDP
+from pytest_ipperf.core.portable.traffic.load import LOAD, LOAD_ROW
 from pytest_ipperf.core.portable.traffic.model import MOST_BYTES, TrafficModel
 from pytest_ipperf.protocols.base import Flow
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow, Figures, figure_row, processor_time, trouble
-from pytest_ipperf.core.portable.load import LOAD, LOAD_ROW
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.scaling import four_digits, rate_of, rate_unit, time_pair, time_text
+from pytest_ipperf.core.portable.traffic.load import LOAD, LOAD_ROW
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.protocols.base import Flow
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow
-from pytest_ipperf.core.portable.load import LOAD
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER
 from pytest_ipperf.core.portable.traffic.distribution import Variable
+from pytest_ipperf.core.portable.traffic.load import LOAD
 from pytest_ipperf.core.portable.traffic.model import Stream, TrafficModel
 from pytest_ipperf.protocols.traffic import NAMES, OWN_BYTES, Traffic
 

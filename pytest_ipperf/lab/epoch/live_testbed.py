@@ -221,14 +221,11 @@ class LiveTestbed:
         hosts = start_hosts(self._testbed, self._agents, flow=spec, background=background, capture=request.captures)
         settled = hosts.drained and self._settled
         near = run_flow(*hosts.listening(spec, background), self._client, self._server)
-        # The far end does not need the samples of the near end.
         reports = hosts.finish(
-            limit_s=_SETTLE_S if served else 0.0,
-            flow=dataclasses.replace(near.flow, samples=b""),
-            background=near.load,
-            flow_s=spec.deadline_s + BESIDE_S,
+            limit_s=_SETTLE_S if served else 0.0, flow_s=spec.deadline_s + BESIDE_S, background=near.load,
+            flow=dataclasses.replace(near.flow, samples=b""),  # its samples are not needed there
             served=served,
-        )
+        )  # fmt: skip
         self._settled = not (served and reports[SERVER].busy)
         return flow_result(
             self._testbed, arm, workload, near, reports,

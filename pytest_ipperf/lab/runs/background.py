@@ -10,9 +10,9 @@ from pytest_ipperf.agent.rpc.messages import HostReport
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import goodput_violations
 from pytest_ipperf.core.portable.factor import values_of
-from pytest_ipperf.core.portable.load import LOAD, TCP_LOADS
 from pytest_ipperf.core.portable.scaling import rate_of
 from pytest_ipperf.core.portable.traffic.carrier import TCP
+from pytest_ipperf.core.portable.traffic.load import LOAD, TCP_LOADS
 from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import QUEUE_BYTES
