@@ -20,8 +20,11 @@ from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.session_end import PAGE, SESSION_END
 from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.report.tables.cautions import multiplicity
-from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons
+from pytest_ipperf.report.terminal.reasons import Reason, reasons, twin_reasons
 from pytest_ipperf.store import read_session
+
+_REASONS = 4
+"""Number of reasons that are printed without -v, as the lines of the cells above them have the figures."""
 
 
 def plan_lines(config: pytest.Config) -> list[str]:
@@ -155,7 +158,11 @@ def _print_files(reporter: pytest.TerminalReporter, session: Session) -> None:
 
 
 def _reasons(reporter: pytest.TerminalReporter, verdicts: VerdictCollector, config: pytest.Config) -> None:
-    for each in (*reasons(verdicts.records, verdicts.undecided, verdicts.unjudged), *twin_reasons(verdicts.records)):
+    found = list(reasons(verdicts.records, verdicts.undecided, verdicts.unjudged))
+    shown = found if config.get_verbosity() > 0 or len(found) <= _REASONS + 1 else found[:_REASONS]
+    left = len(found) - len(shown)
+    more = [Reason(f"and {left} more reasons: -v prints them, as the page does", plain=True)] if left else []
+    for each in (*shown, *more, *twin_reasons(verdicts.records)):
         text = spell_options(config, each.text)
         _write_wrapped(reporter, text, red=each.red, yellow=not each.red and not each.plain)
     session = config.stash[SESSION]

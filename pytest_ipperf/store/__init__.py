@@ -15,7 +15,14 @@ from pytest_ipperf.store.history.nights import (
 from pytest_ipperf.store.index.index import SessionEntry
 from pytest_ipperf.store.log.event_log import EventLog, is_being_written, run_folder
 from pytest_ipperf.store.log.migration import SCHEMA
-from pytest_ipperf.store.session_reader import StoredSession, StoredWorkload, read_session, records_in, times_in
+from pytest_ipperf.store.session_reader import (
+    StoredSession,
+    StoredWorkload,
+    event_logs_in,
+    read_session,
+    records_in,
+    times_in,
+)
 from pytest_ipperf.store.session_summary import read_session_summary
 
 __all__ = [
@@ -33,6 +40,7 @@ __all__ = [
     "accept",
     "acceptances",
     "check_verdict_is_there",
+    "event_logs_in",
     "is_being_written",
     "read_night",
     "read_session",

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from zlib import crc32
 
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
@@ -57,12 +57,17 @@ class StoredWorkload:
         """
         with self.samples_file.open("rb") as file:
             for run in self.runs:
-                file.seek(run["offset"])
-                packed = file.read(_packed_bytes(run))
-                if len(packed) != _packed_bytes(run) or run.get("samples_crc32", crc32(packed)) != crc32(packed):
-                    place = f"{self.samples_file} from byte {run['offset']} on"
-                    raise DamageError(f"samples: {place} is damaged: these are not the samples that were written")
-                yield array("d", packed)
+                yield read_run_samples(file, self.samples_file, run)
+
+
+def read_run_samples(file: BinaryIO, path: Path, run: Facts) -> array[float]:
+    """Return the samples of a run from the open samples file at `path`; see `StoredWorkload.samples`."""
+    file.seek(run["offset"])
+    packed = file.read(_packed_bytes(run))
+    if len(packed) != _packed_bytes(run) or run.get("samples_crc32", crc32(packed)) != crc32(packed):
+        place = f"{path} from byte {run['offset']} on"
+        raise DamageError(f"samples: {place} is damaged: these are not the samples that were written")
+    return array("d", packed)
 
 
 def _packed_bytes(run: Facts) -> int:

@@ -16,6 +16,7 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.log.event_log import is_being_written
 from pytest_ipperf.store.log.events import Event
 from pytest_ipperf.store.log.migration import tells_end
+from pytest_ipperf.store.measured_runs import MeasuredRuns
 from pytest_ipperf.store.session_reader import StoredSession, StoredWorkload, read_session
 
 _TIMES = ("total", "rtt_s")
@@ -63,6 +64,7 @@ def read_session_summary(
         samples=Samples(measured),
         run_times=_run_times(measured),
         provisional=_provisional(measured),
+        runs=MeasuredRuns(folder),
         saved=session.facts.get("saved", ""),
         status=ends[-1]["status"] if ends else None,
         notes=tuple(dict.fromkeys(notes)),

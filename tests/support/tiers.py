@@ -44,6 +44,7 @@ PLACES = {
     "cli/night": "unit",
     "cli/test_fuzz.py": "unit",
     "core": "unit",
+    "data": "session",
     "experiment": "unit",
     "lab": "host",
     "lab/agents/test_methods.py": "unit",

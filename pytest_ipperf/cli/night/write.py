@@ -10,8 +10,8 @@ from typing import Any
 
 from pytest_ipperf.cli.night.decide import NightDecision
 from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.report.data.json_document import night_document
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.report.json_document import night_document
 from pytest_ipperf.store import VERDICT, verdict_with_checksum, write_atomically
 
 _FILES: Mapping[str, str] = {"report.html": "html", "summary.md": "markdown", "junit.xml": "junit"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.nightly.report import NightReport
 from pytest_ipperf.core.records.completeness import WHOLE, Completeness
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
+from pytest_ipperf.core.records.measured_run import MeasuredRun
 from pytest_ipperf.core.records.record import Record
 
 
@@ -50,7 +51,8 @@ class SessionSummary:
     `samples` holds one column of all runs that count, by workload and arm: seconds of connections or replies, infinite
     for each failure; empty for workloads that keep none. `run_times` holds when each run that counts began, in seconds
     since 1970 and in the order of measurement, by workload and arm. `provisional` holds the values of the runs of
-    workloads that have no answer yet, by workload, arm and metric. `histories` holds the earlier sessions of each key,
+    workloads that have no answer yet, by workload, arm and metric. `runs` are all runs that count, read at each
+    iteration. `histories` holds the earlier sessions of each key,
     oldest first. `night` is the report of the night whose screening this session is. `saved` is the name under which it
     was saved, empty if it was not. `completeness` says whether the session is complete; items that an incomplete one
     did not reach are among the `troubles`.
@@ -67,6 +69,7 @@ class SessionSummary:
     samples: Mapping[tuple[str, Arm], Sequence[float]] = field(default_factory=dict)
     run_times: Mapping[tuple[str, Arm], Sequence[float]] = field(default_factory=dict)
     provisional: Mapping[tuple[str, Arm, str], Sequence[float]] = field(default_factory=dict)
+    runs: Iterable[MeasuredRun] = ()
     histories: Mapping[HistoryKey, Sequence[HistoryEntry]] = field(default_factory=dict)
     night: NightReport | None = None
     saved: str = ""

@@ -195,8 +195,16 @@ def _trouble_kind(item: pytest.Item, call: pytest.CallInfo[None], error: BaseExc
 
 
 def _properties(record: Record) -> list[tuple[str, object]]:
-    """Return the properties of a cell for a JUnit file, in which the whole record would be too long."""
-    properties = {"cell": record.cell, "metric": record.metric, "verdict": record.verdict}
+    """Return the properties of a cell for a JUnit file, in which the whole record would be too long.
+
+    They are those of `pytest-ipperf export --format junit` with a prefix; numbers are plain, in `unit`.
+    """
+    from pytest_ipperf.report.tables.intervals import deciding_interval  # noqa: PLC0415 - imports scipy
+
+    properties: dict[str, object] = {"cell": record.cell, "metric": record.metric, "verdict": record.verdict}
+    properties |= {"version": record.workload_version, "fingerprint": record.fingerprint, "design": record.design}
+    if (own := deciding_interval(record)) is not None:
+        properties["interval_level"] = own.level
     if record.estimate is not None:
         properties["change"] = f"{record.estimate:.4g}"
         bounds = (record.lower_bound, record.upper_bound)
@@ -207,13 +215,28 @@ def _properties(record: Record) -> list[tuple[str, object]]:
     if record.confirms is not None:
         properties["first_change"] = f"{record.confirms.estimate:.4g}"
     properties["margin"] = record.margin
+    properties |= _component_properties(record)
+    for side in record.sides:
+        for name, value in side.quantiles.items():
+            properties[f"{name.replace('.', '')}_s_{side.arm}"] = "inf" if value is None else f"{value:.6g}"
+    return [(f"{_PROPERTY}_{name}", value) for name, value in {**properties, "epochs": record.epochs}.items()]
+
+
+def _component_properties(record: Record) -> dict[str, object]:
+    """Return the properties of what is judged beside the metric, by names that begin with its own."""
+    from pytest_ipperf.report.tables.intervals import deciding_interval  # noqa: PLC0415 - imports scipy
+
+    properties: dict[str, object] = {}
     for each in record.components:
         if each.estimate is not None:
             properties[each.metric] = f"{each.estimate:.4g}"
         if each.lower_bound is not None and each.upper_bound is not None:
             properties[f"{each.metric}_interval"] = f"[{each.lower_bound:.4g}, {each.upper_bound:.4g}]"
         properties |= {f"{each.metric}_margin": each.margin, f"{each.metric}_verdict": each.verdict}
-    return [(f"{_PROPERTY}_{name}", value) for name, value in {**properties, "epochs": record.epochs}.items()]
+    for part in record.parts():
+        if part.metric != record.metric and (beside := deciding_interval(part)) is not None:
+            properties[f"{part.metric}_interval_level"] = beside.level
+    return properties
 
 
 def status(report: pytest.CollectReport | pytest.TestReport) -> Any:

@@ -28,7 +28,7 @@ def figures(records: Iterable[Record]) -> list[dict[str, Any]]:
         }
         sides = [
             {
-                **columns.of_side(side, ["arm"]),
+                **columns.arm_columns(side.arm),
                 **columns.of_record(record, ("backend", "epochs")),
                 **columns.of_side(side, _RUNS),
                 **columns.figures(side, means),

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.report.data.json_document import session_document
 from pytest_ipperf.report.formats.base import Report
-from pytest_ipperf.report.json_document import session_document
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.question import FAILED_SHARE, SLOW_SHARE
 from pytest_ipperf.core.records.arm_summary import QUANTILES, ArmSummary
 from pytest_ipperf.core.records.record import Record
@@ -86,6 +87,16 @@ def of_side(side: ArmSummary, names: Iterable[str]) -> dict[str, Any]:
     return {name: _OF_SIDE[name](side) if name in _OF_SIDE else getattr(side, name) for name in names}
 
 
+ARM = ("arm", "ipver", "transport", "twin", "level")
+"""Columns that name an arm."""
+
+
+def arm_columns(arm: Arm) -> dict[str, Any]:
+    """Return the columns of an arm: its text, IP version, transport, whether it is a twin, and the compared level."""
+    level = arm.level or None
+    return dict(zip(ARM, (str(arm), arm.ipver, arm.transport, arm.twin, level), strict=True))
+
+
 def levels(record: Record, names: Iterable[str]) -> dict[str, Any]:
     """Return the levels of these factors of the protocol, each in a column `level_...`."""
     return {f"level_{name}": record.levels.get(name) for name in names}
@@ -113,9 +124,14 @@ def answer(record: Record) -> dict[str, Any]:
         "upper_bound": record.upper_bound,
         "unit_of_change": record.change_unit,
         "confidence": record.confidence if record.judges else None,
-        "margin_fraction": record.margin_fraction,
+        "effective_margin": _margin(record),
         "verdict": record.verdict,
     }
+
+
+def _margin(record: Record) -> float | None:
+    """Return the margin in the unit of the change; None before a question, or under a design that never judges."""
+    return None if record.margin_fraction is None or not record.judges else 100 * record.margin_fraction
 
 
 _BESIDE = {FAILED_SHARE: "failed", SLOW_SHARE: "slow"}
@@ -134,6 +150,8 @@ def beside(record: Record) -> dict[str, Any]:
 def _component(metric: str, part: Record | None) -> dict[str, Any]:
     columns = {
         "change": "estimate",
-        **{name: name for name in ("low", "high", "lower_bound", "upper_bound", "margin_fraction", "verdict")},
+        **{name: name for name in ("low", "high", "lower_bound", "upper_bound")},
     }
-    return {f"{_BESIDE[metric]}_{name}": getattr(part, field) if part else None for name, field in columns.items()}
+    figures = {name: getattr(part, field) if part else None for name, field in columns.items()}
+    figures |= {"margin": _margin(part) if part else None, "verdict": part.verdict if part else None}
+    return {f"{_BESIDE[metric]}_{name}": value for name, value in figures.items()}

@@ -28,7 +28,7 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.change_points import LEAST_NIGHTS
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.json_document import night_document
+from pytest_ipperf.report.data.json_document import night_document
 
 PAGE = Path(__file__).parents[3] / "docs" / "night.md"
 TODAY = dt.date(2026, 11, 22)

@@ -19,8 +19,8 @@ from pytest_ipperf.core.nightly.report import CellReport, GateDecision, GateStat
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.history_entry import HistoryKey
+from pytest_ipperf.report.data.json_document import night_document, plain, session_document
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.report.json_document import night_document, plain, session_document
 from pytest_ipperf.report.tables.cell_results import ResultKind, cell_results, headline
 from pytest_ipperf.store.history.nights import VERDICT, nights_in
 
@@ -176,7 +176,7 @@ def test_no_format_breaks_of_what_is_not_utf_8(cell, name, in_night):
     elif name == "junit":
         junit(summary)
     elif name == "csv":
-        assert rows(summary)[0]["sentence"] == "caf?"
+        assert [row["sentence"] for row in rows(summary)][:2] == ["", "caf?"]
     else:
         assert "caf?" in text
 
@@ -361,13 +361,24 @@ def rows(summary):
 def test_csv_has_a_row_for_each_arm_with_all_digits(made):
     records = made.study()
     found = rows(summary_of(records))
-    assert len(found) == 2 * len(records)
-    for record, test, reference in zip(records, found[::2], found[1::2], strict=True):
-        assert (test["cell"], test["metric"], test["role"]) == (record.cell, record.metric, "test")
+    for record, test in zip(records, [row for row in found if row["role"] == "test"], strict=True):
+        assert (test["cell"], test["metric"], test["ipver"]) == (record.cell, record.metric, "6")
+        assert test["transport"] == record.transport
         assert float(test["mean"]) == record.test.mean
         assert float(test["change"]) == record.estimate
-        assert (reference["role"], reference["arm"], reference["change"]) == ("reference", "ipv4", "")
-        assert float(reference["mean"]) == record.reference.mean
+        assert float(test["effective_margin"]) == pytest.approx(10)
+
+
+def test_csv_has_the_reference_once_for_the_arms_that_share_it(made):
+    records = made.study()
+    found = rows(summary_of(records))
+    references = [row for row in found if row["role"] == "reference"]
+    assert len(references) == len({(record.workload, record.metric) for record in records}) == len(records) / 3
+    means = {(record.workload, record.metric): record.reference.mean for record in records}
+    assert {
+        (row["cell"].removesuffix("-ipv4"), row["metric"]): float(row["mean"]) for row in references
+    } == means  # fmt: skip
+    assert {(row["arm"], row["change"], row["verdict"], row["ruling"]) for row in references} == {("ipv4", "", "", "")}
     assert {(row["session"], row["began_at"], row["saved"]) for row in found} == {
         ("20261122T013000Z-0a1b2c", "2026-11-22T01:30:00+00:00", "main")
     }
@@ -381,7 +392,7 @@ def test_csv_tells_the_night_also_of_what_was_not_measured(night):
         "exceeds", "fresh", "True", "0.0003", "0.0006", "23",
     ]  # fmt: skip
     assert (row["workload_version"], row["fingerprint"]) == ("1-ipv4-1s-0a1b2c", "f0")
-    assert found[one.key.cell, "reference"]["ruling"] == ""
+    assert found[one.key.cell.replace("-ipv6", "-ipv4"), "reference"]["ruling"] == ""
     assert found["lab-gone-missing-ipv6", ""]["ruling"] == "missing"
     assert found["lab-gone-missing-ipv6", ""]["arm"] == ""
     assert found[f"{SUITE}::test_else", ""]["ruling"] == "failed"
@@ -391,7 +402,7 @@ def test_csv_tells_the_night_also_of_what_was_not_measured(night):
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n"])
 def test_in_csv_no_text_is_a_formula_and_numbers_are_numbers(cell, first):
     result = dataclasses.replace(cell(1, 0.5), sentence=f"{first}cmd|'/c calc'!A0", cell=f"{first}1+1")
-    row = rows(summary_of([result]))[0]
+    row = rows(summary_of([result]))[1]
     assert (row["sentence"], row["cell"]) == (f"'{first}cmd|'/c calc'!A0", f"'{first}1+1")
     assert result.estimate is not None
     assert float(row["change"]) == result.estimate < 0

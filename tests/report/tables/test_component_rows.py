@@ -64,6 +64,6 @@ def test_too_few_connections_give_no_interval(factory, cell):
 def test_columns_of_components_are_empty_without_them(factory, cell):
     found = beside(factory.failing(cell, 0.03))
     assert (found["metric_verdict"], found["failed_verdict"]) == ("within", "exceeds")
-    assert found["failed_lower_bound"] > found["failed_margin_fraction"] * 100
+    assert found["failed_lower_bound"] > found["failed_margin"]
     assert set(beside(cell).values()) == {"within", None}
     assert list(found) == list(beside(cell))

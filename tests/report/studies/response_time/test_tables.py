@@ -276,7 +276,7 @@ def test_other_designs_have_their_cells_with_all_digits(tmp_path):
     )  # fmt: skip
     write_tables([shown], tmp_path, MADE_AT)
     assert [path.name for path in tmp_path.iterdir()] == ["response-times.csv"]
-    test, reference = read(tmp_path / "response-times.csv")
+    reference, test = read(tmp_path / "response-times.csv")
     assert (test["arm"], test["mean_s"], test["change_percent"], test["taken_from"]) == (
         "ipv6", "0.0123456789", "1.5", "20261121T1",
     )  # fmt: skip

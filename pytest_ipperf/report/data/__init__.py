@@ -1,0 +1,1 @@
+"""Data of a session in the forms that programs read: rows, series for monitoring, and the JSON document."""
