@@ -11,6 +11,7 @@ from pytest_ipperf.core.portable.scaling import time_unit
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.answer.sentence import plain_answer
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, cell_results, change_text, headline
 from pytest_ipperf.report.tables.component_rows import component_text, deciding_part, title_of
@@ -54,9 +55,17 @@ def answer_lines(
     worst = min((result.kind for result in results), key=list(ResultKind).index, default=ResultKind.GREEN)
     return [
         *([Line(banner, "red")] if banner else []),
-        Line(headline(summary, results), _COLOURS[worst]),
+        *(Line(text, _COLOURS[worst]) for text in _sentences(summary, results)),
         *verdict_lines(results, width, detail=detail),
     ]
+
+
+def _sentences(summary: SessionSummary, results: Sequence[CellResult]) -> list[str]:
+    """Return the answer in plain words; with counts where that does not say all, as in a night or after trouble."""
+    counts = headline(summary, results)
+    if summary.night is not None or not summary.records or not summary.completeness.is_whole:
+        return [counts]
+    return [plain_answer(summary.records).sentence, *([counts] if summary.troubles else [])]
 
 
 def verdict_lines(results: Iterable[CellResult], width: int | None = None, *, detail: bool = False) -> list[Line]:
