@@ -16,7 +16,7 @@ from pytest_ipperf.report.tables.cell_results import worst_first
 
 _SOUGHT = 400
 """Maximum number of histories searched for change points, those of bad cells first."""
-_SPARKS, _TRENDS = 120, 12
+_SPARKS, _TRENDS = 64, 12
 """Maximum number of sparklines, and of figures in full."""
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _MOST_TICKS = 6
+_LETTER, _GAP = 2.4, 2.2
+"""Width of a letter of a label, and the gap between labels, in percent of an axis on a phone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +73,20 @@ def logarithmic(values: Iterable[float], *, room: float = 1.08) -> Axis:
     return Axis(low=low, high=high, ticks=tuple((mark, f"{mark:g}") for mark in inside), log=True)
 
 
-def places(at: Sequence[float], labels: Sequence[str], *, most: int = 8) -> Axis:
-    """Return an axis of levels at given places, with the labels of at most about `most` of them."""
+def places(at: Sequence[float], labels: Sequence[str]) -> Axis:
+    """Return an axis of levels at given places, with as many of their labels as fit a narrow page."""
     low, high = min(at), max(at)
     space = (high - low) * 0.06 or 1.0
-    every = -(-len(at) // most)
-    shown = tuple(
-        (place, text) for number, (place, text) in enumerate(zip(at, labels, strict=True)) if not number % every
-    )
-    return Axis(low=low - space, high=high + space, ticks=shown)
+    return thinned(Axis(low=low - space, high=high + space, ticks=tuple(zip(at, labels, strict=True))))
+
+
+def thinned(axis: Axis) -> Axis:
+    """Return the axis without the labels that would overlap others on a narrow page; the last one always stays."""
+    kept: list[tuple[float, str]] = []
+    for value, text in reversed(axis.ticks):
+        if not kept or axis.at(kept[-1][0]) - axis.at(value) >= _LETTER * max(len(text), len(kept[-1][1])) + _GAP:
+            kept.append((value, text))
+    return dataclasses.replace(axis, ticks=tuple(reversed(kept)))
 
 
 def _step(rough: float) -> float:

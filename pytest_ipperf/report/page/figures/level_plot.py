@@ -23,7 +23,6 @@ from pytest_ipperf.report.tables.intervals import wider_interval
 
 _APART, _ASIDE = 0.08, 0.012
 """Maximum offset of the outermost arms' dots: share of the distance to the nearest level, and share of the axis."""
-_MOST_LABELS = 12
 Styles = Mapping[Arm, ArmStyle]
 
 
@@ -116,9 +115,7 @@ def offsets(at: Sequence[float], arms: int) -> list[float]:
 
 
 def _levels(sweep: Sweep, at: Sequence[float]) -> Axis:
-    names = ticks(sweep)
-    most = _MOST_LABELS if max(map(len, names)) <= 4 else 6
-    return places(at, names, most=most)
+    return places(at, ticks(sweep))
 
 
 def _mean_axis(curves: Sequence[Curve], ends: Sequence[float]) -> Axis:

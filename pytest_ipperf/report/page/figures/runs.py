@@ -32,7 +32,7 @@ def runs_figure(record: Record, name: str = "") -> Figure | None:
     last = max(len(side.values) // blocks for side in sides)
     title = "epoch, in the order of measurement" if by_epoch else "run, in the order of measurement"
     plot = Plot(
-        places([*range(1, last + 1)], [str(at) for at in range(1, last + 1)], most=12),
+        places([*range(1, last + 1)], [str(at) for at in range(1, last + 1)]),
         _axis([value / unit.size for value in finite]),
         x_title=title,
         y_title=f"{short_title(metric)}{f', {unit.name}' if unit.name else ''}",

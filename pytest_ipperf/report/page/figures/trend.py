@@ -13,7 +13,7 @@ from pytest_ipperf.core.records.history_entry import HistoryEntry
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.page.figures.arm_styles import ArmStyle, key, styles_of
-from pytest_ipperf.report.page.figures.axis import Axis, linear
+from pytest_ipperf.report.page.figures.axis import Axis, linear, thinned
 from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.plot import Plot
 from pytest_ipperf.report.page.html.markup import Markup
@@ -199,7 +199,7 @@ def _plot(found: Trend, style: ArmStyle) -> Plot:
     shown = list(range(len(points) - 1, -1, -step))[::-1]
     labels = tuple((float(at), "today" if points[at].today else f"{_date(points[at].at):%d %b}") for at in shown)
     plot = Plot(
-        Axis(low=-0.5, high=len(points) - 0.5, ticks=labels),
+        thinned(Axis(low=-0.5, high=len(points) - 0.5, ticks=labels)),
         linear(values, include=[0.0, *([limit] if limit is not None else [])]),
         x_title="session, the oldest first",
         y_title=f"change, {found.record.change_unit}",

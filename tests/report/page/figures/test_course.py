@@ -1,13 +1,14 @@
 """The time course of a session: every run against the mean of its cell, when it was measured."""
 
 import dataclasses
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
-from pytest_ipperf.report.page.figures.axis import from_zero, linear, logarithmic, plain
+from pytest_ipperf.report.page.figures.axis import from_zero, linear, logarithmic, places, plain
 from pytest_ipperf.report.page.figures.session_course import session_course
 
 
@@ -65,6 +66,16 @@ def test_a_share_is_shown_in_points(made):
     record = dataclasses.replace(record, test=dataclasses.replace(record.test, values=(0.02, 0.03) * 6))
     figure = session_course(summary_of([record], times_of(record)), [record])
     assert figure is not None
+
+
+def test_labels_that_would_overlap_are_left_out():
+    levels = [float(at) for at in range(100)]
+    shown = places(levels, [f"{at:.0f}" for at in levels])
+    assert shown.ticks[-1] == (99.0, "99")
+    assert 8 <= len(shown.ticks) <= 14
+    gaps = [shown.at(after) - shown.at(before) for (before, _), (after, _) in itertools.pairwise(shown.ticks)]
+    assert min(gaps) >= 7
+    assert len(places([1.0, 2.0, 3.0], ["1", "10", "100"]).ticks) == 3
 
 
 def test_axes_have_few_plain_ticks_within_their_ends():
