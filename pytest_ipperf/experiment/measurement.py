@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pytest_ipperf.core.design.cell import Arm
@@ -17,10 +17,12 @@ from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.measurement.run_data import completed_s, completed_times, course_of
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.traffic.model import TrafficModel
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.runs.flows import Duration
 from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
+from pytest_ipperf.traffic_models import shipped_models
 
 _NOTHING = ServerState()
 
@@ -32,7 +34,7 @@ class Conditions:
     `owner` names the job to others that wait for the same hosts, at most `wait_s` seconds. `state` is the server state,
     which `provisioning` keeps on the server's host. `backend` is the tunnels' backend: its name, `auto`, or empty for
     the inventory's choice. `capture` is the number of packets of each run to capture on each host. `reboot` restarts
-    all hosts before each epoch except the first.
+    all hosts before each epoch except the first. `models` are the traffic models by name.
     """
 
     design: Design
@@ -46,6 +48,7 @@ class Conditions:
     backend: str = ""
     capture: int = 0
     reboot: bool = False
+    models: Mapping[str, TrafficModel] = field(default_factory=shipped_models)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -272,7 +272,8 @@ class _State:
                 self._exclude(arm, error)
         workload = self.plan.workload
         with self.watch.activity("serve"):
-            service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
+            live.models = self.conditions.models
+        service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
         with self.watch.activity("verify"):
             if verified := live.verify(self.first_arm, service, workload, self.conditions.deadline_s):

@@ -17,6 +17,7 @@ from pytest_ipperf.core.portable.traffic.model import TrafficModel
 from pytest_ipperf.traffic_models.base import model_from_text
 
 SUFFIX = ".toml"
+_SHIPPED = Path(__file__).parent
 NAME_PATTERN = r"[a-z0-9][a-z0-9._]*"
 """Regular expression for the name of a model; it is part of test ids, whose parts have hyphens between them."""
 
@@ -30,7 +31,7 @@ class TrafficModels(Mapping[str, TrafficModel]):
         for folder in folders:
             if not folder.is_dir():
                 raise UsageError(f"folder {folder} of traffic models does not exist")
-        for folder in (*folders, Path(__file__).parent):
+        for folder in (*folders, _SHIPPED):
             for path in sorted(folder.glob(f"*{SUFFIX}")):
                 self._files.setdefault(_name_of(path), path)
 
@@ -41,6 +42,12 @@ class TrafficModels(Mapping[str, TrafficModel]):
         if name not in self._read:
             self._read[name] = _read(name, self._files[name])
         return self._read[name]
+
+    def check_own(self) -> None:
+        """Read the models of the folders that were given; raise UsageError if the file of one is wrong."""
+        for name, path in self._files.items():
+            if path.parent != _SHIPPED:
+                self[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._files

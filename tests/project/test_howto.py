@@ -25,7 +25,7 @@ from tests.support.sessions.forked_python import run_python
 
 TOP = Path(__file__).parents[2]
 RECIPES = sorted((TOP / "docs" / "howto").glob("*.md"))
-BLOCK = re.compile(r"(?:`([\w/]+\.(?:py|ini))`:\n\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"(?:`([\w/]+\.(?:py|ini|toml))`:\n\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SHOWN = {
     "access-method": "[boxes-dns-c2-34-ipv6]",
     "flow": "Handshake: round-trip time",
@@ -33,6 +33,7 @@ SHOWN = {
     "protocol": "server echod Python ",
     "report-format": "loopback-dns-c2-34-ipv6 response_time: ",
     "server": "server lighttpd ",
+    "traffic-model": "c5-512-meter",
     "transport": "IPv6 narrow",
 }
 """By recipe what its last command prints, which nothing prints without it."""

@@ -331,7 +331,7 @@ def _lacking(session: Session, cell: Cell, *, alone: bool) -> tuple[str, str] | 
             return why, arm.transport
     # A size given on the command line may suit one of a suite's protocols and not another.
     why = (
-        unsupported(cell.workload)
+        unsupported(cell.workload, session.settings.models)
         or too_many(testbed, cell.workload.protocol)
         or beyond(testbed, cell.workload)
         or no_offload(testbed, cell)

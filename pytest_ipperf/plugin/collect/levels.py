@@ -13,12 +13,12 @@ from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.design.payload_preset import expanded, parse_payload
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Level, Value, values_of
+from pytest_ipperf.core.portable.traffic.model import TrafficModel
 from pytest_ipperf.lab.runs.modelled_traffic import model_of
 from pytest_ipperf.plugin.collect.compared_factor import ComparedFactor, compared_factor
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Protocol
-from pytest_ipperf.traffic_models import shipped_models
 
 
 class LevelGrid(NamedTuple):
@@ -54,6 +54,9 @@ def _levels(
     own_factors = []
     for factor in kind.factors:
         values = settings.factors[factor.name] or _distinct(factor.name, asked, factor.parse)
+        if factor.further:  # the names of models
+            for each in values:
+                settings.models[str(each)]
         if compared is not None and compared.factor == factor:
             compared = _with_levels(compared, values)
             continue
@@ -75,12 +78,12 @@ def _with_levels(compared: ComparedFactor, values: Sequence[Value]) -> ComparedF
     return replace(compared, levels=tuple(values))
 
 
-def unsupported(workload: Workload) -> str:
+def unsupported(workload: Workload, models: Mapping[str, TrafficModel]) -> str:
     """Return why a protocol cannot be measured with this workload's levels; empty if it can."""
     try:
         values = values_of(workload.levels)
         PROTOCOLS[workload.protocol].check(workload.connections, workload.payload_bytes, values)
-        model_of(workload, shipped_models())
+        model_of(workload, models)
     except UsageError as error:
         return str(error)
     return ""

@@ -301,6 +301,7 @@ def _conditions(session: Session, cell: Cell, state: ServerState) -> Conditions:
         backend=settings.backend,
         capture=settings.capture,
         reboot=settings.reboot,
+        models=settings.models,
     )
 
 

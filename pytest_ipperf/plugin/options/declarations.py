@@ -91,6 +91,7 @@ SETTINGS = (
     ("--ipperf-reboot", "no|yes", "no", ("whether to reboot every host before each epoch but the first, by its "
      "command in hosts.ini")),
     ("--ipperf-hosts", "FILE", HOSTS, "inventory of testbeds and hosts"),
+    ("--ipperf-models", "FOLDER", "", "folder of further traffic models, which are found before the package's own"),
     ("--ipperf-seed", "N", "", "seed of the order of measurement; by default a new one, which the header prints"),
     ("--ipperf-budget", "TIME", "", "time for all measurements, such as 5min; cells that do not fit are INCONCLUSIVE"),
     ("--ipperf-twin", "no|yes", "no", ("whether to measure the reference twice, the second time as an arm of its own "

@@ -32,6 +32,7 @@ from pytest_ipperf.lab.inventory.builtin import BUILTIN, testbed_of, with_rate
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.options.declarations import CLIENTS, FACTORS, HOSTS, LISTS, ONCE, ini_of, long_of
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.traffic_models import TrafficModels, shipped_models
 from pytest_ipperf.transports import TRANSPORTS
 
 # Matches the testbed in a test id.
@@ -65,6 +66,7 @@ class Settings:
     reboot: bool
     inventory: dict[str, Testbed]
     inventory_trouble: str
+    models: TrafficModels
     seed: int
     seed_asked: bool
     resume: str
@@ -133,6 +135,8 @@ def check(config: pytest.Config, given: Collection[str]) -> None:
         _testbeds(config, *_known_testbeds(config))
     elif "--ipperf-hosts" in given:
         _inventory(config)
+    if "--ipperf-models" in given:
+        _models(config)
     if _ARMS & set(given):
         _check_arms(ipvers=_read(config, "--ipver"), transports=_read(config, "--transport"))
 
@@ -165,6 +169,7 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
         reboot=read("--ipperf-reboot") == "yes",
         inventory=inventory,
         inventory_trouble=trouble,
+        models=_models(config),
         seed=seed if asked_seed is None else asked_seed,
         seed_asked=asked_seed is not None,
         resume=config.getoption("--ipperf-resume"),
@@ -235,6 +240,17 @@ def inventory_path(config: pytest.Config) -> Path:
     asked: str = config.getoption("--ipperf-hosts")
     named: str = config.getini("ipperf_hosts")
     return config.invocation_params.dir / asked if asked else config.rootpath / named
+
+
+def _models(config: pytest.Config) -> TrafficModels:
+    """Return the traffic models; those of the user's folder are read at once, so that mistakes are reported early."""
+    asked: str = config.getoption("--ipperf-models")
+    named: str = config.getini("ipperf_models")
+    if not asked and not named:
+        return shipped_models()
+    models = TrafficModels([config.invocation_params.dir / asked if asked else config.rootpath / named])
+    models.check_own()
+    return models
 
 
 def _known_testbeds(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
