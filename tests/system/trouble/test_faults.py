@@ -292,7 +292,7 @@ def test_a_client_that_cannot_have_so_many_sockets_is_told_before_it_begins(sess
 # --- the name server --------------------------------------------------------------------------------------------------
 
 HONEST = "server = Nameserver()\n"
-LIES = "_honest = reply\n\n\ndef reply(query, known):\n    return {}\n\n\n" + HONEST
+LIES = "_honest = reply\n\n\ndef reply(query, known, **_):\n    return {}\n\n\n" + HONEST
 ELSEWHERE = '_honest(query, answers(dict.fromkeys(["mail.ipperf.test", "www.ipperf.test"], {})))'
 MISLED = "content: dns: expected"
 RESOLVER_FAULTS = [
