@@ -147,7 +147,8 @@ class _Page:
 
     @cached_property
     def _cells(self) -> CellList:
-        return cell_list(self._summary.records, self._summary.night, self._names, self._carded)
+        summary = self._summary
+        return cell_list(summary.records, summary.night, self._names, self._carded, summary.folder)
 
     def _levels(self) -> Markup:
         """Return the figures of sweeps; if there are too many, those with the worst answers, in their usual order."""

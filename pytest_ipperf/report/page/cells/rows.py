@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pytest_ipperf.core.nightly.report import RANK, CellReport, NightReport
 from pytest_ipperf.core.records.history_entry import HistoryKey
@@ -24,6 +25,7 @@ from pytest_ipperf.report.page.figures.axis import Axis
 from pytest_ipperf.report.page.figures.strip import axis_labels, common_axis, strip
 from pytest_ipperf.report.page.html.badges import badge, decision_class, verdict_class
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, element, joined
+from pytest_ipperf.report.page.problems.evidence import capture_links
 from pytest_ipperf.report.tables.cell_results import VERDICTS, change_text
 from pytest_ipperf.report.tables.component_rows import component_lines, deciding_part, verdict_text
 from pytest_ipperf.report.tables.paragraphs import capital
@@ -71,18 +73,20 @@ class CellList:
 
 
 def cell_list(
-    records: Sequence[Record], night: NightReport | None, names: Names, carded: dict[HistoryKey, str]
+    records: Sequence[Record], night: NightReport | None, names: Names, carded: dict[HistoryKey, str], folder: Path
 ) -> CellList:
-    """Return the list of all cells: in a night its decisions. `carded` has the ids of the cards of problems."""
+    """Return the list of all cells: in a night its decisions. `carded` has the ids of the cards of problems.
+
+    `folder` is the session's, in which captures may lie.
+    """
     lines = sorted(_lines(records, night), key=lambda each: (each.rank, -_worse(each)))
     filters = (
         Filter.of("Verdict", "v", (line.word.partition(":")[0] for line in lines)),
         Filter.of("Protocol", "p", (line.protocol for line in lines)),
         Filter.of("Arm", "a", (line.arm for line in lines)),
     )
-    judged = night is not None or any(record.judges for record in records)
     axes = {unit: common_axis(_parts(lines, unit)) for unit in dict.fromkeys(line.unit for line in lines)}
-    page = _Listing(names=names, filters=filters, axes=axes, carded=carded, judged=judged, seen=set())
+    page = _Listing(names=names, filters=filters, axes=axes, carded=carded, folder=folder, seen=set())
     green = [line for line in lines if line.class_ == _GREEN] if len(lines) > _FOLDED else []
     parts = [_head(axes), *(page.line(each) for each in lines if each not in green)] if lines else []
     groups: dict[str, list[CellLine]] = {}
@@ -108,7 +112,7 @@ class _Listing:
     filters: Sequence[Filter]
     axes: dict[str, Axis]
     carded: dict[HistoryKey, str]
-    judged: bool
+    folder: Path
     seen: set[HistoryKey]
 
     def classes(self, line: CellLine) -> list[str]:
@@ -152,6 +156,8 @@ class _Listing:
         more = [element("code", line.key.cell), f" {line.key.metric.replace('_', ' ')}"]
         if card := self.carded.get(line.key):
             more += ["; ", element("a", "runs, distribution and history", href=f"#{card}")]
+        if record and (links := capture_links(record, self.folder)):
+            more += ["; captures: ", links]
         yield element("p", *more, class_="soft")
 
 

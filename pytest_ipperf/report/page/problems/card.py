@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import quote
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
@@ -24,7 +22,7 @@ from pytest_ipperf.report.page.figures.strip import axis_labels, common_axis, st
 from pytest_ipperf.report.page.figures.trend import Trend, sparkline, trend_figure
 from pytest_ipperf.report.page.html.badges import badge
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, element, joined
-from pytest_ipperf.report.page.problems.evidence import captures_of, trust_text
+from pytest_ipperf.report.page.problems.evidence import capture_links, trust_text
 from pytest_ipperf.report.tables.cell_results import change_text
 from pytest_ipperf.report.tables.component_rows import component_lines, deciding_part
 from pytest_ipperf.report.tables.paragraphs import capital
@@ -118,7 +116,7 @@ def _facts(record: Record, context: Context, trend: Trend | None) -> Iterator[Ma
         ("Trust", trust_text(record, summary)),
         ("Beside it", "; ".join(component_lines(record))),
         ("Phases", _phases(record)),
-        ("Captures", _captures(record, summary.folder)),
+        ("Captures", capture_links(record, summary.folder)),
         ("Reproduce", element("code", command) if (command := reproduce_command(record, summary)) else ""),
         ("Records", element("code", f"{summary.folder}/main.jsonl")),
         ("Cell", element("code", record.cell)),
@@ -137,10 +135,3 @@ def _phases(record: Record) -> str:
         for name in names
     )
     return ", ".join(texts) if record.compared else ""
-
-
-def _captures(record: Record, folder: Path) -> Markup:
-    links = [
-        element("a", file.name, href=quote(f"{file.parent.name}/{file.name}")) for file in captures_of(record, folder)
-    ]
-    return joined(links, ", ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 from pytest_ipperf.core.measurement.client_load import CLIENT_BOUND
 from pytest_ipperf.core.nightly.aa_check import aa_check_of
@@ -12,6 +13,7 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.answer.words import listed
+from pytest_ipperf.report.page.html.markup import Markup, element, joined
 
 CAPTURES = "captures"
 """Folder of a session that holds its captures."""
@@ -30,6 +32,12 @@ def captures_of(record: Record, folder: Path) -> list[Path]:
         # The name of one arm may be a prefix of another's.
         found += [file for file in files if "-" not in file.stem.removeprefix(f"{record.workload}-{arm}-")]
     return found
+
+
+def capture_links(record: Record, folder: Path) -> Markup:
+    """Return links to the captures of both arms of a cell, relative to the session's folder; empty without any."""
+    files = captures_of(record, folder)
+    return joined((element("a", file.name, href=quote(f"{CAPTURES}/{file.name}")) for file in files), ", ")
 
 
 def _grounds(record: Record, summary: SessionSummary) -> Iterator[str]:

@@ -86,7 +86,9 @@ def test_captures_of_both_arms_are_linked_relative_to_the_page(slow, tmp_path):
         "lab.100mbit-http-c100-1k-ipv4-client.pcap", "lab.100mbit-http-c100-1k-ipv6-client.pcap",
     ]  # fmt: skip
     text = page(summary_of([slow], tmp_path))
-    assert text.count('href="captures/lab.100mbit-http-c100-1k-ipv6-client.pcap"') == 2, "in the card and in the files"
+    assert text.count('href="captures/lab.100mbit-http-c100-1k-ipv6-client.pcap"') == 3, (
+        "in the card, the line of the cell and the files"
+    )
     assert "1.5 kB" in text
 
 
