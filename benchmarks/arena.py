@@ -37,6 +37,7 @@ CPUS = os.cpu_count() or 1
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 TOOLS = {
     "D-ITG": ("ITGSend", "-h", "d-itg"),
+    "dnsperf": ("dnsperf", "-h", "dnsperf"),
     "fping": ("fping", "-v", "fping"),
     "iperf3": ("iperf3", "--version", "iperf3"),
     "netperf": ("netperf", "-V", "netperf, in non-free"),

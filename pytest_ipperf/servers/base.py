@@ -103,6 +103,8 @@ class Server(ABC):
     """True if it is a fallback: unless named, it serves only where no other program for its protocol can run."""
     provisioned: bool = False
     """True if it has `provisions`."""
+    cached_ttl_s: int = 0
+    """Largest TTL of its answers in seconds, if it is a name server that has them from a cache."""
     keeps: bool = False
     """True if it keeps the messages that it accepts (see `kept`), as a protocol that hands them over requires."""
 

@@ -42,7 +42,7 @@ options {{
   tcp-clients {tcp_clients};
   tcp-listen-queue {queue};
   max-udp-size {udp_bytes};
-  recursion no;
+  recursion {recursion};
   allow-query {{ any; }};
   allow-transfer {{ none; }};
   notify no;
@@ -54,7 +54,9 @@ options {{
 controls {{ }};
 {views}
 """
-_VIEW = 'view "{address}" {{ match-destinations {{ {address}; }}; zone "." {{ type primary; file "{file}"; }}; }};'
+_VIEW = (
+    'view "{address}" {{ match-destinations {{ {address}; }}; zone "." {{ type primary; file "{file}"; }};{more} }};'
+)
 _ZONE = """\
 $TTL 0
 . IN SOA ns.ipperf.test. hostmaster.ipperf.test. 1 3600 600 86400 0
@@ -87,9 +89,18 @@ class Bind(Server):
         return (
             Entry("run", owner=_user() or None),
             Entry("zones"),
-            *(Entry(f"zones/{each}", _zone(site, each).encode("ascii"), 0o644) for each in site.addresses),
-            Entry("named.conf", _configuration(site, self.version()).encode(), 0o644),
+            *(Entry(f"zones/{name}", text.encode("ascii"), 0o644) for name, text in self.zones(site).items()),
+            Entry("named.conf", self.configuration(site, self.version()).encode(), 0o644),
         )
+
+    def zones(self, site: Site) -> dict[str, str]:
+        """Return the zone files by their names: one for each address."""
+        return {each: zone_text(site, each) + texts(site) for each in site.addresses}
+
+    def configuration(self, site: Site, version: str) -> str:
+        """Return the text of `named.conf` for that version of BIND."""
+        views = (view(site, each) for each in site.addresses)
+        return configuration(site, version, site.addresses, "\n".join(views))
 
     def argv(self, site: Site) -> Sequence[str]:
         user = _user()
@@ -98,12 +109,17 @@ class Bind(Server):
         return (program("named") or "named", "-g", "-c", f"{site.folder}/named.conf", "-n", str(threads), *identity)
 
 
-def _configuration(site: Site, version: str) -> str:
-    addresses = {four: [a for a in site.addresses if (":" not in a) == four] for four in (True, False)}
+def view(site: Site, address: str, more: str = "") -> str:
+    """Return the view of one address, with its zone of the same name and `more` statements."""
+    return _VIEW.format(address=address, file=f"{site.folder}/zones/{address}", more=more)
+
+
+def configuration(site: Site, version: str, listen_on: Sequence[str], views: str, recursion: str = "no") -> str:
+    """Return the text of `named.conf` with these views; `recursion` is its statement, or several."""
+    addresses = {four: [a for a in listen_on if (":" not in a) == four] for four in (True, False)}
     lists = {four: " ".join(f"{a};" for a in found or ["none"]) for four, found in addresses.items()}
     known = tuple(map(int, re.findall(r"\d+", version)[:2])) >= _BUFFERS_SINCE
     buffers = (f"  udp-{way}-buffer {_BUFFER_BYTES};" for way in ("receive", "send")) if known else ()
-    views = (_VIEW.format(address=each, file=f"{site.folder}/zones/{each}") for each in site.addresses)
     return _CONFIGURATION.format(
         folder=site.folder,
         port=site.port,
@@ -113,18 +129,25 @@ def _configuration(site: Site, version: str) -> str:
         tcp_clients=site.connections + _SPARE,
         queue=_BACKLOG,
         udp_bytes=_MOST_UDP_BYTES,
-        views="\n".join(views),
+        recursion=recursion,
+        views=views,
     )
 
 
-def _zone(site: Site, asked: str) -> str:
+def zone_text(site: Site, asked: str) -> str:
+    """Return the zone of one address as a file, without texts."""
     zone = zone_at({"ns.ipperf.test": site.addresses, **site.zone}, asked)
     records = (
         f"{name.rstrip('.')}. IN {'AAAA' if ':' in address else 'A'} {address}\n"
         for name, addresses in zone.items()
         for address in dict.fromkeys(addresses)
     )
-    return _ZONE + "".join(records) + "".join(_text(name, text) for name, text in site.state.texts.items())
+    return _ZONE + "".join(records)
+
+
+def texts(site: Site) -> str:
+    """Return the TXT records of a zone file."""
+    return "".join(_text(name, text) for name, text in site.state.texts.items())
 
 
 def _text(name: str, text: bytes) -> str:

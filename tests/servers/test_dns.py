@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from array import array
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable import dns
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS, bind
@@ -37,6 +39,7 @@ ONLY_IPV4 = "four.ipperf.test"
 ZONE = {HOST: ADDRESSES, ONLY_IPV4: ("192.0.2.1", "192.0.2.2"), "elsewhere.example": ("192.0.2.3",)}
 SITE = Site("/site", ADDRESSES, 20053, 100, zone=ZONE)
 NAMES = ["bind", "nameserver"]
+NOTHING = ServerState()
 
 every_server = pytest.mark.parametrize("name", NAMES)
 both_families = pytest.mark.parametrize("address", ADDRESSES)
@@ -44,13 +47,13 @@ both_clients = pytest.mark.parametrize("client", ["lean", "library"])
 
 
 @contextlib.contextmanager
-def running(name, zone=ZONE):
+def running(name, zone=ZONE, state=NOTHING):
     recipe = SERVERS[name]
     if missing := recipe.missing():
         pytest.skip(f"{name} cannot run here: {missing}")
     with private_folder() as folder:
         port = free_port(ADDRESSES, 20000, 29999, random.Random())
-        site = dataclasses.replace(SITE, folder=str(folder / name), port=port, connections=1000, zone=zone)
+        site = dataclasses.replace(SITE, folder=str(folder / name), port=port, connections=1000, zone=zone, state=state)
         instance = ServerProcess(recipe, site)
         instance.start()
         try:
@@ -260,7 +263,7 @@ def test_bind_runs_for_a_user_without_rights():
 
 
 def configuration(site, version="9.18.49"):
-    return bind._configuration(site, version)
+    return bind.server.configuration(site, version)
 
 
 def test_bind_listens_on_the_given_addresses_only():
@@ -280,7 +283,7 @@ def test_bind_has_a_view_of_the_zone_for_each_address():
         f'zone "." {{ type primary; file "/site/zones/{each}"; }}; }};'
         for each in site.addresses
     ]
-    zone = bind._zone(dataclasses.replace(site, zone={"a.test": site.addresses}), "2001:2::2").splitlines()
+    zone = bind.zone_text(dataclasses.replace(site, zone={"a.test": site.addresses}), "2001:2::2").splitlines()
     assert [line for line in zone if line.startswith("a.")] == ["a.test. IN A 192.0.2.1", "a.test. IN AAAA 2001:2::2"]
 
 
@@ -292,7 +295,7 @@ def test_bind_is_given_large_buffers_where_it_knows_the_option(version, known):
 
 
 def test_the_zone_holds_each_address_once():
-    lines = bind._zone(dataclasses.replace(SITE, zone={"a.test": ("192.0.2.1", "192.0.2.1")}), "::1").splitlines()
+    lines = bind.zone_text(dataclasses.replace(SITE, zone={"a.test": ("192.0.2.1", "192.0.2.1")}), "::1").splitlines()
     assert lines.count("a.test. IN A 192.0.2.1") == 1
     assert "ns.ipperf.test. IN AAAA ::1" in lines
 
@@ -326,3 +329,39 @@ def test_a_profile_that_would_stop_bind_is_told(tmp_path, monkeypatch, *, enable
 def test_bind_that_is_not_there_is_told_with_its_package(monkeypatch):
     monkeypatch.setattr(bind, "program", lambda _: "")
     assert SERVERS["bind"].missing() == "named is not installed (Debian: apt-get install bind9)"
+
+
+@both_families
+def test_a_forwarder_keeps_what_it_has_fetched_and_fetches_what_it_was_never_asked(address):
+    """A record from the cache has a lower TTL than one that was just fetched."""
+    state = ServerState(texts={"*.load.ipperf.test": b"text"})
+    with running("bind_forwarder", state=state) as site:
+
+        def ttl_s(name):
+            response = ask(address, site.port, dns.edns_query(name, dns.TYPE_TXT))
+            assert dns.records_answer(response, dns.question(name, dns.TYPE_TXT), [b"\x04text"], 3600).trouble == ""
+            return struct.unpack_from("!I", response, len(dns.edns_query(name, dns.TYPE_TXT)) + 6)[0]
+
+        assert ttl_s("one.load.ipperf.test") == 3600
+        time.sleep(1.2)
+        assert ttl_s("one.load.ipperf.test") < 3600
+        assert ttl_s("two.load.ipperf.test") == 3600
+        looked_up_there = ask(address, site.port, dns.query(HOST, dns.TYPE_A, 7))
+        assert dns.answer(looked_up_there, dns.question(HOST, dns.TYPE_A), ("127.0.0.1",)).trouble == ""
+
+
+@both_families
+@pytest.mark.parametrize("name", ["bind", "nameserver"])
+@pytest.mark.parametrize("size", [1, 255, 256, 900, 5000])
+def test_texts_are_served_whole_or_truncated(name, address, size):
+    text = b'q"\\' + b"x" * size if name == "bind" else b"x" * size
+    state = ServerState(texts={"*.load.ipperf.test": text, "exact.ipperf.test": b"exact"})
+    with running(name, state=state) as site:
+        for asked, found in (("a.load.ipperf.test", text), ("EXACT.ipperf.test", b"exact")):
+            question, query = dns.question(asked, dns.TYPE_TXT), dns.edns_query(asked, dns.TYPE_TXT, 1232)
+            whole = ask(address, site.port, query, socket.SOCK_STREAM)
+            assert dns.records_answer(whole, question, [dns.text_data(found)]).trouble == ""
+            cut = ask(address, site.port, query)
+            trouble = dns.records_answer(cut, question, [dns.text_data(found)]).trouble
+            assert trouble == ("truncated" if len(whole) > 1232 else "")
+            assert len(cut) <= 1232

@@ -69,7 +69,12 @@ class EpochServers:
     def accounts(self, service: ServerEndpoint, count: int) -> FlowServer:
         """Return the server as a flow's near end uses it, with so many of its accounts if it has any."""
         users = [self.state.user(index) for index in range(count)] if self.state.users else []
-        return FlowServer(port=service.port, users=users, password=self.state.password)
+        return FlowServer(
+            port=service.port,
+            users=users,
+            password=self.state.password,
+            cached_ttl_s=SERVERS[service.name].cached_ttl_s,
+        )
 
     def null(self, beside: ServerEndpoint, workload: Workload) -> ServerEndpoint:
         """Start the null server, whose name the running name server resolves, too."""

@@ -26,7 +26,7 @@ class StreamClient:
     def __init__(self, load: Load) -> None:
         self._load = load
         self._sock: socket.socket | None = None
-        self._connected = False
+        self._connected = self._blocked = False
         self._next = 0
         self._waiting: dict[int, Query] = {}
         self._unsent: list[bytes] = []
@@ -63,7 +63,9 @@ class StreamClient:
             return
         rest = data[sent:]
         self._unsent = [rest] if rest else []
-        self._load.rewatch(self._sock, select.EPOLLIN | (select.EPOLLOUT if rest else 0))
+        if bool(rest) != self._blocked:
+            self._blocked = bool(rest)
+            self._load.rewatch(self._sock, select.EPOLLIN | (select.EPOLLOUT if rest else 0))
 
     def handle(self, sock: socket.socket, event: int) -> None:
         """Connect, send and receive."""
@@ -125,6 +127,7 @@ class StreamClient:
     def close(self) -> None:
         """Close the connection."""
         sock, self._sock = self._sock, None
-        self._connected, self._unsent, self._seen = False, [], b""
+        self._connected = self._blocked = False
+        self._unsent, self._seen = [], b""
         if sock is not None:
             self._load.unwatch(sock)
