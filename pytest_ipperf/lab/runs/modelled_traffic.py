@@ -13,11 +13,13 @@ from pytest_ipperf.protocols.traffic import Traffic
 
 
 def model_of(workload: Workload, models: Mapping[str, TrafficModel]) -> TrafficModel | None:
-    """Return the model of a workload, None if its traffic is not modelled; UsageError if its levels do not fit it."""
-    protocol = PROTOCOLS[workload.protocol]
-    if not isinstance(protocol, Traffic):
+    """Return the model of a workload; raise UsageError if there is none of that name, or if its levels do not fit it.
+
+    None if its traffic is not modelled, or if the arms have different models.
+    """
+    protocol, levels = PROTOCOLS[workload.protocol], values_of(workload.levels)
+    if not isinstance(protocol, Traffic) or protocol.model_factor not in levels:
         return None
-    levels = values_of(workload.levels)
     return protocol.shaped(models[protocol.model_name(levels)], workload.payload_bytes, levels)
 
 

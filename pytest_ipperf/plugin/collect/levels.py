@@ -19,6 +19,7 @@ from pytest_ipperf.plugin.collect.compared_factor import ComparedFactor, compare
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Protocol
+from pytest_ipperf.protocols.traffic import Traffic
 
 
 class LevelGrid(NamedTuple):
@@ -65,7 +66,20 @@ def _levels(
     found = LevelGrid(connections, payloads, [sum(each, ()) for each in itertools.product(*own_factors)], compared)
     # Levels from options are not checked here: those that do not suit this test are left out later.
     _check(kind, [1] if settings.connections else counts, [] if settings.payloads else marked, found.factors)
+    if isinstance(kind, Traffic):
+        own = settings.payloads or any(settings.factors[factor.name] for factor in kind.factors)
+        _check_models(kind, settings.models, [] if own else marked, found.factors)
     return found
+
+
+def _check_models(
+    kind: Traffic, models: Mapping[str, TrafficModel], payloads: list[int], factors: list[tuple[Level, ...]]
+) -> None:
+    """Raise UsageError if a level names a traffic model that does not suit the protocol and these payloads."""
+    for values in map(values_of, factors):
+        if kind.model_factor in values:  # else arms have different models
+            for size in payloads:
+                kind.shaped(models[kind.model_name(values)], size, values)
 
 
 def _with_levels(compared: ComparedFactor, values: Sequence[Value]) -> ComparedFactor:
