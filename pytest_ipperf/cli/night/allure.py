@@ -14,6 +14,8 @@ from pathlib import Path
 from pytest_ipperf.cli.night.decide import NightDecision
 from pytest_ipperf.core.nightly.evidence import is_within
 from pytest_ipperf.core.nightly.report import RANK, CellReport, GateDecision, NightReport
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.core.portable.errors import DamageError
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report import allure_card
@@ -31,10 +33,11 @@ _CATEGORIES = {
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The decision about a test's cell, and the record of it whose result shows the decision."""
+    """The decision about a test's cell, and the record and session whose result shows the decision."""
 
     cell: CellReport
     record: Record
+    session: SessionSummary
 
 
 def write_decisions(folder: Path, decided: NightDecision) -> list[str]:
@@ -72,7 +75,7 @@ def _decided(decided: NightDecision) -> Iterator[tuple[tuple[str, str], _Answer]
             continue
         for record in session.records:
             if record.nodeid == nodeid and not record.twin:
-                yield (session.name, result_id(nodeid, record.cell, record.metric)), _Answer(worst, record)
+                yield (session.name, result_id(nodeid, record.cell, record.metric)), _Answer(worst, record, session)
 
 
 def _complete(file: Path, answers: Mapping[tuple[str, str], _Answer], report: NightReport) -> None:
@@ -90,12 +93,27 @@ def _complete(file: Path, answers: Mapping[tuple[str, str], _Answer], report: Ni
         "message": category.message(cell.sentence) if category else f"{cell.decision.value}: {cell.sentence}"
     }
     result["descriptionHtml"] = allure_card.description(
-        record, allure_card.plot(record), answer=cell.decision.value, rule=_rule(cell, report)
+        record,
+        allure_card.plot(record),
+        _spread(record, answer.session),
+        answer=cell.decision.value,
+        rule=_rule(cell, report),
     )
     for each in result.get("attachments", ()):
         if each.get("name") == VALUES:
             write_atomically(file.parent / each["source"], allure_card.values_csv(record).encode())
     write_atomically(file, json.dumps(result).encode())
+
+
+def _spread(record: Record, session: SessionSummary) -> bytes | None:
+    """Return the plot of the distribution and the course of the record's runs; None if their samples are lost."""
+    places = {side.arm: (record.workload, side.arm) for side in record.sides}
+    try:
+        times = {arm: session.samples[place] for arm, place in places.items() if place in session.samples}
+    except (DamageError, OSError):  # a picture must not cost the decision
+        times = {}
+    began = {arm: session.run_times[place] for arm, place in places.items() if place in session.run_times}
+    return allure_card.distribution_plot(record, times, began)
 
 
 def _verdict(cell: CellReport) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, Label, Paramet
 
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.experiment import Measurement
 from pytest_ipperf.plugin.allure.metrics import metrics_json
 from pytest_ipperf.plugin.allure.statuses import Classification, classify, crash_text, pending
 from pytest_ipperf.plugin.collect.collection import cell_of
@@ -30,6 +32,8 @@ _PARAMETERS = {
     *("compared_with", "compared_level"),
 }
 """Fixtures that are merely parameters of the test, which the result lists as such."""
+_TEARDOWNS = {f"{name}::<lambda>" for name in (*_PARAMETERS, "measured", "margin", "server_state")}
+"""Steps of the tear-down that allure-pytest lists for them."""
 
 
 class Results:
@@ -69,9 +73,11 @@ class Results:
 
     @allure_commons.hookimpl(tryfirst=True)
     def report_container(self, container: Any) -> None:
-        """Remove the fixtures that are parameters before a container of our results is written."""
+        """Remove parameters, and tear-down steps without content, before a container of our results is written."""
         if self._item is not None or self._ours & set(container.children):
             container.befores = [each for each in container.befores if each.name not in _PARAMETERS]
+        # pytest ends parameters and the plugin's own fixtures by nameless functions, which tell a reader nothing.
+        container.afters = [each for each in container.afters if each.name not in _TEARDOWNS]
 
 
 def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[str, pytest.TestReport]) -> None:
@@ -91,7 +97,7 @@ def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[st
     # allure-pytest restarts the clock at the call, but the time is spent in the set-up, which measures.
     result.start = round(1000 * min(report.start for report in reports.values()))
     result.stop = round(1000 * max(report.stop for report in reports.values()))
-    _describe(result, record, outcome)
+    _describe(result, record, outcome, session.results.get(cell.workload))
     if record is not None:
         for attachment in _attachments(session, cell, record):
             result.attachments.append(_attached(*attachment))
@@ -144,14 +150,35 @@ def _set_status(result: Any, outcome: Classification, reports: Mapping[str, pyte
     result.statusDetails = StatusDetails(message=outcome.message, trace=trace)
 
 
-def _describe(result: Any, record: Record | None, outcome: Classification | None) -> None:
+def _describe(result: Any, record: Record | None, outcome: Classification | None, measured: object) -> None:
     from pytest_ipperf.report import allure_card  # noqa: PLC0415 - imports scipy
 
     result.description = None
     if record is not None and record.verdict != Category.FLAGGED.word:
-        result.descriptionHtml = allure_card.description(record, allure_card.plot(record))
+        result.descriptionHtml = allure_card.description(record, allure_card.plot(record), _spread(record, measured))
     elif outcome is not None:
         result.descriptionHtml = allure_card.without_answer(outcome.category.value[1], outcome.sentence)
+
+
+def _spread(record: Record, measured: object) -> bytes | None:
+    """Return the plot of the distribution and the course of the runs that gave the record; None if there is none.
+
+    Figures of fresh epochs are those of other runs than the workload's first ones.
+    """
+    from pytest_ipperf.report import allure_card  # noqa: PLC0415 - imports scipy
+
+    if record.confirms is not None or not isinstance(measured, Measurement):
+        return None
+    runs = {side.arm: [run for run in measured.runs if run.arm == side.arm and not run.warmup] for side in record.sides}
+    times = {
+        arm: [*(time for run in own for time in run.times), *[math.inf] * sum(run.failures for run in own)]
+        for arm, own in runs.items()
+        if any(len(run.times) for run in own)
+    }
+    began = {
+        arm: [run.began_at for run in own if run.values.get(record.metric) is not None] for arm, own in runs.items()
+    }
+    return allure_card.distribution_plot(record, times, began)
 
 
 def _attachments(session: Session, cell: Cell, record: Record) -> Iterator[tuple[str, str, str, bytes | Path]]:

@@ -9,6 +9,7 @@ import base64
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from pytest_ipperf.core.portable.scaling import time_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.tables.cell_results import UNJUDGED, verdict_of
 from pytest_ipperf.report.tables.component_rows import TITLES
@@ -29,9 +30,12 @@ _VERDICT_RULE = "Verdict: "
 """Beginning of the note on how a session judges a cell."""
 
 
-def description(record: Record, png: bytes | None = None, *, answer: str = "", rule: str = "") -> str:
-    """Return the description as HTML that loads nothing; without `png` it has no plot.
+def description(
+    record: Record, png: bytes | None = None, spread: bytes | None = None, *, answer: str = "", rule: str = ""
+) -> str:
+    """Return the description as HTML that loads nothing; without `png` it has no plot, without `spread` no second one.
 
+    `spread` is the picture of `distribution_plot`.
     A night gives its own `answer` in place of the verdict, and the `rule` by which it was found.
     """
     reports = reports_of(record)
@@ -41,13 +45,30 @@ def description(record: Record, png: bytes | None = None, *, answer: str = "", r
     if png is not None:
         change = ", and the change with its interval" if record.judges and record.compared else ""
         alt = f"The runs of {'both arms' if record.compared else 'the arm'}{change}: {record.sentence}"
-        data = base64.b64encode(png).decode("ascii")
-        parts.append(f'<p><img src="data:image/png;base64,{data}" alt="{escape(alt)}" style="max-width:100%"></p>')
+        parts.append(_picture(png, alt))
+    if spread is not None:
+        parts.append(_picture(spread, _spread_alt(record)))
     parts += _html_table(record, table) if record.compared else _limit_table(table)
     parts.append(f"<p>{escape(capital('; '.join(table.about)))}.</p>")
     notes = paragraphs(reports.notes(record))
     parts += _small([rule if rule and each.startswith(_VERDICT_RULE) else each for each in notes])
     return "\n".join(parts)
+
+
+def _picture(png: bytes, alt: str) -> str:
+    data = base64.b64encode(png).decode("ascii")
+    return f'<p><img src="data:image/png;base64,{data}" alt="{escape(alt)}" style="max-width:100%"></p>'
+
+
+def _spread_alt(record: Record) -> str:
+    """Return the text of the second picture: the percentiles of each arm, if they are known."""
+    known = [
+        f"{side.arm.title} {name} {'never' if value is None else time_text(value)}"
+        for side in record.sides
+        for name, value in side.quantiles.items()
+    ]
+    figures = f": {', '.join(known)}" if known else ""
+    return f"The distribution of all connections and the course of the runs{figures}"
 
 
 def without_answer(what: str, sentence: str) -> str:

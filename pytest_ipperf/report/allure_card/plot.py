@@ -15,6 +15,7 @@ from pytest_ipperf.core.records.arm_summary import ArmSummary
 from pytest_ipperf.core.records.change_interval import ChangeInterval
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.allure_card.small_png import small_png
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, settings, style_of
 from pytest_ipperf.report.tables.cell_results import change_text, margin_change
@@ -39,7 +40,7 @@ def plot(record: Record) -> bytes:
     with settings(record.cell, **{"font.size": 9}):
         written = io.BytesIO()
         draw(record).savefig(written, format="png", dpi=_DPI, metadata={"Software": None})
-    return written.getvalue()
+    return small_png(written.getvalue())
 
 
 def draw(record: Record) -> Figure:

@@ -81,7 +81,8 @@ def decided(screen, fresh, **more: Any) -> Any:
         troubles={}, metric_of=lambda name: METRICS[name].metric,
     )  # fmt: skip
     sessions = {"summary": ("first", screen), "fresh": ("second", fresh)}
-    names = {key: SimpleNamespace(name=name, records=records) for key, (name, records) in sessions.items()}
+    kept: dict[str, dict] = {"samples": {}, "run_times": {}}
+    names = {key: SimpleNamespace(name=name, records=records, **kept) for key, (name, records) in sessions.items()}
     return SimpleNamespace(report=dataclasses.replace(report, **more), **names)
 
 

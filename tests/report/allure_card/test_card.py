@@ -19,7 +19,15 @@ from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.allure_card import description, factor_texts, plot, title, values_csv, without_answer
+from pytest_ipperf.report.allure_card import (
+    description,
+    distribution_plot,
+    factor_texts,
+    plot,
+    title,
+    values_csv,
+    without_answer,
+)
 from pytest_ipperf.report.allure_card.plot import draw
 from pytest_ipperf.report.workload_kinds import tables
 
@@ -163,6 +171,24 @@ def test_a_design_that_never_judges_is_one_state_and_said_once(made, design, epo
     page = description(record)
     assert page.startswith(f"<p><b>Unjudged.</b> Design {design} never judges.</p>")
     assert _cells(page).get("verdict", ["", "unjudged"]) == ["", "unjudged"]
+
+
+def test_the_distribution_and_the_course_are_drawn_as_far_as_they_are_known(made):
+    record = made.record("udp", "throughput", "ipv6", [9e6] * 6, [9.1e6] * 6)
+    arms = [side.arm for side in record.sides]
+    times = {arm: [0.001 * (at + 1) for at in range(300)] + [math.inf] for arm in arms}
+    began = {arm: [1795311000.0 + 10 * at for at in range(6)] for arm in arms}
+    both = distribution_plot(record, times, began)
+    assert both is not None
+    assert both == distribution_plot(record, times, began)
+    assert both.startswith(b"\x89PNG")
+    assert len(both) < 40_000
+    assert distribution_plot(record, {}, {}) is None
+    # Of runs whose times are not all known, as in earlier records, there is no course.
+    assert distribution_plot(record, {}, {arm: [0.0] * 6 for arm in arms}) is None
+    assert distribution_plot(record, {}, {arm: [1795311000.0] for arm in arms}) is None
+    assert distribution_plot(record, {arm: [math.inf] * 3 for arm in arms}, {}) is None
+    assert distribution_plot(record, times, {}) not in (None, both)
 
 
 def test_what_has_no_answer_is_said_with_its_reason():
