@@ -43,6 +43,7 @@ _PACKAGES = {
     "sysctl": "procps",
     "tc": "iproute2",
     "tcpdump": "tcpdump",
+    "tshark": "tshark",
     "unshare": "util-linux",
 }
 _NAMED = re.compile(r"apt-get install ([^)]*)")
