@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,6 +29,7 @@ INDEX_BYTES = 8
 _CHECK_S, _FILE_S = 60.0, 0.02
 _DRAW = random.SystemRandom()
 _THREADS = 16
+_ALONE_S = 0.01
 # A queue file has an envelope and trace headers on top of the message, and file systems allocate whole blocks.
 _BESIDE_BYTES = 8192
 
@@ -122,9 +124,19 @@ def check_accepted(recipe: Server, site: Site, handed: QueuedMail) -> Acceptance
 
 
 def _remove(kept: Iterable[Kept]) -> None:
-    """Remove the files in parallel: each removal waits for the file system's journal, as Postfix has synced them."""
+    """Remove the files; in parallel if that is slow, as each removal may wait for the file system's journal.
+
+    Where it is quick, threads would take longer than the removals.
+    """
+    left, began = iter(kept), time.monotonic()
+    for each in left:
+        each.path.unlink(missing_ok=True)
+        if time.monotonic() - began > _ALONE_S:
+            break
+    else:
+        return
     with ThreadPoolExecutor(_THREADS) as pool:
-        for _ in pool.map(lambda each: each.path.unlink(missing_ok=True), kept):
+        for _ in pool.map(lambda each: each.path.unlink(missing_ok=True), left):
             pass
 
 
