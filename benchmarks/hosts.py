@@ -151,7 +151,7 @@ def serving(host: Host, *, keeps: bool = True) -> float:
 
         def serve() -> None:
             install_packages(agent, SERVERS["aiohttp"].packages)
-            agent.serve("aiohttp", SERVED)
+            agent.serve({"aiohttp": SERVED})
 
         return timed(serve)
 

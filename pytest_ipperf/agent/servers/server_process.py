@@ -62,6 +62,7 @@ class ServerProcess:
         self._kind = _socket_kind(server, site)
         self._popen: subprocess.Popen[bytes] | None = None
         self._containment = containment()
+        self._launched_at = 0.0
 
     def start(self, ready_s: float = _READY_S) -> None:
         """Populate the site, start the server and return when every address answers.
@@ -69,6 +70,11 @@ class ServerProcess:
         Raise LabError, with nothing left running, if it cannot run here, exits, or is not ready after `ready_s`
         seconds.
         """
+        self.launch()
+        self.wait_ready(ready_s)
+
+    def launch(self) -> None:
+        """Populate the site and start the server, without waiting until it answers; LabError if it cannot run here."""
         why = self._server.missing()
         if why:
             raise LabError(f"{self._server.name} cannot run here: {why}")
@@ -80,7 +86,18 @@ class ServerProcess:
         populate(self._site.folder, [*self._server.entries(self._site), Entry(_LOG, b"", 0o644)])
         try:
             self._spawn()
-            self._wait_ready(ready_s)
+        except BaseException:
+            self.stop()
+            raise
+        self._launched_at = time.monotonic()
+
+    def wait_ready(self, ready_s: float = _READY_S) -> None:
+        """Return when every address of a launched server answers; LabError, and nothing runs, if one does not.
+
+        The `ready_s` seconds count from its launch.
+        """
+        try:
+            self._wait_ready(self._launched_at + ready_s, ready_s)
         except BaseException:
             self.stop()
             raise
@@ -198,8 +215,7 @@ class ServerProcess:
         # The site's folder, in which it runs, is no place for code.
         return {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def _wait_ready(self, ready_s: float) -> None:
-        end = time.monotonic() + ready_s
+    def _wait_ready(self, end: float, ready_s: float) -> None:
         name, port = self._server.name, self._site.port
         for address in self._site.addresses:
             while trouble := probe_ready(address, port, self._kind, self._server.probe, _PROBE_S):

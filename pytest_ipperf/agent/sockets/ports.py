@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import random
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from pytest_ipperf.core.portable.errors import LabError
@@ -30,11 +30,14 @@ def in_use(address: str, port: int, kind: socket.SocketKind) -> bool:
     return False
 
 
-def free_port(addresses: Sequence[str], low: int, high: int, rng: random.Random) -> int:
-    """Return a random port that neither TCP nor UDP uses on any of the addresses; raise LabError if there is none."""
+def free_port(addresses: Sequence[str], low: int, high: int, rng: random.Random, besides: Collection[int] = ()) -> int:
+    """Return a random port that neither TCP nor UDP uses on any of the addresses; raise LabError if there is none.
+
+    Ports of `besides` are promised to others.
+    """
     kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
     for port in _in_random_order(range(low, high + 1), rng):
-        if not any(in_use(address, port, kind) for address in addresses for kind in kinds):
+        if port not in besides and not any(in_use(address, port, kind) for address in addresses for kind in kinds):
             return port
     raise LabError(f"no free port in {low}-{high} on {listed(addresses)}; free one or widen 'ports' in hosts.ini")
 

@@ -248,8 +248,8 @@ class AgentMethods:
         """Write a server's state to a folder that lasts as long as the agent; return the folder."""
 
     @RpcMethod
-    def serve(self, name: str, request: ServeRequest) -> Served:
-        """Start a server."""
+    def serve(self, requests: dict[str, ServeRequest]) -> dict[str, Served]:
+        """Start servers side by side, by name."""
 
     # --- runs
 

@@ -60,11 +60,12 @@ class EpochServers:
     def _serve_program(self, workload: Workload, wanted: str, unusable: Mapping[str, str]) -> ServerEndpoint:
         name = self._chosen(workload.protocol, wanted, unusable)
         # A name server resolves its own names.
-        naming_too = SERVERS[name].protocol == naming_protocol()
-        resolver = self._service(name if naming_too else choose_resolver(wanted, unusable, self._server.host), workload)
-        if naming_too:
-            return resolver
-        return self._service(name, workload, resolver.port, str(resolver))
+        if SERVERS[name].protocol == naming_protocol():
+            return self._service(name, workload)
+        resolver = choose_resolver(wanted, unusable, self._server.host)
+        served = self._served([resolver, name], workload)
+        names = _endpoint(resolver, served[resolver])
+        return _endpoint(name, served[name], names.port, str(names))
 
     def accounts(self, service: ServerEndpoint, count: int) -> FlowServer:
         """Return the server as a flow's near end uses it, with so many of its accounts if it has any."""
@@ -101,13 +102,14 @@ class EpochServers:
 
     def _service(self, name: str, workload: Workload, resolver_port: int = 0, resolver: str = "") -> ServerEndpoint:
         """Start a server; without the port of a name server it is one itself."""
-        served = self._served(name, workload)
-        port = served.port
-        service = ServerEndpoint(name, served.version, SERVERS[name].embedded, port, resolver_port or port, resolver)
-        return service if resolver_port else dataclasses.replace(service, resolver=str(service))
+        return _endpoint(name, self._served([name], workload)[name], resolver_port, resolver)
 
-    def _served(self, name: str, workload: Workload) -> Served:
-        request = ServeRequest(
+    def _served(self, names: Sequence[str], workload: Workload) -> dict[str, Served]:
+        """Start servers side by side."""
+        return self._server.serve({name: self._request(name, workload) for name in names})
+
+    def _request(self, name: str, workload: Workload) -> ServeRequest:
+        return ServeRequest(
             addresses=self._addresses,
             ports=self._server.host.ports,
             # The account check needs connections, too.
@@ -118,7 +120,6 @@ class EpochServers:
             state=self.state,
             data=self._provisioned(name, workload),
         )
-        return self._server.serve(name, request)
 
     def _provisioned(self, name: str, workload: Workload) -> str:
         if self.provisioning is not None:
@@ -126,3 +127,10 @@ class EpochServers:
         if not SERVERS[name].provisioned:
             return ""
         return provision(self._server, name, workload, self.state)
+
+
+def _endpoint(name: str, served: Served, resolver_port: int = 0, resolver: str = "") -> ServerEndpoint:
+    """Return the endpoint of a server; without the port of a name server it is one itself."""
+    port = served.port
+    service = ServerEndpoint(name, served.version, SERVERS[name].embedded, port, resolver_port or port, resolver)
+    return service if resolver_port else dataclasses.replace(service, resolver=str(service))

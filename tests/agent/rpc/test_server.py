@@ -140,17 +140,17 @@ def test_an_order_that_breaks_is_told_with_its_place(agent):
 
 
 def test_trouble_of_the_testbed_is_one_sentence(agent):
-    answer = agent.call("serve", "nameserver", {**SERVED, "addresses": ["192.0.2.1"]})
+    answer = agent.call("serve", {"nameserver": {**SERVED, "addresses": ["192.0.2.1"]}})
     assert answer[:2] == ("error", "LabError")
     assert answer[2].startswith("a server cannot listen on address 192.0.2.1: ")
     assert "\n" not in answer[2]
-    assert agent.call("serve", "nowhere", SERVED)[:2] == ("error", "UsageError")
+    assert agent.call("serve", {"nowhere": SERVED})[:2] == ("error", "UsageError")
     assert agent.call("hello") == ("ok", agent.hello)
 
 
 def test_it_serves_measures_and_tells_what_goes_on(agent):
     assert agent.call("unusable")[1]["nameserver"] == ""
-    _, served = agent.call("serve", "nameserver", SERVED)
+    served = agent.call("serve", {"nameserver": SERVED})[1]["nameserver"]
     assert 20000 <= served["port"] <= 29999
     assert platform.python_version() in served["version"]
     _, fits = agent.call("fits", "::1", served["port"], "mail.ipperf.test", (65536, 65537))
@@ -165,8 +165,22 @@ def test_it_serves_measures_and_tells_what_goes_on(agent):
     assert (after["busy"], after["broken"]) == ([], [])
 
 
+def test_servers_start_side_by_side(agent):
+    requests = {"nameserver": SERVED, "null": {**SERVED, "protocol": "smtp", "zone": {}}}
+    served = agent.call("serve", requests)[1]
+    assert list(served) == list(requests)
+    assert len({each["port"] for each in served.values()}) == 2
+    assert ended(agent)["broken"] == []
+
+
+def test_of_servers_started_side_by_side_one_that_cannot_start_is_named(agent):
+    answer = agent.call("serve", {"nameserver": SERVED, "null": {**SERVED, "addresses": ["192.0.2.1"]}})
+    assert answer[:2] == ("error", "LabError")
+    assert answer[2].startswith("a server cannot listen on address 192.0.2.1: ")
+
+
 def test_a_dead_server_is_told_in_a_sentence(agent):
-    agent.call("serve", "nameserver", SERVED)
+    agent.call("serve", {"nameserver": SERVED})
     (server,) = (process for process in tree(agent.pid)[-1] if process.pid != agent.pid)
     os.kill(server.pid, signal.SIGKILL)
     assert gone([server])
@@ -175,7 +189,7 @@ def test_a_dead_server_is_told_in_a_sentence(agent):
 
 
 def test_a_server_that_runs_and_does_not_answer_is_told_in_a_sentence(agent):
-    _, served = agent.call("serve", "nameserver", SERVED)
+    served = agent.call("serve", {"nameserver": SERVED})[1]["nameserver"]
     assert ended(agent, doubtful=True)["broken"] == []
     server = [process for process in tree(agent.pid)[-1] if process.pid != agent.pid][-1]
     os.kill(server.pid, signal.SIGSTOP)
@@ -251,7 +265,7 @@ def test_who_waits_for_the_lease_gets_it_when_all_is_undone_and_what_stays_is_ma
 @pytest.mark.parametrize("how", ["line", "terminate", "SIGTERM", "SIGKILL"])
 def test_nothing_is_left_however_it_ends(agent, tmp_path, how, busy):
     with silent_socket() as silent:
-        agent.call("serve", "nameserver", SERVED)
+        agent.call("serve", {"nameserver": SERVED})
         assert len(list(tmp_path.iterdir())) == 1
         everything = agent.processes()
         assert len(everything) > 1

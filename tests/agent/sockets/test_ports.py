@@ -21,6 +21,12 @@ def test_free_port_takes_the_only_one_left():
             assert free_port(ADDRESSES, low, low + 5, random.Random(seed)) != low
 
 
+def test_free_port_takes_none_that_is_promised():
+    low = free_port(ADDRESSES, 20000, 29990, random.Random())
+    for seed in range(20):
+        assert free_port(ADDRESSES, low, low + 5, random.Random(seed), [low]) != low
+
+
 def test_free_port_order_is_the_seeds():
     found = {free_port(ADDRESSES, 20000, 29999, random.Random(seed)) for seed in range(10)}
     assert len(found) > 5

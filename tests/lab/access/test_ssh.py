@@ -190,7 +190,7 @@ def refused(testbed):
 def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder, processes):
     with AgentClient(sshd.host(folder).server) as agent:
         agent_pid = agent.hello().pid
-        served = agent.serve("nameserver", SERVED)
+        served = agent.serve({"nameserver": SERVED})["nameserver"]
         assert 20000 <= served.port <= 29999
         assert agent.finish_run(RunEnd()).broken == []
         assert {agent_pid, pid_of(agent)} <= {*processes.below(sshd.pid, itself=False), *processes.below(pid_of(agent))}
@@ -200,7 +200,7 @@ def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder,
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_when_the_client_of_ssh_is_killed(sshd, folder, processes, number):
     with AgentClient(sshd.host(folder).server) as agent:
-        agent.serve("nameserver", SERVED)
+        agent.serve({"nameserver": SERVED})
         assert len(processes.below(sshd.pid, itself=False)) > 3
         os.kill(pid_of(agent), number)
         with pytest.raises(AgentError) as caught:
@@ -219,7 +219,7 @@ from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.agent.rpc.messages import ServeRequest
 from pytest_ipperf.core.portable.server_state import ServerState
 agent = AgentClient(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
-agent.serve("nameserver", {SERVED!r})
+agent.serve({{"nameserver": {SERVED!r}}})
 print(flush=True)
 time.sleep(100)
 """
@@ -236,7 +236,7 @@ def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monke
     """Otherwise the host would stay leased: a stopped agent does not notice the end of its connection."""
     monkeypatch.setattr(client_module, "_STOP_S", 2.0)
     with AgentClient(sshd.host(folder).server) as agent:
-        agent.serve("nameserver", SERVED)
+        agent.serve({"nameserver": SERVED})
         assert len(processes.below(sshd.pid, itself=False)) > 3
         agent_pid = agent.hello().pid
         private = folder_of(agent_pid)
@@ -252,7 +252,7 @@ def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, 
     monkeypatch.setattr(client_module, "_STOP_S", 2.0)
     monkeypatch.setattr(client_module, "_REAP_S", 20.0)
     with AgentClient(sshd.host(folder).server) as agent:
-        agent.serve("nameserver", SERVED)
+        agent.serve({"nameserver": SERVED})
         names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in processes.below(sshd.pid, itself=False)}
         leading = [pid for pid, name in names.items() if name.startswith("sshd")]
         assert leading
@@ -275,7 +275,7 @@ def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, pro
     """Imitates a power failure of the controller: nothing arrives any more, not even the end of the connection."""
     monkeypatch.setattr(client_module, "WATCHDOG_TIMEOUT_S", 2.0)
     with AgentClient(sshd.host(folder).server) as agent:
-        agent.serve("nameserver", SERVED)
+        agent.serve({"nameserver": SERVED})
         (agent_pid,) = (pid for pid in processes.below(sshd.pid, itself=False) if pid == agent.hello().pid)
         os.kill(pid_of(agent), signal.SIGSTOP)
         end = time.monotonic() + 20
@@ -292,7 +292,7 @@ def test_nothing_passes_on_the_line_while_something_is_measured(sshd, folder, mo
     """60 bursts last longer than the keep-alive interval; the kernel's counts of the connection show its packets."""
     monkeypatch.setattr(HEARTBEAT, "_every_s", 0.01)
     with AgentClient(sshd.host(folder).server) as agent, HEARTBEAT.pause():
-        served = agent.serve("null", dataclasses.replace(SERVED, zone={}))
+        served = agent.serve({"null": dataclasses.replace(SERVED, zone={})})["null"]
         spec = LoadSpec(
             protocol="smtp", client="lean", payload_bytes=1000, connections=10, bursts=60, ipver=4, resolver="",
             resolver_port=0, name="127.0.0.1", port=served.port, source="127.0.0.1", deadline_s=5.0, ident=0,

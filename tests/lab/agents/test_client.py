@@ -106,7 +106,7 @@ def test_an_order_is_answered(agent_on):
 def test_nothing_is_left_after_close(agent_on, tmp_path):
     before = children()
     with agent_on() as agent:
-        agent.serve("nameserver", SERVED)
+        agent.serve({"nameserver": SERVED})
         assert list(tmp_path.iterdir()) != []
         assert len(tree(pid_of(agent))) > 1
     assert children() <= before
@@ -126,7 +126,7 @@ def test_many_links_stand_at_once_and_leave_no_child(agent_on):
 def test_trouble_there_arrives_as_a_lab_error_with_the_hosts_name(agent_on):
     agent = agent_on()
     with pytest.raises(LabError) as caught:
-        agent.serve("nameserver", dataclasses.replace(SERVED, addresses=["192.0.2.1"]))
+        agent.serve({"nameserver": dataclasses.replace(SERVED, addresses=["192.0.2.1"])})
     assert type(caught.value) is LabError
     assert str(caught.value).startswith("host server: a server cannot listen on address 192.0.2.1: ")
     assert agent.hello().pid
@@ -165,7 +165,7 @@ def test_an_agent_that_is_stopped_is_told_when_patience_ends_and_does_not_stay(a
     monkeypatch.setattr(client_module, "_STOP_S", 0.5)
     before = children()
     agent = agent_on()
-    agent.serve("nameserver", SERVED)
+    agent.serve({"nameserver": SERVED})
     os.kill(pid_of(agent), signal.SIGSTOP)
     with pytest.raises(AgentError) as caught:
         agent.within(0.3).hello()
@@ -372,7 +372,7 @@ from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.messages import ServeRequest
 from pytest_ipperf.core.portable.server_state import ServerState
 agent = AgentClient(BUILTIN["loopback"].server)
-agent.serve("nameserver", {SERVED!r})
+agent.serve({{"nameserver": {SERVED!r}}})
 print(flush=True)
 time.sleep(100)
 """

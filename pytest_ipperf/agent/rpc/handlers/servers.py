@@ -30,16 +30,27 @@ class ServerHandlers(Handlers):
         populate(folder, SERVERS[name].provisions(folder, filled))
         return folder
 
-    def serve(self, name: str, request: ServeRequest) -> Served:
-        """Start a server; return once it serves."""
-        recipe = SERVERS[name]
+    def serve(self, requests: dict[str, ServeRequest]) -> dict[str, Served]:
+        """Start servers side by side; return once all of them serve."""
+        started = {name: self._launch(name, request) for name, request in requests.items()}
+        versions = {name: SERVERS[name].version() for name in requests}  # some have to run their program for that
+        for instance in started.values():
+            instance.wait_ready()
+        remark = self._context.packages.remark
+        return {
+            name: Served(port=instance.site.port, version=versions[name] + remark(SERVERS[name].packages))
+            for name, instance in started.items()
+        }
+
+    def _launch(self, name: str, request: ServeRequest) -> ServerProcess:
         protocol = application(request.protocol)
         state = protocol.filled(request.state, request.payload_bytes)
         low, high = request.ports
+        promised = [each.site.port for each in self._context.servers.values()]
         site = Site(
             folder=str(self._context.folder / name),
             addresses=tuple(request.addresses),
-            port=free_port(request.addresses, low, high, random.Random()),  # noqa: S311 - not a secret
+            port=free_port(request.addresses, low, high, random.Random(), promised),  # noqa: S311 - not a secret
             connections=request.connections,
             state=state,
             zone={host: tuple(found) for host, found in request.zone.items()},
@@ -48,11 +59,11 @@ class ServerHandlers(Handlers):
             ports=(low, high),
         )
         self._context.servers[name] = instance = ServerProcess(
-            recipe, site, code_fd=self._context.code_fd, env=self._context.packages.env
+            SERVERS[name], site, code_fd=self._context.code_fd, env=self._context.packages.env
         )
         self._context.stack.callback(instance.stop)
-        instance.start()
-        return Served(port=site.port, version=recipe.version() + self._context.packages.remark(recipe.packages))
+        instance.launch()
+        return instance
 
     def logs(self) -> dict[str, str]:
         """Return the end of each server's log, by its name."""
