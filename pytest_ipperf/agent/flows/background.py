@@ -19,7 +19,7 @@ from typing import Any
 from pytest_ipperf.agent.flows.engines import ENGINES
 from pytest_ipperf.agent.flows.spec import Background, FarListening, FlowReport
 from pytest_ipperf.agent.kernel.child_process import ChildProcess
-from pytest_ipperf.agent.kernel.interface_bytes import received_packets
+from pytest_ipperf.agent.kernel.interface_bytes import all_received_bytes
 from pytest_ipperf.core.portable.errors import LabError
 
 LEAD_S = 2.0
@@ -32,8 +32,8 @@ MEASURED = "measured_s"
 _NAME = "the background traffic"
 _TICK_S = 0.1
 _PATIENCE_S = 60.0
-_SILENCE_S, _FEW = 0.25, 3
-"""Time in which no more packets than these arrive once all queues are empty: those of other programs."""
+_SILENCE_S, _FEW = 0.25, 4000
+"""Time in which fewer bytes arrive once all queues are empty: half of what a lab's slowest link carries in it."""
 _LONGEST_QUEUE_S = 15.0
 """Time in which the longest queue of a lab's 1 Mbit/s link drains."""
 
@@ -125,14 +125,14 @@ def _far(pipe: Connection, *, load: Background) -> None:
 
 
 def _wait_for_silence() -> bool:
-    """Wait until hardly a packet arrives at this host; return whether that came true.
+    """Wait until hardly anything arrives at this host; return whether that came true.
 
     Queues on the path may hold seconds of the load, which would meet the next run.
     """
-    end, before = time.monotonic() + _LONGEST_QUEUE_S, received_packets()
+    end, before = time.monotonic() + _LONGEST_QUEUE_S, all_received_bytes()
     while time.monotonic() < end:
         time.sleep(_SILENCE_S)
-        now = received_packets()
+        now = all_received_bytes()
         if now - before <= _FEW:
             return True
         before = now
@@ -143,7 +143,7 @@ def _slim(load: Background, report: FlowReport, *, silent: bool) -> FlowReport:
     """Return the report with the bytes that arrived in the time of the measured run, in place of its samples."""
     (from_s, until_s), engine = load.measured_s, ENGINES[load.flow.engine]
     counted = {MOVED: engine.moved_bytes(report, from_s, until_s), MEASURED: until_s - from_s}
-    notes = report.notes if silent else [*report.notes, f"packets still came {_LONGEST_QUEUE_S:g} s after its end"]
+    notes = report.notes if silent else [*report.notes, f"data still came {_LONGEST_QUEUE_S:g} s after its end"]
     return dataclasses.replace(report, samples=b"", facts={**report.facts, **counted}, notes=notes)
 
 

@@ -35,7 +35,7 @@ def interface_bytes(device: str) -> InterfaceBytes:
     return InterfaceBytes(received, sent, packets)
 
 
-def received_packets() -> int:
-    """Return the packets that all interfaces of this network namespace have received."""
+def all_received_bytes() -> int:
+    """Return the bytes that all interfaces of this network namespace have received."""
     lines = Path("/proc/thread-self/net/dev").read_text(encoding="ascii").splitlines()[2:]
-    return sum(int(line.partition(":")[2].split()[1]) for line in lines)
+    return sum(int(line.partition(":")[2].split()[0]) for line in lines)

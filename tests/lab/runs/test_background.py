@@ -18,9 +18,11 @@ from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.runs.background import LoadReports, background_of
 from pytest_ipperf.lab.runs.flows import Duration, flow_spec
+from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.protocols.traffic import OWN_BYTES
 
-SIX = Arm(6, "native")
+FOUR, SIX = Arm(4, "native"), Arm(6, "native")
 HOME = dataclasses.replace(BUILTIN["lab"], links=Links(rate_bit_s=2e6, at_router=True))
 
 
@@ -32,7 +34,7 @@ def work(level, protocol="rtt"):
         protocol=protocol,
         client="lean",
         connections=1,
-        payload_bytes=56,
+        payload_bytes=56 if protocol == "rtt" else OWN_BYTES,
         levels=levels + LOAD.held(level),
     )
 
@@ -88,22 +90,44 @@ def test_the_sockets_of_both_flows_are_proven():
     assert (found.families, found.peers, found.sources) == (["AF_INET", "AF_INET6"], {"a": 3, "c": 1}, ["b"])
 
 
-@pytest.mark.parametrize("direction", ["up", "down"])
-def test_round_trips_wait_in_the_queue_that_tcp_has_filled(tmp_path, monkeypatch, direction):
-    """On the wire a probe takes less than a millisecond, and each full packet before it in the queue six."""
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A lab behind an access router of 2 Mbit/s."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
-    duration, found = Duration(warmup_s=0.2, run_s=1.0), {}
     with live_testbed(HOME, f"test {os.getpid()}", 1.0, lambda _: None) as live:
-        for level in ("none", f"tcp.{direction}", "none"):
-            service = live.serve(work(level), "embedded")
-            found[level] = live.run(SIX, service, work(level), bursts=1, deadline_s=10.0, duration=duration)
-    idle, loaded = found["none"], found[f"tcp.{direction}"]
-    assert (idle.violations, loaded.violations) == ((), ())
+        yield live
+
+
+def runs(live, arm, protocol, loads):
+    """Return the result of a run with each of these loads, one after another; the last of each counts."""
+    duration, found = Duration(warmup_s=0.2, run_s=1.0), {}
+    for level in loads:
+        job = work(level, protocol)
+        service = live.serve(job, "embedded")
+        found[level] = live.run(arm, service, job, bursts=1, deadline_s=10.0, duration=duration)
+        assert found[level].violations == ()
+    return [found[level] for level in dict.fromkeys(loads)]
+
+
+def test_round_trips_wait_in_the_queue_that_tcp_has_filled(home):
+    """On the wire a probe takes less than a millisecond, and each full packet before it in the queue six."""
+    idle, loaded = runs(home, SIX, "rtt", ["none", "tcp.down", "none"])
     assert "load_bit_s" not in idle.data.facts
     assert loaded.data.facts["load_bit_s"] <= 2e6
     assert loaded.proof["load"]["load_bytes"] == loaded.data.facts["load_bytes"] > 0
-    assert loaded.proof["packets"]["ipv6"] > idle.proof["packets"]["ipv6"] * (direction == "up")
     # The idle run came last: nothing of the load was left in the queues.
     assert median(loaded.data.column("rtt_s")) > 10 * median(idle.data.column("rtt_s"))
+
+
+@pytest.mark.parametrize("arm", [FOUR, SIX], ids=str)
+def test_a_call_breaks_down_behind_an_upload(home, arm):
+    idle, loaded = runs(home, arm, "voip", ["none", "tcp.up"])
+    rated = [METRICS["r_factor"].value(result.data) or 0.0 for result in (idle, loaded)]
+    assert rated[1] >= 1
+    # With a delay of 150 ms and more the talker's echo and the wait itself cost at least 10 of about 91.
+    assert rated[1] < rated[0] - 10
+    assert loaded.data.facts["load_bytes"] > 0
+    sent = f"ipv{arm.ipver}"
+    assert loaded.proof["packets"][sent] > idle.proof["packets"][sent]
