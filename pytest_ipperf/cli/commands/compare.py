@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.cli.output import write_lines
 from pytest_ipperf.cli.records_folder import records_argument
 from pytest_ipperf.cli.sessions import SESSION, records
-from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.errors import LabError, UsageError
+from pytest_ipperf.store import write_atomically
 
 _WORSE, _NOTHING_DECIDED = 1, 10
 
@@ -18,6 +20,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("now", metavar="B", nargs="?", help="the later one; default last, and A is then one before it")
     parser.add_argument("--margin", default="", help="use this margin for every cell, such as 10%% or 10%%,0.5ms")
     parser.add_argument("--all", dest="everything", action="store_true", help="print a line for each cell")
+    parser.add_argument("--page", default="", metavar="FILE", help="write an HTML page of the two sessions too")
     records_argument(parser)
 
 
@@ -45,9 +48,21 @@ def _run(args: argparse.Namespace) -> int:
         banners = {each.name: found.completeness(each).banner for each in (then, now)}
         write_lines([f"session {name}: {banner}" for name, banner in banners.items() if banner])
         write_lines(lines(result, then.name, now.name, everything=args.everything))
+        if args.page:
+            from pytest_ipperf.report.page.comparison_page import comparison_page  # noqa: PLC0415
+
+            _write_page(Path(args.page), comparison_page(result, then.name, now.name, banners))
     if result.with_verdict(Verdict.EXCEEDS):
         return _WORSE
     return 0 if result.decided else _NOTHING_DECIDED
+
+
+def _write_page(file: Path, text: str) -> None:
+    try:
+        write_atomically(file, text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise LabError(f"--page: {file} cannot be written ({error.strerror})") from error
+    write_lines([f"page: {file}"])
 
 
 command = Command(

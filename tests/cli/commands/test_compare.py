@@ -28,6 +28,18 @@ def test_what_became_worse_is_told_and_is_status_1(program, history):
     assert output[-1] == f"from {name_of(3)} to {name_of(23)}: 2 within margin, 1 exceeds margin"
 
 
+def test_the_page_is_written_beside_the_answer(program, history, tmp_path):
+    page = tmp_path / "compared.html"
+    status, lines, said = program(history, "compare", name_of(11), name_of(12), "--page", page)
+    assert (status, said, lines[-1]) == (1, "", f"page: {page}")
+    text = page.read_text(encoding="utf-8")
+    assert f"<h1>Session {name_of(12)} compared with {name_of(11)}</h1>" in text
+    nowhere = tmp_path / "nowhere" / "page.html"
+    status, _, said = program(history, "compare", "last", "--page", nowhere)
+    assert status == 1
+    assert f"--page: {nowhere} cannot be written" in said
+
+
 def test_what_became_better_is_told_and_is_status_0(program, history):
     status, output, _ = program(history, "compare", "main", name_of(3))
     assert status == 0
