@@ -51,6 +51,17 @@ def _no_packet(arm: Arm, runs: int, lost: Counter[str], service: ServerEndpoint)
     )
 
 
+def _no_query(arm: Arm, runs: int, lost: Counter[str], service: ServerEndpoint) -> str:
+    del runs
+    if lost.total() < _MAX_FAILURES:
+        return ""
+    kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(lost, _KINDS_SHOWN).items())
+    return (
+        f"none of {lost.total()} queries of the reference {arm} was answered rightly ({kinds}), so there is nothing to "
+        f"compare with; is the name server {service} well?"
+    )
+
+
 def _no_transfer(arm: Arm, runs: int, lost: Counter[str], service: ServerEndpoint) -> str:
     """Return nothing: a run in which no byte arrives is an error of its own."""
     del arm, runs, lost, service
@@ -61,7 +72,7 @@ _CHECKS: Mapping[WorkloadKind, Callable[[Arm, int, Counter[str], ServerEndpoint]
     CONNECTIONS: _no_connection,
     FLOWS: _no_packet,
     TRANSFERS: _no_transfer,
-    QUERIES: _no_connection,
+    QUERIES: _no_query,
 }
 
 
