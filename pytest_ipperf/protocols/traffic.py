@@ -44,10 +44,17 @@ def _percent(figures: Figures) -> str:
     return " / ".join(f"{100 * part:.3g} %" for part in parts)
 
 
+def _overhead(figures: Figures) -> str:
+    """Return the share of the bytes of IP packets that was not payload, and the packets of a message."""
+    share = 1 - figures["wire_payload_bytes"] / figures["wire_bytes"]
+    return f"{100 * share:.2f} % in {number(figures['wire_packets'] / figures['wire_messages'])} packets"
+
+
 _ROWS: tuple[str | FigureRow, ...] = (
     _of_planned("payload, of planned", "throughput", "planned_bit_s"),
     _of_planned("IP packets, of planned", "ip_bit_s", "planned_ip_bit_s"),
     _of_planned("Ethernet, of planned", "ethernet_bit_s", "planned_ethernet_bit_s"),
+    figure_row("overhead on the wire", "wire_bytes wire_payload_bytes wire_packets wire_messages", _overhead),
     figure_row("packets a second", "packets_s", lambda figures: number(figures["packets_s"])),
     figure_row("mean payload", "size_bytes", lambda figures: f"{number(figures['size_bytes'])} B"),
     "loss",
@@ -103,7 +110,8 @@ class Traffic(Flow):
     rows: tuple[str | FigureRow, ...] = _ROWS
     about_rows: str = (
         "Planned: what the model's schedule has, in both directions together. IP packets: with headers of IP and UDP, "
-        "and of the tunnel. Ethernet: also with 38 bytes of frame, preamble and gap. Sent late: how long after its "
+        "and of the tunnel. Ethernet: also with 38 bytes of frame, preamble and gap. "
+        "Overhead on the wire: of the client's packets, by its device's counters. Sent late: how long after its "
         "instant a packet was sent, in the direction that was later. CPU: of one core."
     )
     least_packets: tuple[int, int] = (1, 0)

@@ -29,7 +29,13 @@ OTHER_MEANINGS = {
     **dict.fromkeys([("report/studies/router/experiments.py", name) for name in ("rtt", "tcp", "udp")], STUDY),
     ("report/studies/router/printed.py", "rtt"): STUDY,
     ("report/page/document.py", "traffic"): "a part of the page",
-    **dict.fromkeys([("report/studies/traffic/experiments.py", name) for name in ("tcp", "traffic", "udp")], STUDY),
+    **dict.fromkeys(
+        [
+            ("report/studies/traffic/experiments.py", name)
+            for name in ("dns_load", "game", "tcp", "traffic", "udp", "voip")
+        ],
+        STUDY,
+    ),
     ("report/tables/columns.py", "dns"): PHASE,
     ("store/log/records.py", "dns"): PHASE,
 }  # fmt: skip

@@ -22,6 +22,7 @@ from pytest_ipperf.core.design.question import FAILED_SHARE
 from pytest_ipperf.core.inference.claim import Claim
 from pytest_ipperf.core.inference.effect import Effect, percent_of_log
 from pytest_ipperf.core.inference.verdict import judge
+from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.nightly.gate import decide
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
@@ -37,6 +38,7 @@ SILENT: dict[str, dict[str, Any]] = {
     "tcp": {"window": "auto", "direction": "up", "congestion": "auto"},
     "udp": {"rate": 1e7},
     "rtt": {"probe": "udp", "waiting": "path"},
+    "traffic": {"model": "constant"},
 }
 TCP = {
     "transfer_time_ratio": 1.012, "tcp_efficiency": 0.9991, "buffer_delay": 2.5, "ideal_bit_s": 9.49e7,
@@ -50,7 +52,9 @@ UDP = {
     "sender_cpu_s": 0.02, "receiver_cpu_s": 0.01, "throughput": 5.4e7, "loss": 0.1, "jitter": 2.4e-5, "ipdv": 3e-5,
     "pdv": 4e-4, "reordering": 0.0, "duplication": 0.0,
 }  # fmt: skip
-FIGURES = {"tcp": TCP, "udp": UDP, "rtt": {"rtt": 0.0012, "worst_rtt": 0.0031, "loss": 0.0, "sent": 1000.0}}
+FIGURES = {
+    "tcp": TCP, "udp": UDP, "traffic": {}, "rtt": {"rtt": 0.0012, "worst_rtt": 0.0031, "loss": 0.0, "sent": 1000.0},
+}  # fmt: skip
 
 
 def side(arm, values, protocol="tcp", metric="throughput", **change):
@@ -153,6 +157,27 @@ def payload_sweep(testbed, ratio=0.9):
     return found
 
 
+def messages(testbed, carrier, sizes=(32, 8192)):
+    """Return the cells of the jitter of messages: IPv4's is 100 us, IPv6's 150; 100 messages are on the wire."""
+    found = []
+    own = {"carrier": carrier} if carrier == "tcp" else {}
+    for size in sizes:
+        cell = f"{testbed}-traffic-c1-{size}-constant-{carrier}-ipv6"
+        made = record("traffic", "ipdv", "ipv6", [1.5e-4] * 3, [1e-4] * 3, levels=own, payload_bytes=size,
+                      testbed=testbed, cell=cell)  # fmt: skip
+        sides = {}
+        for name, side_, ipver in (("test", made.test, 6), ("reference", made.reference, 4)):
+            overhead = HeaderOverhead(ipver=ipver, datagram=carrier == "udp")
+            wire = {
+                "wire_messages": 100.0, "wire_payload_bytes": 100.0 * size,
+                "wire_packets": 100.0 * overhead.packets(size) + 1, "wire_bytes": 100.0 * overhead.ip_bytes(size) + 28,
+                "wire_fragments": 100.0 * overhead.packets(size) if carrier == "udp" and size > 1472 else 0.0,
+            }  # fmt: skip
+            sides[name] = dataclasses.replace(side_, figures={**side_.figures, **wire})
+        found.append(dataclasses.replace(made, **sides))
+    return found
+
+
 @pytest.fixture(scope="session")
 def sweep():
     """Function that makes the records of a payload sweep on a testbed."""
@@ -160,9 +185,15 @@ def sweep():
 
 
 @pytest.fixture(scope="session")
+def sent_messages():
+    """Function that makes the records of messages on a testbed, by their carrier."""
+    return messages
+
+
+@pytest.fixture(scope="session")
 def made():
     """Functions that make records: `record`, `side`, `study`."""
-    return SimpleNamespace(record=record, side=side, study=study)
+    return SimpleNamespace(record=record, side=side, study=study, sweep=payload_sweep, messages=messages)
 
 
 METRIC = METRICS["response_time"].metric

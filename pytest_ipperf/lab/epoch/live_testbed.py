@@ -210,13 +210,14 @@ class LiveTestbed:
         self._ident += 1
         spec = flow_spec(
             self._testbed, arm, workload, protocol, request.duration, ident=self._ident, deadline_s=request.deadline_s,
-            model=model_of(workload, self.models), pattern=request.pattern,
+            model=model_of(workload, self.models), pattern=request.pattern, device=self._ports()[CLIENT],
         )  # fmt: skip
         if served:
-            accounts = self._servers.accounts(service, workload.connections)
-            spec = dataclasses.replace(spec, service=accounts, device=self._ports()[CLIENT])
+            spec = dataclasses.replace(spec, service=self._servers.accounts(service, workload.connections))
         background = background_of(workload, spec, ident=self._ident + 1)
         self._ident += background is not None
+        if background is not None and not served:  # its packets pass the device too, and are no overhead of the flow
+            spec = dataclasses.replace(spec, device="")
         # The far end waits until fragments of the previous run are gone, as their time-outs cause ICMP messages.
         hosts = start_hosts(self._testbed, self._agents, flow=spec, background=background, capture=request.captures)
         settled = hosts.drained and self._settled

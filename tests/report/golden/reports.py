@@ -29,6 +29,7 @@ from pytest_ipperf.plugin.display import forecast
 from pytest_ipperf.plugin.session.spread_cache import CellMetric
 from pytest_ipperf.report.allure_card import description, title, values_csv
 from pytest_ipperf.report.formats import FORMATS
+from pytest_ipperf.report.studies import traffic
 from pytest_ipperf.report.studies.response_time import study_notes, study_tables
 from pytest_ipperf.report.studies.router import tables as router_tables
 from pytest_ipperf.report.terminal import comparison as terminal_comparison
@@ -143,6 +144,17 @@ class Reports:
 
     def study_of_routers(self) -> str:
         return "\n".join(router_tables(self._made.study()))
+
+    def study_of_traffic(self) -> str:
+        records = [each for bed in ("lab", "pair") for each in self._made.sweep(bed)]
+        records += [each for carrier in ("tcp", "udp") for each in self._made.messages("lab", carrier)]
+        found, notes = traffic.tables(records)
+        figures = [
+            line
+            for name, each in traffic.plots(records)
+            for line in (f"{name}: {each.caption}", *(" | ".join(row) for row in (each.head, *each.rows)), "")
+        ]
+        return "\n".join([*(line for table in found for line in (*table.lines(), "")), *notes, "", *figures])
 
     def comparison(self) -> str:
         records = self._applications[:3]

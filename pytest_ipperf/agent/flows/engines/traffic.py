@@ -13,6 +13,10 @@ that arrived in a second, `size_bytes` and `largest_bytes` their mean and larges
 of the direction that moved more, `receiver_drops` how often a receiving socket had no room, `near_cpu_s` and
 `far_cpu_s` processor time, and `clock_error_s` the largest error of delays, which compare both hosts' clocks (inf if
 unknown). With a codec, `ie`, `bpl` and `codec_delay_s` are its parameters for the E-model.
+
+On the wire, warm-up included: `wire_messages` and `wire_payload_bytes` that the client sent, and the IP packets
+(`wire_packets`), their bytes (`wire_bytes`) and fragments (`wire_fragments`) that its device sent in the meantime. They
+are not known of a device that splits packets itself, nor over TCP if packets come back.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from pytest_ipperf.agent.flows.traffic.packet_format import BEGIN, CONTROL, END,
 from pytest_ipperf.agent.flows.traffic.report import mean_delay_s, near_facts, rows_of
 from pytest_ipperf.agent.flows.traffic.sender import SentPackets, send_schedule
 from pytest_ipperf.agent.flows.traffic.stream_link import StreamLink, control_message
+from pytest_ipperf.agent.flows.traffic.wire import CountedMessages
 from pytest_ipperf.agent.flows.udp.sockets import connected
 from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 from pytest_ipperf.agent.paths.clock_sync import ClockMap, ClockSample, compare_clocks
@@ -71,7 +76,7 @@ class Traffic(Engine):
         with _link(spec, alive) as (link, socks):
             marks = _clock_marks(spec)
             with background, low_jitter():
-                began_ns, sent = _run(spec, link, alive)
+                began_ns, sent, wire = _run(spec, link, alive)
                 link.drain(None, spec.deadline_s, alive)
             marks += _clock_marks(spec) if marks else []
             link.close()
@@ -82,7 +87,7 @@ class Traffic(Engine):
             sources = [str(sock.getsockname()[0]) for sock in socks]
             return FlowReport(
                 samples=rows.tobytes(),
-                facts={**facts, **mean_delay_s(rows, DOWN)},
+                facts={**facts, **mean_delay_s(rows, DOWN), **wire},
                 sender_clock=SenderClock(began_ns=began_ns, clock_marks=marks),
                 families=sorted({sock.family.name for sock in socks}),
                 peers={spec.address: len(socks)},
@@ -92,8 +97,8 @@ class Traffic(Engine):
             )
 
 
-def _run(spec: FlowSpec, link: Link, alive: Callable[[], None]) -> tuple[int, SentPackets]:
-    """Send all packets; return when the run began, after the warm-up, and what was sent."""
+def _run(spec: FlowSpec, link: Link, alive: Callable[[], None]) -> tuple[int, SentPackets, dict[str, float]]:
+    """Send all packets; return when the run began, after the warm-up, what was sent, and the facts of the wire."""
     schedule = packets(
         model_of(spec), UP, spec.connections, spec.pattern,
         least_bytes=link.least_bytes, until_s=spec.warmup_s + spec.run_s,
@@ -116,7 +121,8 @@ def _run(spec: FlowSpec, link: Link, alive: Callable[[], None]) -> tuple[int, Se
         link.check()
         alive()
 
-    sent = send_schedule(schedule, link.send, begin_ns=begin_ns, warmup_s=spec.warmup_s, idle=idle)
+    counted = CountedMessages(spec, link.send)
+    sent = send_schedule(schedule, counted.send, begin_ns=begin_ns, warmup_s=spec.warmup_s, idle=idle)
     end_ns = begin_ns + round((spec.warmup_s + spec.run_s) * 1e9)
     while (left_s := (end_ns - time.monotonic_ns()) * 1e-9) > 0:
         idle()
@@ -126,10 +132,11 @@ def _run(spec: FlowSpec, link: Link, alive: Callable[[], None]) -> tuple[int, Se
         link.check()
         alive()
         time.sleep(_REPEATED_S)
+    wire = counted.facts()
     link.over = True
     for _ in range(_ENDS):
         link.control(END, sent.sent)
-    return begin_ns + round(spec.warmup_s * 1e9), sent
+    return begin_ns + round(spec.warmup_s * 1e9), sent, wire
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ _AT = level_places(_SIZES, sizes=True)
 def draw_all(study: Study) -> list[DrawnFigure]:
     """Return all figures in the order of their numbers."""
     found = [draw(each, lambda of: scale_of(of.curves)) for each in study.curves]
-    return sorted([*found, _overhead(study)], key=lambda each: each.plot.number)
+    return sorted([*found, *([_overhead(study)] if study.has_sizes else [])], key=lambda each: each.plot.number)
 
 
 def _overhead(study: Study) -> DrawnFigure:

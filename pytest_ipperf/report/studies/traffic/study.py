@@ -32,6 +32,11 @@ class Study:
         return [record for own in self.cells.values() for record in own]
 
     @property
+    def has_sizes(self) -> bool:
+        """Return whether payloads were swept, of which the overhead is shown."""
+        return any(each.plot.dimension == "payload" for each in self.curves)
+
+    @property
     def testbeds(self) -> list[str]:
         """Testbeds in their order."""
         return list(dict.fromkeys(record.testbed for record in self.records))

@@ -9,28 +9,36 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.scaling import time_text
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.report.studies.traffic.experiments import FRAGMENTED
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.flow.dimensions import dimensions
+from pytest_ipperf.report.studies.traffic.experiments import DIMENSIONS, FRAGMENTED
 from pytest_ipperf.report.studies.traffic.overhead import furthest, measured, table_1
 from pytest_ipperf.report.studies.traffic.printed import MOST_APART, MOST_BELOW, RANGES, SYSTEMS, Printed
 from pytest_ipperf.report.studies.traffic.study import Study
 from pytest_ipperf.report.tables.arm_rows import arm_rank
 from pytest_ipperf.report.tables.layout import Row, Table
 
+_SMALL = 0.01
+"""Percentage below which a digit more is shown."""
+
 
 class _Change(NamedTuple):
-    """Change of an arm's mean from IPv4's at a payload, as a share."""
+    """Change of an arm's mean from IPv4's in a cell, as a share."""
 
     share: float
-    payload_bytes: int
+    record: Record
 
     @property
     def text(self) -> str:
-        return f"{100 * self.share:.2f} % at {bytes_text(self.payload_bytes)}"
+        percent, protocol = 100 * self.share, self.record.protocol
+        axis = next(each for each in dimensions(PROTOCOLS[protocol]) if each.name == DIMENSIONS[protocol])
+        at = axis.text(axis.of(self.record))
+        return f"{percent:.2f} % at {at}" if abs(percent) >= _SMALL else f"{percent:.1g} % at {at}"
 
 
 def tables(study: Study) -> list[Table]:
     """Return Table 1 and the table of statements."""
-    return [table_1(study), *_table_of_statements(study)]
+    return [*([table_1(study)] if study.has_sizes else []), *_table_of_statements(study)]
 
 
 def notes(study: Study) -> list[str]:
@@ -61,11 +69,13 @@ class _Statement(NamedTuple):
 
 
 def _most_below(records: Sequence[Record], arm: Arm) -> str:
-    """Return by how much an arm's mean is below the reference's at most, beyond the MTU; empty without such a size."""
+    """Return by how much an arm's mean is below the reference's at most; of payloads only those beyond the MTU."""
     found = [
-        _Change(-each.share, each.payload_bytes) for each in _changes(records, arm) if each.payload_bytes > FRAGMENTED
+        each._replace(share=-each.share)
+        for each in _changes(records, arm)
+        if DIMENSIONS[each.record.protocol] != "payload" or each.record.payload_bytes > FRAGMENTED
     ]
-    return max(found).text if found else ""
+    return max(found, key=lambda each: each.share).text if found else ""
 
 
 def _most_apart(records: Sequence[Record], arm: Arm) -> str:
@@ -76,7 +86,7 @@ def _most_apart(records: Sequence[Record], arm: Arm) -> str:
 
 def _changes(records: Sequence[Record], arm: Arm) -> list[_Change]:
     return [
-        _Change(each.test.mean / each.reference.mean - 1, each.payload_bytes)
+        _Change(each.test.mean / each.reference.mean - 1, each)
         for each in records
         if each.test.arm == arm and each.reference.mean
     ]
@@ -99,6 +109,12 @@ _STATEMENTS = (
     _Statement("Fig. 7: TCP jitter, largest difference from IPv4's", "tcp_jitter", MOST_APART, _most_apart),
     _Statement("Fig. 8: UDP jitter, smallest to largest mean", "udp_jitter", RANGES, _range, reference=True),
     _Statement("Fig. 8: UDP jitter, largest difference from IPv4's", "udp_jitter", MOST_APART, _most_apart),
+    _Statement("Fig. 9: DNS over TCP, most below IPv4's", "dns_tcp", MOST_BELOW, _most_below),
+    _Statement("Fig. 10: DNS over UDP, most below IPv4's", "dns_udp", MOST_BELOW, _most_below),
+    _Statement("Fig. 11: throughput of games, largest difference", "games", MOST_APART, _most_apart),
+    _Statement("Fig. 12: voice with VAD, largest difference", "voice_vad", MOST_APART, _most_apart),
+    _Statement("Fig. 13: voice with cRTP, largest difference", "voice_crtp", MOST_APART, _most_apart),
+    _Statement("Fig. 14: voice with both, largest difference", "voice_both", MOST_APART, _most_apart),
 )
 
 
@@ -107,7 +123,9 @@ def _table_of_statements(study: Study) -> list[Table]:
     if not rows:
         return []
     head: Row = ("", [*(f"paper, {system}" for system in SYSTEMS), *study.testbeds])
-    about = (f"design {study.design}", "the paper's jitter on Windows is impossible: no run lasts that long")
+    windows = any(each.experiment in study.cells for each in _STATEMENTS if each.printed is RANGES)
+    doubt = ("the paper's jitter on Windows is impossible: no run lasts that long",) if windows else ()
+    about = (f"design {study.design}", *doubt)
     return [Table(title="What paper 004 says of its figures, and ours", about=about, rows=(head, *rows))]
 
 

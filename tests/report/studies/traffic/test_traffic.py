@@ -1,5 +1,6 @@
 """The traffic study's figures and tables, from records whose figures are known."""
 
+import csv
 import dataclasses
 import xml.etree.ElementTree as ET
 
@@ -144,6 +145,39 @@ def test_the_terminal_has_the_study_below_the_tables_of_flows(sweep):
     assert lines.index("Table 1 of paper 004 again: overhead of 32 bytes of data") > lines.index(
         next(line for line in lines if line.startswith("UDP: throughput"))
     )
+
+
+def test_what_was_on_the_wire_stands_beside_what_is_computed(sweep, sent_messages, tmp_path):
+    records = [*sweep("lab"), *sent_messages("lab", "tcp"), *sent_messages("lab", "udp")]
+    found, notes = traffic.tables(records)
+    # 28 bytes of a neighbour's discovery more, in 100 messages: 60.28 and 80.28 bytes around 32 of payload.
+    assert row(found[0], "on the wire, lab") == ["62.03 %", "69.31 %", "", "46.91 %", "60.14 %", ""]
+    assert notes[-1].endswith("furthest from computed: +0.25 pp (UDP of 32, IPv4).")
+    traffic.write(records, tmp_path)
+    with (tmp_path / "overhead.csv").open() as file:
+        rows = {(each["carrier"], each["arm"], each["payload_bytes"]): each for each in csv.DictReader(file)}
+    assert len(rows) == 8
+    large = rows["udp", "ipv6", "8192"]
+    assert (large["computed_packets"], large["packets"], large["fragments"]) == ("6", "6.01", "6.0")
+    assert float(large["overhead"]) == pytest.approx(1 - 8192 / 8488.28)
+    figure = next(each for name, each in traffic.plots(records) if name == "traffic-figure-6")
+    at = {text: cells for text, *cells in figure.rows}
+    assert at["32"][0] == "61.90 (wire 62.03 in 1.01 packets)"
+    assert at["128"][0] == "28.89"
+
+
+def test_jitter_of_both_carriers_has_figures_of_its_own(sent_messages):
+    (study,) = studies([*sent_messages("lab", "tcp"), *sent_messages("lab", "udp")])
+    assert [each.plot.number for each in study.curves] == [7, 8]
+    found = traffic.tables(study.records)[0][-1]
+    assert "no run lasts that long" in found.about[1]
+    assert rows_below(found, "Fig. 7: TCP jitter, smallest to largest mean") == {
+        "IPv4": ["0.7 to 20 ms", "190.1 to 1525.94 s", "100 us to 100 us"],
+        "IPv6": ["0.7 to 20 ms", "190.1 to 1525.94 s", "150 us to 150 us"],
+    }
+    assert rows_below(found, "Fig. 8: UDP jitter, largest difference from IPv4's") == {
+        "IPv6": ["at 1664", "11.01 % at 32", "50.00 % at 32"]
+    }
 
 
 def test_experiments_have_different_cells():
