@@ -271,9 +271,9 @@ class _State:
             if self._is_measured(arm):
                 self._exclude(arm, error)
         workload = self.plan.workload
+        live.models = self.conditions.models
         with self.watch.activity("serve"):
-            live.models = self.conditions.models
-        service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
+            service = live.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
         with self.watch.activity("verify"):
             if verified := live.verify(self.first_arm, service, workload, self.conditions.deadline_s):

@@ -39,7 +39,7 @@ CONDITIONS = Conditions(
 )
 THREE_LOOKS = dataclasses.replace(DESIGNS["standard"], epochs=10, blocks=3, looks=3, alpha=0.0221)
 LOOKS = dataclasses.replace(CONDITIONS, design=THREE_LOOKS)
-EPOCH_S, RUN_S = 0.5, 2.0
+EPOCH_S, RUN_S, SERVE_S = 0.5, 2.0, 0.25
 NOTHING_KEPT = KeptRuns()
 
 
@@ -88,6 +88,7 @@ class Script:
         self.epochs += 1
 
     def serve(self, *_):
+        self.now += SERVE_S
         return ServerEndpoint(name="script", version="1", embedded=True, port=1, resolver_port=2)
 
     def verify(self, *_):
@@ -211,6 +212,7 @@ def test_each_second_of_a_measurement_is_accounted_for(course):
     by_epoch = [seconds for epoch, seconds in heard.times if epoch is not None]
     assert [epoch for epoch, _ in heard.times] == [*range(len(by_epoch)), None]
     assert {seconds["build"] for seconds in by_epoch} == {EPOCH_S}
+    assert {seconds["serve"] for seconds in by_epoch} == {SERVE_S}
     assert sum(seconds["run"] for seconds in by_epoch) == RUN_S * len(script.ran)
     assert sum(sum(seconds.values()) for _, seconds in heard.times) == pytest.approx(script.now)
 
@@ -494,7 +496,7 @@ def test_when_all_is_decided_nothing_more_is_measured(course):
     assert script.epochs == 10
     assert found.looks[SIX] == 1
     assert heard[-1] == "ended"
-    assert found.seconds == (10 * (EPOCH_S + 8 * RUN_S),)
+    assert found.seconds == (10 * (EPOCH_S + SERVE_S + 8 * RUN_S),)
 
 
 def test_a_cell_is_open_as_long_as_one_of_its_margins_is(course):
@@ -548,7 +550,7 @@ def test_a_look_that_does_not_fit_is_not_begun(course):
         return sentence if len(needed) == 2 else ""
 
     script, heard, found = course(few, LOOKS, arms=(SIX, TWIN), slow=slow, refuses=refuses)
-    assert needed == pytest.approx([10 * (EPOCH_S + 8 * RUN_S)] * 2)
+    assert needed == pytest.approx([10 * (EPOCH_S + SERVE_S + 8 * RUN_S)] * 2)
     assert (script.epochs, found.looks[SIX], found.looks[TWIN]) == (20, 1, 2)
     assert [each[3:] for each in heard if each[0] == "look"] == [(["ipv4", "ipv4-twin"], ""), ([], sentence)]
     assert question(found, TWIN).stopped == found.stopped == sentence
