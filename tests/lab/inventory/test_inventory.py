@@ -510,10 +510,22 @@ def test_a_lab_may_have_the_name_of_another_as_its_beginning(read):
     assert quick.links == Links(rate_bit_s=1e6, delay_s=0.005)
 
 
+def test_a_lab_may_have_its_bottleneck_at_the_router(read):
+    found = read("[lab home]\nrate = 2mbit\nbottleneck = router\n")["home"]
+    assert found.links == Links(rate_bit_s=2e6, at_router=True)
+    assert str(found.links) == "2 Mbit/s at the router"
+    assert not read("[lab home]\nrate = 2mbit\nbottleneck = every_link\n")["home"].links.at_router
+
+
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ("client = alpha\n", "key 'client' is unknown; there are backend, clients, delay, loss, nodes, rate"),
+        (
+            "client = alpha\n",
+            "key 'client' is unknown; there are backend, bottleneck, clients, delay, loss, nodes, rate",
+        ),
+        ("bottleneck = server\n", "bottleneck = 'server' does not exist; there are every_link, router"),
+        ("bottleneck = router\nnodes = 2\n", "bottleneck = router needs a router; use nodes = 3"),
         ("clients = 0\n", "clients = '0' is not a number from 1 to 8"),
         ("clients = 9\n", "clients = '9' is not a number from 1 to 8"),
         ("clients = two\n", "clients = 'two' is not a number from 1 to 8"),
