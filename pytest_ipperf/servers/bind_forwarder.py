@@ -29,7 +29,6 @@ class BindForwarder(Bind):
     """BIND that forwards what is not in its cache."""
 
     name = "bind_forwarder"
-    reserve = True
     cached_ttl_s = _TTL_S
     probe = (Bind.probe[0], b"IP\x84\x80")  # recursion is available
 

@@ -28,8 +28,10 @@ def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host:
     """
     serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=partial(_rank, host))
     unusable = {**unusable, **{name: why for name in serving if (why := _excluded(host, name))}}
-    kinds = {"auto": serving, "real": [n for n in serving if not SERVERS[n].embedded],
-             "embedded": [n for n in serving if SERVERS[n].embedded]}  # fmt: skip
+    # Answers from a cache are another measurement, which has to be asked for by name.
+    usual = [n for n in serving if not SERVERS[n].cached_ttl_s]
+    kinds = {"auto": usual, "real": [n for n in usual if not SERVERS[n].embedded],
+             "embedded": [n for n in usual if SERVERS[n].embedded]}  # fmt: skip
     names = wanted.split(",")
     for name in names:
         if name not in kinds and name not in SERVERS:

@@ -139,3 +139,14 @@ def test_names_are_told_by_the_embedded_name_server_unless_another_is_wanted(wan
 def test_a_name_server_that_is_named_has_to_run():
     with pytest.raises(LabError, match=r"^host server: no server for dns: named is not installed$"):
         choose_resolver("postfix,bind", {**USABLE, "bind": "named is not installed"}, HOST)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"), [("auto", "bind"), ("real", "bind"), ("bind_forwarder", "bind_forwarder")]
+)
+def test_a_cache_is_measured_only_if_it_is_named(wanted, chosen):
+    usable = dict.fromkeys(SERVERS, "")
+    assert choose_server("dns", wanted, usable, HOST) == chosen
+    if wanted == "real":
+        with pytest.raises(LabError, match="no server for dns"):
+            choose_server("dns", wanted, {**usable, "bind": "bind is not here"}, HOST)
