@@ -21,6 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 
 import pytest_ipperf
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.data.series import mean_name
 from pytest_ipperf.report.data.tidy_rows import SCHEMA
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.formats.grafana import dashboard
@@ -180,6 +182,13 @@ def test_influx_has_a_point_for_each_arm_answer_and_run(summary):
     assert 'verdict="exceeds"' in answer["fields"]
     assert answer["at"] == str(round(BEGAN * 1e9))
     assert all("server=apache\\ 2.4" in each["tags"] for each in found if each and each["name"] == "ipperf_arm")
+
+
+def test_every_metric_has_a_series_of_a_valid_name():
+    names = {mean_name(name) for name in METRICS}
+    assert len(names) == len(METRICS)
+    assert all(re.fullmatch(r"ipperf_[a-z0-9_]+", name) for name in names)
+    assert len(dashboard(METRICS)["panels"]) > len(names)
 
 
 def test_the_dashboard_asks_only_for_series_that_are_written(summary):

@@ -44,7 +44,9 @@ class Sample(NamedTuple):
 
 def mean_name(metric: str) -> str:
     """Return the name of the series of a metric's mean: `ipperf_response_time_seconds`."""
-    return f"ipperf_{metric}_{_SUFFIXES[METRICS[metric].metric.unit]}"
+    unit = METRICS[metric].metric.unit
+    suffix = _SUFFIXES.get(unit) or unit.replace("/s", "_per_second").lower()
+    return f"ipperf_{metric}_{suffix}"
 
 
 def mean_help(metric: str) -> str:

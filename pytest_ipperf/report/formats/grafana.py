@@ -57,10 +57,7 @@ def dashboard(metrics: Iterable[str]) -> dict[str, Any]:
             legend=_CELL,
         ),
         *(
-            _panel(
-                METRICS[name].metric.title, [_series(names.mean_name(name))], unit=_UNITS[METRICS[name].metric.unit],
-                legend=_CELL,
-            )
+            _panel(METRICS[name].metric.title, [_series(names.mean_name(name))], unit=_unit(name), legend=_CELL)
             for name in metrics
         ),
     ]  # fmt: skip
@@ -74,6 +71,10 @@ def dashboard(metrics: Iterable[str]) -> dict[str, Any]:
         "templating": {"list": [_source(), *(_variable(name) for name in ("testbed", "protocol"))]},
         "panels": _placed(panels),
     }
+
+
+def _unit(metric: str) -> str:
+    return _UNITS.get(METRICS[metric].metric.unit, "short")
 
 
 def _verdict(code: str) -> str:
