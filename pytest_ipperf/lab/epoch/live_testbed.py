@@ -224,10 +224,10 @@ class LiveTestbed:
         near = run_flow(*hosts.listening(spec, background), self._client, self._server)
         reports = hosts.finish(
             limit_s=_SETTLE_S if served else 0.0, flow_s=spec.deadline_s + BESIDE_S, background=near.load,
-            flow=dataclasses.replace(near.flow, samples=b""),  # its samples are not needed there
-            served=served,
+            flow=dataclasses.replace(near.flow, samples=b""), served=served,  # its samples are not needed there
         )  # fmt: skip
-        self._settled = not (served and reports[SERVER].busy)
+        late = bool(near.flow.facts.get("given_up"))  # a server may still answer what was given up
+        self._settled = not (served and (reports[SERVER].busy or late))
         return flow_result(
             self._testbed, arm, workload, near, reports,
             expected=self._expected(arm, workload), offloads=self.offloads, hosts=hosts, settled=settled,

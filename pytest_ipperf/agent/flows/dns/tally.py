@@ -25,7 +25,7 @@ class Tally:
         self.rows = array("d")
         self.late_s = array("d")
         self.attempted = self.answered = self.answered_bytes = self.answered_ever = 0
-        self.truncated = self.unexpected = self.refused = 0
+        self.truncated = self.unexpected = self.refused = self.given_up = 0
         self.failed: Counter[str] = Counter()
         self.before: Counter[str] = Counter()
 
@@ -42,7 +42,8 @@ class Tally:
             self.late_s.append(query.sent_s - intended_s)
 
     def wrong(self, intended_s: float, kind: str) -> None:
-        """Count a failure of the query that had to be asked at `intended_s`."""
+        """Count a failure of the query that had to be asked at `intended_s`; all that are lost are `given_up`."""
+        self.given_up += kind == LOST
         if self.begin_s <= intended_s < self.end_s:
             self.attempted += 1
             self.failed[kind] += 1

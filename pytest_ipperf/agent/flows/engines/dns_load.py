@@ -1,11 +1,12 @@
 """Queries to a name server for some seconds, in a closed or an open loop, by UDP or TCP.
 
 Facts: `seconds` of the run; `answered`, right answers that came in it, and `payload_bytes`, their messages;
-`asked`, queries that had to be asked in it, `lost` ones without an answer in time; `truncated`, answers that had to be
-asked for again by TCP, `unexpected`, those to no query that waited, and `refused`, datagrams that a host refused, of
-warm-up and run. `served` are all right answers, of the warm-up too, and `receiver_cpu_s` is the client's processor time
-in the run. An open loop has `offered_qps`, `sent_qps`, and `late_s` and `late_p99_s`, the median and the 99th
-percentile of how long after its instant a query was sent. `segments` are answers for each packet that certainly came.
+`asked`, queries that had to be asked in it, `lost` ones without an answer in time, `given_up` those of any time;
+`truncated`, answers that had to be asked for again by TCP, `unexpected`, those to no query that waited, and `refused`,
+datagrams that a host refused, of warm-up and run. `served` are all right answers, of the warm-up too, and
+`receiver_cpu_s` is the client's processor time in the run. An open loop has `offered_qps`, `sent_qps`, and `late_s` and
+`late_p99_s`, the median and the 99th percentile of how long after its instant a query was sent. `segments` are answers
+for each packet that certainly came.
 
 Samples have a row for each answered query: its instant since the run began, and its response time.
 """
@@ -132,6 +133,7 @@ def _report(spec: FlowSpec, load: Load, cpu_s: float) -> FlowReport:
         "payload_bytes": float(tally.answered_bytes),
         "asked": float(tally.attempted),
         "lost": float(tally.failed[LOST]),
+        "given_up": float(tally.given_up),
         "truncated": float(tally.truncated),
         "unexpected": float(tally.unexpected),
         "refused": float(tally.refused),
