@@ -24,11 +24,14 @@ NATIVE = ("--transport=native", "--ipperf-server=embedded")
 SMOKE = ("--design=smoke", "--connections=2", *NATIVE)
 # Long enough to be killed in the middle, and no longer than necessary.
 LONG = ("--design=quick", "--connections=20", *NATIVE)
-# What goes on after a fault is measured to its end: by the smallest design that judges, with runs as long as others'.
+# What goes on after a fault is measured to its end: by the smallest design that judges, with runs long enough to be
+# struck.
 SHORT = """
 from pytest_ipperf.core.design.design import DESIGNS, Design
 
-DESIGNS["short"] = Design(name="short", epochs=5, blocks=1, alpha=0.05, judges=True, purpose="this test")
+DESIGNS["short"] = Design(
+    name="short", epochs=5, blocks=1, alpha=0.05, judges=True, purpose="this test", run_connections=90
+)
 """
 
 needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot be built: {namespaces.unusable()}")

@@ -46,6 +46,7 @@ _NAMESPACES = {"user": 0x10000000, "uts": 0x04000000, "net": 0x40000000, "pid": 
 # After `nsenter --target PID`.
 _ENTRY = ("--mount", "--pid", "--net", "--uts", "env")
 _ENTRY_WORDS = 3 + len(_ENTRY)
+_GC_THRESHOLD = gc.get_threshold()  # of Python itself: a preload raises it afterwards
 _new_agent = gateway_io.create_io
 
 
@@ -177,6 +178,7 @@ def _forget(settings: Mapping[str, str]) -> None:
     """Remove all traces of the process that was forked, as far as they matter to a program."""
     _ours.append(dict(sys.modules))  # nothing is destroyed: its files have other owners now
     gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLD)
     gc.enable()
     faulthandler.disable()
     _close_all()

@@ -16,6 +16,8 @@ for _name in (
     "xdist.plugin",
 ):
     importlib.import_module(_name)
-# Keeps garbage collection in sessions from visiting these objects and copying their pages.
+# Keeps garbage collection in sessions from visiting these objects and copying their pages, and from being frequent:
+# most sessions end before their garbage amounts to anything, and pytest collects it at their end.
 gc.collect()
 gc.freeze()
+gc.set_threshold(100_000, 50, 100)

@@ -28,6 +28,8 @@ install()
 # A session that reports a failure looks for the module of its code among the files of all modules, which takes 50 ms
 # the first time.
 inspect.getmodule(compile("", "<any>", "exec"))
-# Keeps garbage collection in sessions from visiting these objects and copying their pages.
+# Keeps garbage collection in sessions from visiting these objects and copying their pages, and from being frequent:
+# most sessions end before their garbage amounts to anything, and pytest collects it at their end.
 gc.collect()
 gc.freeze()
+gc.set_threshold(100_000, 50, 100)

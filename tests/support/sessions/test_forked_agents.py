@@ -24,7 +24,8 @@ channel.send({
     "blocked": sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))), "threads": threading.active_count(),
     "main": threading.current_thread() is threading.main_thread(), "pipes": kinds.count("pipe"),
     "sockets": kinds.count("socket"),
-    "processors": sorted(os.sched_getaffinity(0)), "garbage": gc.isenabled(), "hooks": sys.excepthook.__name__,
+    "processors": sorted(os.sched_getaffinity(0)), "garbage": [gc.isenabled(), *gc.get_threshold()],
+    "hooks": sys.excepthook.__name__,
     "namespaces": {kind: os.readlink(f"/proc/self/ns/{kind}") for kind in ("mnt", "net", "pid", "uts")},
     "streams": [each.fileno() for each in (sys.stdin, sys.stdout, sys.stderr)], "group": os.getpgid(0) != os.getpid(),
 })
