@@ -76,14 +76,18 @@ FRAGMENTS = {
 
 @dataclass(frozen=True)
 class Host:
-    """A namespace, given by a process in it, and the processor of the commands that run there."""
+    """A namespace, given by a process in it, and the processor of the commands that run there.
+
+    `policy` are the words that give them another scheduling policy.
+    """
 
     pid: int
     cpu: int
+    policy: tuple[str, ...] = ()
 
     def words(self) -> list[str]:
         """Return the command prefix that enters the namespace and binds to its processor."""
-        return [*TIED, *self.enter(), "taskset", "--cpu-list", str(self.cpu)]
+        return [*TIED, *self.enter(), "taskset", "--cpu-list", str(self.cpu), *self.policy]
 
     def enter(self) -> list[str]:
         """Return the command prefix that enters the namespace on any processor."""

@@ -28,6 +28,7 @@ from pytest_ipperf.agent.rpc.codec import Decoder, encoded
 from pytest_ipperf.agent.sockets import batch_io
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import IpperfError
+from pytest_ipperf.core.portable.traffic.model import TrafficModel
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Flow
@@ -67,9 +68,10 @@ class Ends:
 
     def run(
         self, protocol: str, address: str, *, payload_bytes: int, run_s: float, connections: int = 1,
-        warmup_s: float = 0.1, backlog_bytes: int = 0, **factors: Any,
+        warmup_s: float = 0.1, backlog_bytes: int = 0, traffic: TrafficModel | None = None, pattern: str = "",
+        **factors: Any,
     ) -> Flown:  # fmt: skip
-        """Make one run; factors that are not given have their first level."""
+        """Make one run, of a model if it is of modelled traffic; factors that are not given have their first level."""
         kind = PROTOCOLS[protocol]
         assert isinstance(kind, Flow)
         spec = FlowSpec(
@@ -77,6 +79,7 @@ class Ends:
             connections=connections, payload_bytes=payload_bytes,
             factors={factor.name: factor.levels[0] for factor in kind.factors} | factors,
             warmup_s=warmup_s, run_s=run_s, deadline_s=DEADLINE_S, ident=0, backlog_bytes=backlog_bytes,
+            model=traffic, pattern=pattern,
         )  # fmt: skip
         listening = FarListening(**_asked(self.far, encoded(FlowSpec, spec)))
         near = _asked(self.near, encoded(FlowSpec, replace(spec, far=listening)))
