@@ -8,7 +8,8 @@ from pytest_ipperf.core.portable.factor import Factor
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER
 from pytest_ipperf.core.portable.traffic.load import LOAD
-from pytest_ipperf.protocols.traffic import NAMES, OWN_BYTES, Traffic
+from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN
+from pytest_ipperf.protocols.traffic import OWN_BYTES, Traffic
 
 GAME = Factor(
     name="game",
@@ -16,8 +17,8 @@ GAME = Factor(
     unit="word",
     levels=("cs.active",),
     help="game, by the name of its traffic model: one of the package's, or one of a user's own folder",
-    words=("counter_strike", "cs.active", "cs.inactive", "quake3"),
-    further=NAMES,
+    words=("counterstrike", "cs.active", "cs.inactive", "quake3"),
+    further=MODEL_NAME_PATTERN,
 )
 
 

@@ -18,11 +18,9 @@ from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.scaling import four_digits, number, rate_of, time_pair, time_text
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER, UDP
 from pytest_ipperf.core.portable.traffic.load import LOAD, LOAD_ROW
-from pytest_ipperf.core.portable.traffic.model import MOST_BYTES, TrafficModel
+from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN, MOST_BYTES, TrafficModel
 from pytest_ipperf.protocols.base import Flow
 
-NAMES = r"[a-z0-9][a-z0-9._]*"
-"""Regular expression for the names of models, which may be a user's own."""
 OWN_BYTES = 1
 """Payload of a workload whose model has its own sizes."""
 _MOST_CONNECTIONS = 1000
@@ -84,10 +82,10 @@ MODEL = Factor(
     levels=("constant",),
     help="traffic model, by the name of its file: one of the package's, or one of a user's own folder",
     words=(
-        "constant", "counter_strike", "cs.active", "cs.inactive", "dns", "g711.1", "g711.2", "g723.1", "g729.2",
+        "constant", "counterstrike", "cs.active", "cs.inactive", "dns", "g711.1", "g711.2", "g723.1", "g729.2",
         "g729.3", "quake3", "telnet",
     ),
-    further=NAMES,
+    further=MODEL_NAME_PATTERN,
 )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER
 from pytest_ipperf.core.portable.traffic.distribution import Variable
 from pytest_ipperf.core.portable.traffic.load import LOAD
-from pytest_ipperf.core.portable.traffic.model import Stream, TrafficModel
-from pytest_ipperf.protocols.traffic import NAMES, OWN_BYTES, Traffic
+from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN, Stream, TrafficModel
+from pytest_ipperf.protocols.traffic import OWN_BYTES, Traffic
 
 OFF, P59, DITG = "off", "p59", "ditg"
 DITG_SHARE = 0.65
@@ -33,7 +33,7 @@ CODEC = Factor(
     levels=("g711.1",),
     help="codec of VoIP, a traffic model with speech: one of the package's, or one of a user's own folder",
     words=("g711.1", "g711.2", "g723.1", "g729.2", "g729.3"),
-    further=NAMES,
+    further=MODEL_NAME_PATTERN,
 )
 VAD = Factor(
     name="vad",

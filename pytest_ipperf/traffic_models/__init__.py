@@ -1,7 +1,7 @@
 """Traffic models: one model, one file of TOML, in this folder or in those of a user.
 
 Only the controller reads the files; a model travels to hosts as a value. A file's name without `.toml` is the name of
-its model, of small letters, digits, dots and underscores.
+its model, of small letters, digits and dots.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from pathlib import Path
 
 from pytest_ipperf.core.closest_match import did_you_mean
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.traffic.model import TrafficModel
+from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN, MODEL_NAME_RULE, TrafficModel
 from pytest_ipperf.traffic_models.base import model_from_text
 
 SUFFIX = ".toml"
 _SHIPPED = Path(__file__).parent
-NAME_PATTERN = r"[a-z0-9][a-z0-9._]*"
-"""Regular expression for the name of a model; it is part of test ids, whose parts have hyphens between them."""
 
 
 class TrafficModels(Mapping[str, TrafficModel]):
@@ -67,11 +65,8 @@ def shipped_models() -> TrafficModels:
 
 def _name_of(path: Path) -> str:
     name = path.name.removesuffix(SUFFIX)
-    if not re.fullmatch(NAME_PATTERN, name):
-        raise UsageError(
-            f"traffic model {path} has a name that test ids cannot have; take small letters, digits, dots and "
-            "underscores, such as g711.1.toml"
-        )
+    if not re.fullmatch(MODEL_NAME_PATTERN, name):
+        raise UsageError(f"traffic model {path} has a name that test ids cannot have; rename it: {MODEL_NAME_RULE}")
     return name
 
 

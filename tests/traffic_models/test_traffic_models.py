@@ -17,8 +17,8 @@ RATES = {"g711.1": 73.600, "g711.2": 68.800, "g723.1": 8.736, "g729.2": 12.800, 
 # Packets a second and mean size in bytes of the games' published distributions.
 GAMES = {
     ("quake3", "up"): (1000 / (0.6 * 4.29 + 0.4 * 10.75), 63.65),
-    ("counter_strike", "up"): (25, 80 + 0.5772 * 5.7 - 0.5),
-    ("counter_strike", "down"): (1000 / (55 + 0.5772 * 6), 120 + 0.5772 * 36 - 0.5),
+    ("counterstrike", "up"): (25, 80 + 0.5772 * 5.7 - 0.5),
+    ("counterstrike", "down"): (1000 / (55 + 0.5772 * 6), 120 + 0.5772 * 36 - 0.5),
 }
 GOOD = """
 title = "A test"
@@ -184,10 +184,16 @@ def test_a_wrong_file_is_named(tmp_path):
         TrafficModels([tmp_path])["opus"]
 
 
-def test_a_name_that_ids_cannot_have_is_refused(tmp_path):
-    (tmp_path / "My-Codec.toml").write_text(GOOD)
-    with pytest.raises(UsageError, match=r"has a name that test ids cannot have; take small letters, digits, dots and"):
+@pytest.mark.parametrize("name", ["My-Codec", "my_codec", "ipv6", "r200", "r1.5", "w2", ".hidden"])
+def test_a_name_that_ids_cannot_have_is_refused(tmp_path, name):
+    path = tmp_path / f"{name}.toml"
+    path.write_text(GOOD)
+    with pytest.raises(UsageError) as error:
         TrafficModels([tmp_path])
+    assert str(error.value) == (
+        f"traffic model {path} has a name that test ids cannot have; rename it: small letters, digits and dots, but "
+        "not ipv4, ipv6, r200 or w2, which mean other things in ids"
+    )
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):

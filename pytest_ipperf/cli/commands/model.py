@@ -16,9 +16,8 @@ from pytest_ipperf.core.captures.headers import TCP
 from pytest_ipperf.core.captures.model_text import model_text
 from pytest_ipperf.core.captures.pcap import CaptureReader
 from pytest_ipperf.core.portable.errors import LabError, UsageError
-from pytest_ipperf.core.portable.traffic.model import TrafficModel
+from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN, MODEL_NAME_RULE, TrafficModel
 from pytest_ipperf.report.flow.fit_table import fit_lines
-from pytest_ipperf.traffic_models import NAME_PATTERN
 from pytest_ipperf.traffic_models.base import model_from_text
 
 _SEED = "fit"
@@ -41,9 +40,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     path = Path(args.capture)
-    name = args.name or re.sub(r"[^a-z0-9_.]", "_", path.stem.lower())
-    if not re.fullmatch(NAME_PATTERN, name):
-        raise UsageError(f"--name {name!r} is no name of a model; take small letters, digits, dots and underscores")
+    name = args.name or re.sub(r"[^a-z0-9.]", ".", path.stem.lower())
+    if not re.fullmatch(MODEL_NAME_PATTERN, name):
+        raise UsageError(f"--name {name!r} is no name of a model; take {MODEL_NAME_RULE}")
     output = Path(args.output or f"{name}.toml")
     if not args.output and output.exists():
         raise UsageError(f"{output} exists; remove it, or name another file by --output")

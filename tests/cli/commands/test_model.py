@@ -64,8 +64,8 @@ def test_a_model_is_written_and_its_fit_is_shown(program, call):
     assert "  packets (packet/s)     50.00  50.00      +0.0 %" in lines
     assert "  payload (kbit/s)       68.80  68.80      +0.0 %" in lines
     assert lines.count("  Kolmogorov-Smirnov distance: sizes 0.000, intervals 0.000") == 2
-    assert lines[-1] == "a_call.toml: model a_call"
-    written = model_from_text("a_call", (call.parent / "a_call.toml").read_text())
+    assert lines[-1] == "a.call.toml: model a.call"
+    written = model_from_text("a.call", (call.parent / "a.call.toml").read_text())
     assert [stream.direction for stream in written.streams] == ["up", "down"]
     assert [stream.size_bytes and stream.size_bytes.constant for stream in written.streams] == [172, 172]
     assert [stream.interval_s.constant for stream in written.streams] == [pytest.approx(0.02), pytest.approx(0.02)]
@@ -82,12 +82,12 @@ def test_a_flow_is_chosen_and_the_model_is_named(program, call):
 
 
 def test_a_file_that_exists_is_not_overwritten_unless_it_is_named(program, call):
-    kept = call.parent / "a_call.toml"
+    kept = call.parent / "a.call.toml"
     kept.write_text("mine")
     status, _, said = program(call, "model", "A-call.pcap")
-    assert (status, said) == (4, "pytest-ipperf: a_call.toml exists; remove it, or name another file by --output\n")
+    assert (status, said) == (4, "pytest-ipperf: a.call.toml exists; remove it, or name another file by --output\n")
     assert kept.read_text() == "mine"
-    assert program(call, "model", "A-call.pcap", "--output=a_call.toml")[0] == 0
+    assert program(call, "model", "A-call.pcap", "--output=a.call.toml")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
+from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host, Testbed
@@ -139,6 +140,18 @@ def test_a_cell_is_known_among_other_parameters_and_nothing_else_is_a_cell():
         None,
         None,
     ]
+
+
+@given(st.from_regex(MODEL_NAME_PATTERN, fullmatch=True))
+def test_a_cell_is_known_whatever_the_name_of_its_model(name):
+    pattern = cell_pattern(["one"])
+    held = pattern.search(f"a.py::t[one-game-c1-1-{name}-ipv6-tunnel]")
+    assert held
+    assert held.groups() == ("one", "game", "1", "1", f"-{name}", None, "ipv6-tunnel")
+    compared = pattern.search(f"a.py::t[one-game-c1-1-vs_game_{name}-ipv6-game_{name}-twin]")
+    assert compared
+    assert compared.groups() == ("one", "game", "1", "1", "", f"game_{name}", f"ipv6-game_{name}-twin")
+    assert Arm.parse(f"ipv6-game_{name}-twin").level == f"game_{name}"
 
 
 workloads = st.builds(

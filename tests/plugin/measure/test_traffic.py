@@ -1,11 +1,14 @@
 """Voice, games and other modelled traffic in pytest: ids, mistakes, and sessions with their records and tables."""
 
+import re
 from collections import defaultdict
 
 import pytest
 
+from pytest_ipperf.core.design.cell import ARM_LEVEL_PATTERN
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
+from pytest_ipperf.traffic_models import shipped_models
 
 SUITE = """
 import pytest
@@ -16,7 +19,7 @@ def test_voice(measured, margin):
     assert measured.slowdown <= margin
 
 @pytest.mark.game
-@pytest.mark.levels(connections=[3], game=["counter_strike"])
+@pytest.mark.levels(connections=[3], game=["counterstrike"])
 def test_game(measured, margin):
     assert measured.slowdown <= margin
 
@@ -40,9 +43,40 @@ def test_ids_have_the_model_and_what_is_not_implicit(suite):
     assert [line.partition("::")[2] for line in result.outlines if "::" in line] == [
         "test_voice[loopback-voip-c6-1-g729.2-ipv6]",
         "test_voice[loopback-voip-c6-1-g729.2-vadp59-ipv6]",
-        "test_game[loopback-game-c3-1-counter_strike-ipv6]",
+        "test_game[loopback-game-c3-1-counterstrike-ipv6]",
         "test_traffic[loopback-traffic-c1-100-constant-ipv6]",
     ]
+
+
+COMPARED = """
+import pytest
+
+@pytest.mark.game
+@pytest.mark.compare("game", transport=["native"])
+@pytest.mark.levels(connections=[2], game=["counterstrike", "cs.active", "quake3"])
+def test_game(measured, margin):
+    assert measured.slowdown <= margin
+"""
+
+
+def test_games_are_compared_as_arms_that_ids_and_workers_of_xdist_name(project):
+    project.pytester.makepyfile(COMPARED)
+    result = project.ask("--collect-only", "-q")
+    assert [line.partition("::")[2] for line in result.outlines if "::" in line] == [
+        f"test_game[loopback-game-c2-1-vs_game_counterstrike-ipv{ipver}-game_{game}]"
+        for ipver in (4, 6)
+        for game in ("cs.active", "quake3")
+    ]
+    result = project.run("--design=smoke", "--game=cs.active,counterstrike", "-n", "1", "-v")
+    assert result.ret == NOTHING_DECIDED, result.stdout.str()
+    assert {each["arm"] for each in project.kept() if each["event"] == "run"} == {
+        f"ipv{ipver}-game_{game}" for ipver in (4, 6) for game in ("counterstrike", "cs.active")
+    }
+    result.stdout.fnmatch_lines(["ipperf: plan: 1 workload, *"])
+
+
+def test_every_model_of_the_package_can_be_compared():
+    assert all(re.fullmatch(ARM_LEVEL_PATTERN, f"model_{name}") for name in shipped_models())
 
 
 @pytest.mark.parametrize(
