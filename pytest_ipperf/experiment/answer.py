@@ -24,12 +24,14 @@ from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.records.arm_summary import ArmSummary, quantiles_of, summarise
 from pytest_ipperf.core.records.record import Record, cell_facts
-from pytest_ipperf.core.records.workload_version import fingerprint_digest, workload_version
+from pytest_ipperf.core.records.workload_version import fingerprint_digest, models_digest, workload_version
 from pytest_ipperf.core.stats.interval import Interval
+from pytest_ipperf.experiment.compared_arms import workload_of
 from pytest_ipperf.experiment.doubts import doubts_about, handicaps
 from pytest_ipperf.experiment.looks import CONFIDENCE, effects_of, judged_limit
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost, layers
+from pytest_ipperf.lab.runs.modelled_traffic import model_of
 from pytest_ipperf.lab.runs.multi_client import SKEW
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -303,7 +305,7 @@ def _record(  # noqa: PLR0917 - the last ones vary by look
         change_unit=effect.unit if effect else UNITS_OF_CHANGE[METRICS[metric].metric.scale],
         header_cost=effect.header_cost if effect else 0.0,
         reference_typical=effect.reference_typical if effect else None,
-        workload_version=_version(measurement, reference, conditions, metric),
+        workload_version=_version(measurement, cell.arm, reference, conditions, metric),
         fingerprint=fingerprint_digest(measurement.hosts, str(measurement.service)),
     )
 
@@ -325,9 +327,12 @@ def _start_skew(measurement: Measurement, arms: Sequence[Arm], epochs: int) -> d
     return {**dict(zip(SKEW, max(skews), strict=True)), "start_skew_median_s": median_s}
 
 
-def _version(measurement: Measurement, reference: Arm, conditions: Conditions, metric: str) -> str:
+def _version(measurement: Measurement, arm: Arm, reference: Arm, conditions: Conditions, metric: str) -> str:
     design, workload = conditions.design, measurement.plan.workload
     protocol = PROTOCOLS[workload.protocol]
+    # The arms have different models where models are compared.
+    measured = dict.fromkeys(workload_of(workload, each) for each in (arm, reference))
+    models = (model_of(each, conditions.models) for each in measured)
     return workload_version(
         protocol=protocol.version,
         server=protocol.kind.server(measurement.service.name),
@@ -335,6 +340,7 @@ def _version(measurement: Measurement, reference: Arm, conditions: Conditions, m
         size=protocol.kind.run_size(design, workload.connections).text,
         deadline_s=conditions.deadline_s,
         state=conditions.state.digest_without_password,
+        models=models_digest(filter(None, models)),
         judged=METRICS[metric].metric.version,
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.core.portable.traffic.model import TrafficModel
@@ -21,6 +21,16 @@ def model_of(workload: Workload, models: Mapping[str, TrafficModel]) -> TrafficM
     if not isinstance(protocol, Traffic) or protocol.model_factor not in levels:
         return None
     return protocol.shaped(models[protocol.model_name(levels)], workload.payload_bytes, levels)
+
+
+def model_names(workload: Workload, arms: Iterable[Arm]) -> tuple[str, ...]:
+    """Return the names of the models that these arms of a workload measure; none if its traffic is not modelled."""
+    protocol, levels = PROTOCOLS[workload.protocol], values_of(workload.levels)
+    if not isinstance(protocol, Traffic):
+        return ()
+    if protocol.model_factor in levels:
+        return (protocol.model_name(levels),)
+    return tuple(dict.fromkeys(arm.level.partition("_")[2] for arm in arms))
 
 
 def layer_facts(layers: HeaderOverhead, facts: Mapping[str, float]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.completeness import Completeness, SessionState, completeness_of
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.plugin.session.plan_text import question_texts
+from pytest_ipperf.plugin.session.plan_text import model_digests, question_texts
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.store import LAST, SCHEMA, EventLog
 
@@ -81,6 +81,7 @@ def begun_facts(session: Session, workload: Workload, state: ServerState) -> dic
     return {
         "testbed": session.settings.inventory[workload.testbed],
         "state": state.digest_without_password,
+        "models": model_digests(session.plans[workload], session.settings.models),
         "asked": question_texts(session.questions_of(workload)),
     }
 

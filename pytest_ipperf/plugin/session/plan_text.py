@@ -8,6 +8,9 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import Epoch, Plan
 from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.portable.traffic.model import TrafficModel
+from pytest_ipperf.core.records.workload_version import models_digest
+from pytest_ipperf.lab.runs.modelled_traffic import model_names
 
 
 def plan_data(plan: Plan) -> list[dict[str, Any]]:
@@ -44,6 +47,11 @@ def _arms(names: Collection[str]) -> tuple[Arm, ...]:
 
 def _names(arms: Collection[Arm]) -> list[str]:
     return [str(arm) for arm in arms]
+
+
+def model_digests(plan: Plan, models: Mapping[str, TrafficModel]) -> dict[str, str]:
+    """Return the digests of the traffic models that a plan measures, by name."""
+    return {name: models_digest([models[name]]) for name in model_names(plan.workload, plan.arms)}
 
 
 def question_texts(asked: Mapping[Arm, Collection[Question]]) -> dict[str, list[str]]:

@@ -23,7 +23,7 @@ from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.options.settings import Settings
-from pytest_ipperf.plugin.session.plan_text import plan_data, question_texts
+from pytest_ipperf.plugin.session.plan_text import model_digests, plan_data, question_texts
 from pytest_ipperf.store import LAST, Archive, StoredSession, StoredWorkload, read_session
 
 if TYPE_CHECKING:  # imports execnet and scipy
@@ -280,11 +280,19 @@ def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Colle
         raise UsageError("its order was another there")
     if facts["testbed"] != _journalled(settings.inventory[plan.workload.testbed]):
         raise UsageError(f"testbed {plan.workload.testbed} had other hosts there")
+    _check_models(facts.get("models", {}), model_digests(plan, settings.models))
     # The controller of xdist knows no questions. With a single look, the measurement does not depend on them.
     if plan.looks > 1 and any(asked.values()) and facts["asked"] != question_texts(asked):
         raise UsageError("the tests asked other questions there")
     if not found.whole:
         raise UsageError("not all of its samples are there")
+
+
+def _check_models(there: Mapping[str, str], here: Mapping[str, str]) -> None:
+    """Raise UsageError if a traffic model of both sessions, by name with its digest, has another content now."""
+    for name, digest in here.items():
+        if there.get(name, digest) != digest:
+            raise UsageError(f"traffic model {name} had another content there")
 
 
 def _kept(found: StoredWorkload, plan: Plan) -> StoredWorkload:

@@ -66,6 +66,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Validator]] = {
     "anew": {"why": valid.text},
     "workload": {
         "seed": valid.seed, "confirms": valid.flag, "testbed": _FACTS, "state": valid.text, "asked": _FACTS,
+        "models": valid.named(valid.text),
     },
     "reboot": {**_WORKLOAD, "epoch": valid.count, "seconds": valid.named(valid.finite)},
     "epoch": {
@@ -85,7 +86,8 @@ _OPTIONAL: Mapping[str, Mapping[str, Validator]] = {
         "going_on": valid.listed(valid.text), "stopped": valid.text,
     },
     "complete": {
-        "testbed": _FACTS, "state": valid.text, "asked": _FACTS, "service": _FACTS, "network": _FACTS,
+        "testbed": _FACTS, "state": valid.text, "models": valid.named(valid.text), "asked": _FACTS, "service": _FACTS,
+        "network": _FACTS,
         "looks": valid.named(valid.count), "answered": valid.listed(valid.text), "trouble": valid.named(valid.text),
         "stopped": valid.text, "seconds": valid.listed(valid.not_negative),
     },

@@ -75,6 +75,66 @@ def test_games_are_compared_as_arms_that_ids_and_workers_of_xdist_name(project):
     result.stdout.fnmatch_lines(["ipperf: plan: 1 workload, *"])
 
 
+METER = """
+title = "A meter"
+source = "here"
+
+[[stream]]
+direction = "up"
+interval_ms = 10
+size_bytes = 50
+"""
+EDITED = """
+import pytest
+
+@pytest.mark.traffic
+@pytest.mark.levels(connections=[1], model=["meter"])
+def test_model(measured, margin):
+    assert measured.slowdown <= margin
+
+@pytest.mark.traffic
+@pytest.mark.compare("model", transport=["native"])
+@pytest.mark.levels(connections=[1], model=["constant", "meter"])
+def test_models(measured, margin):
+    assert measured.slowdown <= margin
+
+@pytest.mark.rtt
+@pytest.mark.levels(connections=[1])
+def test_rtt(measured, margin):
+    assert measured.slowdown <= margin
+"""
+SHORT = """
+from pytest_ipperf.core.design.design import DESIGNS, Design
+
+DESIGNS["short"] = Design(
+    name="short", epochs=1, blocks=1, alpha=0.05, judges=False, purpose="this test", warmup_s=0.1, run_s=0.2
+)
+"""
+
+
+def test_an_edited_model_begins_new_histories_and_is_measured_anew(project):
+    project.pytester.makepyfile(EDITED)
+    project.pytester.makeconftest(SHORT)
+    path = project.pytester.mkdir("own") / "meter.toml"
+    versions: list[dict[str, str]] = []
+    for text, more in ((METER, []), (METER.replace("10", "11"), ["--ipperf-resume=last"])):
+        path.write_text(text, encoding="utf-8")
+        result = project.run("--design=short", "--ipver=6", "--ipperf-models=own", *more)
+        assert result.ret == NOTHING_DECIDED, result.stdout.str()
+        records = [each for each in project.kept() if each["event"] == "record"][-3:]
+        versions.append({each["nodeid"].partition("::")[2]: each["workload_version"] for each in records})
+    assert set(re.findall(r"measured anew: (.*)", result.stdout.str())) == {
+        f"loopback-traffic-c1-512-{of}: traffic model meter had another content there"
+        for of in ("meter", "vs_model_constant")
+    }
+    result.stdout.fnmatch_lines(["reused from session *, which measured them: 1 cell *"])
+    first, second = versions
+    assert first.keys() == second.keys()
+    changed = {name.partition("[")[0] for name in first if first[name] != second[name]}
+    assert changed == {"test_model", "test_models"}
+    assert {name.partition("[")[0] for name in first if "-model" not in first[name]} == {"test_rtt"}
+
+
 def test_every_model_of_the_package_can_be_compared():
     assert all(re.fullmatch(ARM_LEVEL_PATTERN, f"model_{name}") for name in shipped_models())
 
