@@ -26,10 +26,10 @@ from pytest_ipperf.core.records.arm_summary import ArmSummary, quantiles_of, sum
 from pytest_ipperf.core.records.record import Record, cell_facts
 from pytest_ipperf.core.records.workload_version import fingerprint_digest, models_digest, workload_version
 from pytest_ipperf.core.stats.interval import Interval
-from pytest_ipperf.experiment.compared_arms import workload_of
 from pytest_ipperf.experiment.doubts import doubts_about, handicaps
 from pytest_ipperf.experiment.looks import CONFIDENCE, effects_of, judged_limit
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
+from pytest_ipperf.lab.epoch.arm_workload import workload_of
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost, layers
 from pytest_ipperf.lab.runs.modelled_traffic import model_of
 from pytest_ipperf.lab.runs.multi_client import SKEW

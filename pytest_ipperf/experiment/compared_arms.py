@@ -1,14 +1,12 @@
-"""Tell which arms are compared with which, and of which only limits are asked; and what an arm measures."""
+"""Tell which arms are compared with which, and of which only limits are asked."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
-from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.design.question import Question
-from pytest_ipperf.protocols import PROTOCOLS
 
 Asked = Mapping[Arm, Collection[Question]]
 
@@ -27,15 +25,3 @@ def references_of(plan: Plan, chosen: Arm, asked: Asked) -> frozenset[Arm]:
     """
     pairs = ((arm, plan.workload.reference(arm, chosen)) for arm in plan.arms)
     return frozenset(reference for arm, reference in pairs if compares(arm, reference, asked))
-
-
-def workload_of(workload: Workload, arm: Arm) -> Workload:
-    """Return the workload as `arm` measures it: with the arm's level of the compared factor, if there is one."""
-    if not arm.level:
-        return workload
-    name, _, text = arm.level.partition("_")
-    factors = PROTOCOLS[workload.protocol].factors
-    levels = {level.name: level for level in workload.levels}
-    found = next(factor for factor in factors if factor.name == name)
-    levels[name] = found.level(found.parse(text))
-    return replace(workload, levels=tuple(levels[each.name] for each in factors if each.name in levels), against="")

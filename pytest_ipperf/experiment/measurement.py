@@ -78,7 +78,7 @@ class Place:
 
     def duration(self, design: Design, longest_warmup_s: float) -> Duration:
         """Return how long a flow's traffic lasts at this place."""
-        run_s = min(design.run_s, longest_warmup_s) if self.block == WARMUP else design.run_s
+        run_s = design.warmup_run_s(longest_warmup_s) if self.block == WARMUP else design.run_s
         return Duration(warmup_s=design.warmup_s, run_s=run_s)
 
     def run(

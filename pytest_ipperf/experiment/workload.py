@@ -23,7 +23,7 @@ from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, LabErr
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.core.portable.workload_kind import WorkloadKind
 from pytest_ipperf.experiment.baseline_costs import BaselineCosts
-from pytest_ipperf.experiment.compared_arms import compares, references_of, workload_of
+from pytest_ipperf.experiment.compared_arms import compares, references_of
 from pytest_ipperf.experiment.kept_runs import KeptRuns
 from pytest_ipperf.experiment.looks import answers_at
 from pytest_ipperf.experiment.measurement import Conditions, Measurement, Network, Place, RunObserver
@@ -33,6 +33,7 @@ from pytest_ipperf.experiment.stopwatch import Stopwatch
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import lease_for, leased
 from pytest_ipperf.lab.agents.reboot import reboot_hosts
+from pytest_ipperf.lab.epoch.arm_workload import workload_of
 from pytest_ipperf.lab.epoch.live_testbed import LiveTestbed, live_testbed
 from pytest_ipperf.lab.epoch.teardowns import Teardowns
 from pytest_ipperf.lab.inventory.limits import check_rebootable
@@ -326,8 +327,7 @@ class _State:
     def _run(self, live: LiveTestbed, service: ServerEndpoint, arm: Arm, place: Place) -> None:
         started = time.monotonic()
         # The arms of a block have the same arrivals.
-        pattern = f"{self.plan.seed}/{place.epoch}/{place.block}"
-        at = self.conditions
+        pattern, at = f"{self.plan.seed}/{place.epoch}/{place.block}", self.conditions
         run = partial(
             live.run,
             arm,

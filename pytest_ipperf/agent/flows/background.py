@@ -21,10 +21,8 @@ from pytest_ipperf.agent.flows.spec import Background, FarListening, FlowReport
 from pytest_ipperf.agent.kernel.child_process import ChildProcess
 from pytest_ipperf.agent.kernel.interface_bytes import all_received_bytes
 from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.portable.traffic.load import LEAD_S, LONGEST_QUEUE_S, SILENCE_S
 
-LEAD_S = 2.0
-TAIL_S = 1.0
-"""Seconds after the measured run in which the load goes on, as that run begins a little later than planned."""
 MOVED = "moved_bytes"
 """Fact of each end's report: bytes of payload that arrived there in the time of the measured run."""
 MEASURED = "measured_s"
@@ -32,10 +30,8 @@ MEASURED = "measured_s"
 _NAME = "the background traffic"
 _TICK_S = 0.1
 _PATIENCE_S = 60.0
-_SILENCE_S, _FEW = 0.25, 4000
-"""Time in which fewer bytes arrive once all queues are empty: half of what a lab's slowest link carries in it."""
-_LONGEST_QUEUE_S = 15.0
-"""Time in which the longest queue of a lab's 1 Mbit/s link drains."""
+_FEW = 4000
+"""Bytes of which fewer arrive in `SILENCE_S` once all queues are empty: half of what a lab's slowest link carries."""
 
 
 class NearBackground:
@@ -129,9 +125,9 @@ def _wait_for_silence() -> bool:
 
     Queues on the path may hold seconds of the load, which would meet the next run.
     """
-    end, before = time.monotonic() + _LONGEST_QUEUE_S, all_received_bytes()
+    end, before = time.monotonic() + LONGEST_QUEUE_S, all_received_bytes()
     while time.monotonic() < end:
-        time.sleep(_SILENCE_S)
+        time.sleep(SILENCE_S)
         now = all_received_bytes()
         if now - before <= _FEW:
             return True
@@ -143,7 +139,7 @@ def _slim(load: Background, report: FlowReport, *, silent: bool) -> FlowReport:
     """Return the report with the bytes that arrived in the time of the measured run, in place of its samples."""
     (from_s, until_s), engine = load.measured_s, ENGINES[load.flow.engine]
     counted = {MOVED: engine.moved_bytes(report, from_s, until_s), MEASURED: until_s - from_s}
-    notes = report.notes if silent else [*report.notes, f"data still came {_LONGEST_QUEUE_S:g} s after its end"]
+    notes = report.notes if silent else [*report.notes, f"data still came {LONGEST_QUEUE_S:g} s after its end"]
     return dataclasses.replace(report, samples=b"", facts={**report.facts, **counted}, notes=notes)
 
 

@@ -57,6 +57,15 @@ class Design:
         least = max(_WARMUP_BURSTS, -(-self.warmup_connections // connections))
         return min(least, self.bursts(connections))
 
+    def warmup_run_s(self, longest_s: float) -> float:
+        """Return the seconds of a flow in a warm-up run, of which the protocol's last `longest_s` at most."""
+        return min(self.run_s, longest_s)
+
+    def for_warmups(self, connections: int, longest_s: float) -> Design:
+        """Return the design whose counted runs are as its warm-up runs, with `connections` at once."""
+        least = connections * self.warmup_bursts(connections)
+        return replace(self, run_connections=least, run_s=self.warmup_run_s(longest_s))
+
     @property
     def most_epochs(self) -> int:
         """Number of epochs of all looks."""

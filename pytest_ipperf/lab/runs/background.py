@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pytest_ipperf.agent.flows.background import LEAD_S, MEASURED, MOVED, TAIL_S
+from pytest_ipperf.agent.flows.background import MEASURED, MOVED
 from pytest_ipperf.agent.flows.spec import Background, FlowReport, FlowSpec, NearReports
 from pytest_ipperf.agent.rpc.messages import HostReport
 from pytest_ipperf.core.design.cell import Arm, Workload
@@ -12,7 +12,7 @@ from pytest_ipperf.core.measurement.path_proof import goodput_violations
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.core.portable.scaling import rate_of
 from pytest_ipperf.core.portable.traffic.carrier import TCP
-from pytest_ipperf.core.portable.traffic.load import LOAD, TCP_LOADS
+from pytest_ipperf.core.portable.traffic.load import LEAD_S, LOAD, TAIL_S, TCP_LOADS
 from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import QUEUE_BYTES

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design.design import Design
-from pytest_ipperf.core.design.plan import Plan, plan_for
+from pytest_ipperf.core.design.plan import Plan, confirming_plan, plan_for
 from pytest_ipperf.core.design.question import FAILED_SHARE, Question
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.portable.workload_kind import LEAN
@@ -28,6 +28,7 @@ from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.plugin.session.baseline import Baseline
 from pytest_ipperf.plugin.session.invocation import Invocation, from_controller
 from pytest_ipperf.plugin.session.resume import ResumedSession
+from pytest_ipperf.plugin.session.time_forecast import estimated_s
 from pytest_ipperf.protocols import PROTOCOLS, application
 from pytest_ipperf.store import run_folder
 
@@ -35,13 +36,6 @@ if TYPE_CHECKING:
     from pytest_ipperf.core.portable.errors import IpperfError
     from pytest_ipperf.experiment import FreshEpochs, Measurement
 
-# Estimates of durations, used until a plan has been measured once.
-# Build a testbed, prove its paths and start its servers.
-_EPOCH_S = 0.6
-# Reboot a host: longer for many physical machines, shorter for most virtual ones.
-_REBOOT_S = 60.0
-# Check that an arm's path has the rate of its links.
-_TRAINS_S = 0.3
 # The IMAP users of paper 000.
 _USERS = 500
 _CACHE_KEY = "ipperf/seconds"
@@ -217,33 +211,21 @@ class Session:
             return 0.0
         begun = {workload: runs for workload, _, runs in self.resumed.begun()} if self.resumed else {}
         left = max(0.0, 1 - begun.get(plan.workload, 0) / plan.first_runs)
-        earlier = self._seconds().get(self._key(plan))
-        if earlier is not None:
-            return left * float(earlier)
-        design, workload = self.design_of(plan.workload), plan.workload
-        rate_bit_s = self.settings.inventory[workload.testbed].links.rate_bit_s
-        trains_s = _TRAINS_S * len(plan.arms) if rate_bit_s else 0.0
-        run_s = self._run_s(workload, rate_bit_s)
-        saved_s = max(0.0, design.run_s - PROTOCOLS[workload.protocol].longest_warmup_s) * len(plan.arms)
-        rebooting_s = (design.epochs - 1) * _REBOOT_S if self.settings.reboot else 0.0
-        epochs_s = trains_s + design.epochs * (_EPOCH_S - saved_s)
-        return left * (epochs_s + rebooting_s + plan.first_runs * run_s)
+        return left * self._whole_s(plan)
 
     def confirming_s(self, plan: Plan) -> float:
         """Return the expected seconds of fresh epochs of all arms of a plan."""
-        design = self.design_of(plan.workload)
-        fresh = design.confirming()
-        return self.forecast_s(plan) * fresh.epochs * (fresh.blocks + 1) / (design.epochs * (design.blocks + 1))
+        fresh = confirming_plan(plan.workload, plan.arms, self.design_of(plan.workload), plan.seed)
+        return self._whole_s(plan) * self._estimated_s(fresh) / self._estimated_s(plan)
 
-    def _run_s(self, workload: Workload, rate_bit_s: float) -> float:
-        """Return the estimated seconds of a run; its connections are limited by protocol, arrivals or link rate."""
-        protocol = PROTOCOLS[workload.protocol]
-        size = protocol.kind.run_size(self.design_of(workload), workload.connections)
-        connections = size.connections
-        arriving_s = connections / workload.rate_per_s if workload.rate_per_s else 0.0
-        sending_s = 8 * connections * workload.payload_bytes / rate_bit_s if rate_bit_s else 0.0
-        connecting_s = max(protocol.typical_run_s(connections), arriving_s, sending_s)
-        return protocol.kind.overhead_s + size.warmup_s + size.run_s + connecting_s
+    def _whole_s(self, plan: Plan) -> float:
+        """Return the seconds of a plan up to its first look, of which nothing has been measured."""
+        earlier = self._seconds().get(self._key(plan))
+        return self._estimated_s(plan) if earlier is None else float(earlier)
+
+    def _estimated_s(self, plan: Plan) -> float:
+        rate_bit_s = self.settings.inventory[plan.workload.testbed].links.rate_bit_s
+        return estimated_s(plan, self.design_of(plan.workload), rate_bit_s, reboot=self.settings.reboot)
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
         """Cache the seconds of the first look for the next forecast; only the main process writes the cache."""

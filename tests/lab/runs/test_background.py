@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from pytest_ipperf.agent.flows.background import LEAD_S, MEASURED, MOVED, TAIL_S
+from pytest_ipperf.agent.flows.background import MEASURED, MOVED
 from pytest_ipperf.agent.flows.spec import FlowReport
 from pytest_ipperf.core.design.cell import Arm, Workload
-from pytest_ipperf.core.portable.traffic.load import LOAD
+from pytest_ipperf.core.portable.traffic.load import LEAD_S, LOAD, TAIL_S
 from pytest_ipperf.core.stats.percentile import median
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN

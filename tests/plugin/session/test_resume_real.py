@@ -445,7 +445,7 @@ def test_where_looks_depend_on_the_margins_others_are_another_question():
         "asked": question_texts({six: [Question("response_time", Margin(0.1))]}),
     }  # fmt: skip
     kept = StoredWorkload(Path("main.f64"), {"order": plan_data(plan)}, complete=complete)
-    settings: Any = SimpleNamespace(inventory=BUILTIN, reference=Arm(4, "native"))
+    settings: Any = SimpleNamespace(inventory=BUILTIN, reference=Arm(4, "native"), models={})
     _check_workload(kept, plan, {six: [Question("response_time", Margin(0.1))]}, settings, knows_arms=True)
     _check_workload(kept, plan, {six: []}, settings, knows_arms=False)  # as in the controller of xdist
     with pytest.raises(UsageError, match=r"^the tests asked other questions there$"):

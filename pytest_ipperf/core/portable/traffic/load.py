@@ -15,6 +15,15 @@ IDLE = "none"
 TCP_LOADS = {"tcp.up": "up", "tcp.down": "down"}
 """Loads by a TCP stream, with its direction."""
 
+LEAD_S = 2.0
+"""Seconds for which the load is up before the measured flow begins its warm-up."""
+TAIL_S = 1.0
+"""Seconds after the measured run in which the load goes on, as that run begins a little later than planned."""
+SILENCE_S = 0.25
+"""Seconds after which each end of the load looks whether hardly anything arrives any more."""
+LONGEST_QUEUE_S = 15.0
+"""Seconds in which the longest queue of a lab's 1 Mbit/s link drains."""
+
 LOAD = Factor(
     name="load",
     title="load",
