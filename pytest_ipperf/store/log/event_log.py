@@ -147,6 +147,7 @@ class EventLog:
             raise self._trouble(error.strerror) from error
         if written != len(data):
             file.truncate(offset)  # a partial line would corrupt the next one, for which there may be room
+            file.seek(offset)  # where that one goes, as `truncate` leaves the position behind the end
             raise self._trouble(os.strerror(errno.ENOSPC))
         return offset
 

@@ -1,4 +1,5 @@
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -118,3 +119,21 @@ def test_whether_a_session_is_being_written_is_known_and_disturbs_no_writer(tmp_
     event_log.append("end", {})
     event_log.close()
     assert not is_being_written(folder)
+
+
+def test_samples_after_half_of_some_found_no_room_stand_where_their_offset_says(tmp_path):
+    rows = array("d", range(40)).tobytes()
+    log = EventLog(tmp_path / "run", "main")
+    log.append_samples(rows)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(rows) + 100, before[1]))
+    try:
+        with pytest.raises(LabError, match="cannot be written"):
+            log.append_samples(rows)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    later = array("d", [7.0]).tobytes()
+    offset = log.append_samples(later)
+    log.close()
+    kept = (tmp_path / "run" / "main.f64").read_bytes()
+    assert (offset, kept[offset:]) == (len(rows), later)

@@ -480,7 +480,8 @@ def test_a_full_disk_is_told_and_what_was_written_is_whole(session, note, pytest
     )  # fmt: skip
     assert inner.end() == ERRORS, inner.text
     assert inner.outcome == "2 errors"
-    runs = inner.kept_runs()
+    # A later, smaller run may have found room again.
+    runs = [run for run in inner.kept_runs() if run["workload"] == "pair-smtp-c10-1k"]
     assert len(runs) > 1
     inner.broke_at = runs[-1]["at"]  # it was the next one that found no room
     report, seconds = inner.find_report(rf"^  broke off pair-smtp-c10-1k after {len(runs)} of 36 runs: {FULL.words}")
