@@ -118,11 +118,23 @@ def _have_marks(config: pytest.Config) -> None:
 
 
 def _have_separation(config: pytest.Config) -> None:
-    """Makes the folder without which root's sshd serves nobody, for all workers, and takes it away at the end."""
+    """Make the folder without which root's sshd serves nobody, and remove it at the end unless other tests run here."""
     folder = Path("/run/sshd")
-    if os.geteuid() == 0 and not folder.exists():
-        folder.mkdir(mode=0o755)
-        config.add_cleanup(folder.rmdir)
+    if os.geteuid() or (not folder.exists() and not os.access(folder.parent, os.W_OK)):
+        return
+    made = not folder.exists()
+    folder.mkdir(mode=0o755, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    config.add_cleanup(lambda: _leave_separation(folder, lock, made=made))
+
+
+def _leave_separation(folder: Path, lock: int, *, made: bool) -> None:
+    with contextlib.suppress(BlockingIOError):
+        if made:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder.rmdir()
+    os.close(lock)
 
 
 @pytest.hookimpl(tryfirst=True)
