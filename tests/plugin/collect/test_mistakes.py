@@ -245,6 +245,7 @@ TESTBEDS = "lab, pair, loopback, and labs with any rate, such as lab.100mbit"
 DESIGNED = "smoke, quick, standard, nightly, confirmation, paper, rfc8219"
 ONCE = "a level is measured once"
 FLOWS = "import pytest\n\n@pytest.mark.tcp\n@pytest.mark.levels(window=['64k'])\ndef test_tcp(measured): pass\n"
+WITH_DURATION = "dns_load, file_transfer, game, rtt, tcp, traffic, udp, voip"
 UNUSED = "it has no effect on any selected {}; selected: {}; it applies to: {}"
 APPLICATIONS = UNUSED.format("protocol", "tcp", ", ".join(applications()))
 
@@ -254,7 +255,7 @@ APPLICATIONS = UNUSED.format("protocol", "tcp", ", ".join(applications()))
     [
         (("-m", "smtp", "--window=64k"), f"--window: {UNUSED.format('protocol', 'smtp', 'tcp')}"),
         (("-m", "smtp", "--duration=2s"),
-         f"--duration: {UNUSED.format('protocol', 'smtp', 'file_transfer, rtt, tcp, udp')}"),
+         f"--duration: {UNUSED.format('protocol', 'smtp', WITH_DURATION)}"),
         (("-m", "tcp", "--client=library"), f"--client: {APPLICATIONS}"),
         (("-m", "tcp", "--arrivals=200/s"), f"--arrivals: {APPLICATIONS}"),
         (("-m", "tcp", "--ipperf-workers", "2"), f"--ipperf-workers: {APPLICATIONS}"),

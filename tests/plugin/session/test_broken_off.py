@@ -1,5 +1,7 @@
 """An incomplete session says so first, however it ended and in whichever report."""
 
+import csv
+import io
 import json
 import signal
 import textwrap
@@ -64,9 +66,10 @@ def _section(result):
 def _exports(folder):
     """Return the session in every format."""
     root = ["--ipperf-records", str(folder.parent.parent)]
-    outputs = program(*(["export", "last", "--format", name, *root] for name in FORMATS))
+    names = sorted(set(FORMATS) - {"parquet"})  # which is no text
+    outputs = program(*(["export", "last", "--format", name, *root] for name in names))
     assert {status for status, _ in outputs} == {0}
-    return dict(zip(FORMATS, (text for _, text in outputs), strict=True))
+    return dict(zip(names, (text for _, text in outputs), strict=True))
 
 
 def test_an_interrupted_session_says_so_first_in_every_form(stopped):
@@ -79,8 +82,8 @@ def test_an_interrupted_session_says_so_first_in_every_form(stopped):
     assert exports["html"].count(BANNER.partition(": ")[2]) >= 2
     for html in (page, exports["html"]):
         assert html.index("BROKEN OFF") == html.index(f"<title>{BANNER}") + len("<title>")
-        assert html.index("go on with", html.index("<body>")) < html.index("<h1>")
-        assert SO_FAR in html
+        assert html.index("go on with", html.index("<body>")) < html.index("</h1>")
+        assert "So far: IPv6 is as fast as IPv4 for SMTP" in html
         assert "No cell exceeds" not in html
     markdown = exports["markdown"].splitlines()
     assert markdown[2].replace("\\", "") == f"**{BANNER}**"
@@ -95,9 +98,9 @@ def test_an_interrupted_session_says_so_first_in_every_form(stopped):
     assert (first.get("name"), error.get("message")) == ("the session as a whole", BANNER)
     skipped = [case.get("name") for case in suite.iter("testcase") if case.find("skipped") is not None]
     assert [name.rpartition("-c")[2] for name in skipped if name] == ["100-1k-ipv6]", "1000-1k-ipv6]"]
-    rows = exports["csv"].splitlines()
-    assert {row.split(",")[1] for row in rows[1:]} == {"broken off"}
-    assert sum(",unmeasured," in row for row in rows) == 2
+    rows = list(csv.DictReader(io.StringIO(exports["csv"])))
+    assert {row["state"] for row in rows} == {"broken off"}
+    assert sum("unmeasured" in row.values() for row in rows) == 2
     known = json.loads(exports["json"])
     assert (known["state"], known["banner"], known["cells_measured"], known["cells_planned"]) == (
         "broken off", BANNER, 2, 4,

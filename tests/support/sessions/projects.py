@@ -133,7 +133,7 @@ for argv in json.loads(sys.argv[1]):
     with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")):
         status = cli.main(argv)
         sys.stdout.flush()
-        told.append([status, sys.stdout.buffer.getvalue().decode()])
+        told.append([status, sys.stdout.buffer.getvalue().decode(errors="replace")])
 print(json.dumps(told))
 """
 

@@ -18,7 +18,7 @@ from pytest_ipperf.agent.load.library_client import LibraryBurst
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.samples import packed
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
+from pytest_ipperf.agent.sockets.receive_timestamps import TIMESTAMP_SPACE, rx_timestamping
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -123,12 +123,25 @@ def _no_descriptor_is_left():
     assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208 - as above
 
 
+def wait_until_stamped():
+    """Wait until the kernel stamps what it receives, which on a busy machine is some time after it was asked to."""
+    with rx_timestamping() as sock:
+        sock.settimeout(5)
+        sock.bind(("127.0.0.1", 0))
+        for _ in range(1000):
+            sock.sendto(b"", sock.getsockname())
+            if sock.recvmsg(1, TIMESTAMP_SPACE)[1]:
+                return
+            time.sleep(0.01)
+    pytest.fail("the kernel stamps nothing that it receives")
+
+
 @both_clients
 @both_families
 @pytest.mark.parametrize("source", [None, ""])
 def test_each_asks_by_a_socket_of_its_own_and_has_one_phase(client, address, source):
     with rx_timestamping(), DatagramServer(address, answered) as oracle:
-        time.sleep(0.02)  # until the kernel stamps
+        wait_until_stamped()
         made = burst(address, oracle.port, 20, client=client, source=source)
     assert failures(made) == {"": 20}
     assert sorted(oracle.heard) == sorted(b"ask %d" % index for index in range(20))
