@@ -76,7 +76,7 @@ def resumed(root: Path, number: int) -> Any:
         earlier = ResumedSession(read_session(root / "runs" / name_of(number), damage=[]))
     except IpperfError:
         return None
-    settings: Any = SimpleNamespace(inventory=BUILTIN, reference=Arm(4, "native"))
+    settings: Any = SimpleNamespace(inventory=BUILTIN, reference=Arm(4, "native"), models={})
     earlier.select([PLAN], {PLAN.workload: {}}, settings)
     found = earlier.reuse(PLAN, STATE, 10.0)
     return found.runs if found else None
