@@ -19,7 +19,7 @@ _MOST_OFF = 0.1
 
 @dataclass(slots=True)
 class RtpTrace:
-    """What packets say if they are RTP: how many there are, and how many follow the one before."""
+    """RTP headers found in packets: how many there are, and how many follow the one before."""
 
     packets: int = 0
     following: int = 0

@@ -1,4 +1,4 @@
-"""One query of a load, from its instant to its answer."""
+"""Query of a load, from its instant to its answer."""
 
 from __future__ import annotations
 
