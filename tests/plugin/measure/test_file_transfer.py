@@ -24,6 +24,12 @@ from pytest_ipperf.protocols import PROTOCOLS
 for name, seconds in (("longest_run_s", 0.3), ("longest_warmup_s", 0.1)):
     object.__setattr__(PROTOCOLS["file_transfer"], name, seconds)
 """
+# The smallest design that judges.
+TINY = """
+from pytest_ipperf.core.design.design import DESIGNS, Design
+
+DESIGNS["tiny"] = Design(name="tiny", epochs=5, blocks=1, alpha=0.05, judges=True, purpose="this test")
+"""
 ARGUMENTS = ("--ipver=6", "--transport=native", "--ipperf-server=embedded", "-p", "no:randomly")
 
 
@@ -38,7 +44,9 @@ def events(project, kind):
     return [each for each in project.kept() if each["event"] == kind]
 
 
-def test_design_paper_measures_ipv4_in_parts_and_then_ipv6(suite):
+def test_design_paper_measures_ipv4_in_parts_and_then_ipv6_and_says_in_a_log_file_how_far_it_is(suite):
+    seconds = "\nfrom pytest_ipperf.plugin.display import screen\n\nscreen.EVERY_S = 2.0\n"
+    suite.pytester.makeconftest(PARTS + seconds)
     result = suite.run("--design=paper", "--duration=1800ms", *ARGUMENTS)
     assert result.ret == NOTHING_DECIDED
     said = result.stdout.str()
@@ -47,10 +55,13 @@ def test_design_paper_measures_ipv4_in_parts_and_then_ipv6(suite):
     assert [(each["arm"], each["block"]) for each in runs] == [
         (arm, block) for arm in ("ipv4", "ipv6") for block in range(6)
     ]
-    assert all(0.3 <= each["facts"]["seconds"] < 1.0 for each in runs)
+    assert all(0.3 <= each["facts"]["seconds"] < 1.8 for each in runs)
     assert all(each["facts"]["transfers"] > 1 for each in runs)
+    # What the socket holds at the beginning of a run has passed the interface before, on a busy machine several MB.
+    shares = [each["facts"]["interface_bytes"] / each["facts"]["payload_bytes"] for each in runs]
+    assert min(shares) > 0.2
+    assert max(shares) > 0.9
     for each in runs:
-        assert each["facts"]["interface_bytes"] > 0.9 * each["facts"]["payload_bytes"]
         assert each["facts"]["server_bytes"] > 2**20
         assert each["facts"]["server_descriptors"] > 3
     (order,) = [each["order"] for each in events(suite, "workload")]
@@ -62,13 +73,16 @@ def test_design_paper_measures_ipv4_in_parts_and_then_ipv6(suite):
     assert (folder / "tables" / "soak-1m.png").stat().st_size > 5000
     page = (folder / "report.html").read_text()
     assert "Throughput over the time of the measurement, files of 1m" in page
+    lines = [line for line in said.splitlines() if line.endswith(" left")]
+    assert 2 <= len(lines) < 14
+    assert all(line.startswith("  loopback-file_transfer-c1-1m  epoch 1/1  run ") for line in lines)
 
 
 def test_a_killed_session_goes_on_after_its_last_part(suite):
-    arguments = ["-m", "pytest", "--testbed=loopback", "--design=paper", "--duration=3s", *ARGUMENTS]
+    arguments = ["-m", "pytest", "--testbed=loopback", "--design=paper", "--duration=1800ms", *ARGUMENTS]
     with ForkedPython(arguments, cwd=suite.pytester.path, start_new_session=True) as inner:
         end = time.monotonic() + 60
-        while len(events(suite, "run")) < 7:
+        while len(events(suite, "run")) < 5:
             assert inner.poll() is None
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -76,7 +90,7 @@ def test_a_killed_session_goes_on_after_its_last_part(suite):
         inner.wait()
     kept = events(suite, "run")
     (first,) = [path.name for path in suite.pytester.path.glob(".ipperf/runs/*")]
-    result = suite.run("--design=paper", "--duration=3s", "--ipperf-resume=last", *ARGUMENTS)
+    result = suite.run("--design=paper", "--duration=1800ms", "--ipperf-resume=last", *ARGUMENTS)
     assert result.ret == NOTHING_DECIDED
     workload = "loopback-file_transfer-c1-1m"
     result.stdout.fnmatch_lines([f"ipperf: {workload} goes on after the {len(kept)} runs of session {first}"])
@@ -84,21 +98,22 @@ def test_a_killed_session_goes_on_after_its_last_part(suite):
     runs = [each for each in map(json.loads, journal.read_text().splitlines()) if each["event"] == "run"]
     counted = [each for each in runs if not each["warmup"]]
     assert [(each["arm"], each["block"]) for each in counted] == [
-        (arm, block) for arm in ("ipv4", "ipv6") for block in range(10)
+        (arm, block) for arm in ("ipv4", "ipv6") for block in range(6)
     ]
     before = [each["began_at"] for each in kept]
     assert [each["began_at"] for each in runs][: len(kept)] == before
     # The other arm's warm-up had been made, and is made again with its first run; so is that of the arm in flight.
-    assert len(runs) == 20 + 4
+    assert len(runs) == 12 + 4
 
 
 def test_everyday_runs_alternate_and_are_judged(suite):
-    result = suite.run("--design=quick", "--duration=100ms", *ARGUMENTS)
+    suite.pytester.makeconftest(PARTS + TINY)
+    result = suite.run("--design=tiny", "--duration=150ms", *ARGUMENTS)
     said = result.stdout.str()
-    assert "measured loopback-file_transfer-c1-1m: 36 runs" in said
+    assert "measured loopback-file_transfer-c1-1m: 20 runs" in said
     assert "goodput" not in said.partition("File transfer: throughput")[2].partition("IPv6")[0]  # no rate, no ceiling
     (record,) = events(suite, "record")
-    assert record["epochs"] == 6
+    assert record["epochs"] == 5
     assert record["verdict"] in ("within", "exceeds", "inconclusive")
     assert [each["metric"] for each in record["components"]] == ["failed_share"]
 
@@ -115,12 +130,3 @@ def test_what_cannot_be_is_one_sentence(suite, arguments, sentence):
     result = suite.ask("--design=smoke", "-p", "no:randomly", *arguments)
     assert sentence in result.stdout.str() + result.stderr.str()
     assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED)
-
-
-def test_a_long_measurement_shows_in_a_log_file_how_far_it_is(suite):
-    seconds = "\nfrom pytest_ipperf.plugin.display import screen\n\nscreen.EVERY_S = 2.0\n"
-    suite.pytester.makeconftest(PARTS + seconds)
-    result = suite.run("--design=paper", "--duration=1800ms", *ARGUMENTS)
-    lines = [line for line in result.stdout.str().splitlines() if line.endswith(" left")]
-    assert 2 <= len(lines) < 14
-    assert all(line.startswith("  loopback-file_transfer-c1-1m  epoch 1/1  run ") for line in lines)

@@ -192,7 +192,7 @@ TINY = """
 
 
 @needs_lab
-def test_the_lab_is_measured_on_for_the_open_arm_alone(project):
+def test_a_pair_of_hosts_is_measured_on_for_the_open_arm_alone(project):
     """IPv6 is within a margin that nothing exceeds.
 
     Against a margin of zero, a twin without a difference is decided in 4 of 100 000 cases: at two looks, with a level
@@ -216,7 +216,7 @@ def test_the_lab_is_measured_on_for_the_open_arm_alone(project):
     )
     result = project.run(
         "--design=tiny", "--connections=2", "--ipperf-twin=yes", "--ipperf-server=embedded",
-        "--transport=native", "-k", "wide and ipv6 or narrow and twin", testbed="lab",
+        "--transport=native", "-k", "wide and ipv6 or narrow and twin", testbed="pair",
     )  # fmt: skip
     result.assert_outcomes(passed=1)
     epochs = {arm: {run["epoch"] for run in events(project, "run") if run["arm"] == arm}
@@ -226,10 +226,10 @@ def test_the_lab_is_measured_on_for_the_open_arm_alone(project):
     assert paths == [["ipv4", "ipv4-twin", "ipv6"]] * 5 + [["ipv4", "ipv4-twin"]] * 5
     found = {line["cell"]: (line["look"], line["epochs"], line["verdict"]) for line in events(project, "record")}
     assert found == {
-        "lab-smtp-c2-1k-ipv6": (1, 5, "within"),
-        "lab-smtp-c2-1k-ipv4-twin": (2, 10, "inconclusive"),
+        "pair-smtp-c2-1k-ipv6": (1, 5, "within"),
+        "pair-smtp-c2-1k-ipv4-twin": (2, 10, "inconclusive"),
     }
     assert all(run["contradictions"] == [] and run["failed"] == {} for run in events(project, "run"))
-    assert {"198.18.1.1"} == {
+    assert {"198.18.0.2"} == {
         peer for run in events(project, "run") if "twin" in run["arm"] for peer in run["proof"]["peers"]
     }

@@ -157,9 +157,9 @@ def test_the_lab_proves_that_no_packet_took_the_other_family(project):
 @needs("postfix")
 @needs_lab
 def test_real_postfix_is_chosen_where_it_is_installed(project):
-    result = project.run("--design=smoke", "--connections=1,10,100", "--transport=native", testbed="lab")
+    result = project.run("--design=smoke", "--connections=10,100", "--transport=native", testbed="lab")
     assert result.ret == NOTHING_DECIDED
-    result.stdout.fnmatch_lines(["*server postfix *", "* 1 * 10 * 100", "IPv4 *", "IPv6 *"])
+    result.stdout.fnmatch_lines(["*server postfix *", "* 10 * 100", "IPv4 *", "IPv6 *"])
 
 
 @pytest.mark.parametrize("server", ["postfix", "apache"])

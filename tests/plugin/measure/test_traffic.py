@@ -29,7 +29,7 @@ def test_traffic(measured, margin):
     assert measured.slowdown <= margin
 """
 # The seed fixes all packets, so that in no run everybody is silent.
-SMOKE = ("--design=smoke", "--duration=0.5s", "--ipperf-seed=7")
+SMOKE = ("--design=smoke", "--duration=0.3s", "--ipperf-seed=7")
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_games_are_compared_as_arms_that_ids_and_workers_of_xdist_name(project):
         for ipver in (4, 6)
         for game in ("cs.active", "quake3")
     ]
-    result = project.run("--design=smoke", "--game=cs.active,counterstrike", "-n", "1", "-v")
+    result = project.run("--design=smoke", "--duration=0.2s", "--game=cs.active,counterstrike", "-n", "1", "-v")
     assert result.ret == NOTHING_DECIDED, result.stdout.str()
     assert {each["arm"] for each in project.kept() if each["event"] == "run"} == {
         f"ipv{ipver}-game_{game}" for ipver in (4, 6) for game in ("counterstrike", "cs.active")
