@@ -353,7 +353,7 @@ def _arm_summary(measurement: Measurement, arm: Arm, metric: str, epochs: int) -
     workload, own = measurement.plan.workload, [run for run in runs if run.arm == arm]
     trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
     rate_bit_s, encapsulation = measurement.network.links.rate_bit_s, layers(arm, workload)
-    found = link_rate(rate_bit_s, encapsulation, own, trains)
+    found = link_rate(rate_bit_s, encapsulation, own, trains, workload.connections)
     if found is not None:  # only engines report the ideal goodput
         found = dataclasses.replace(found, ceiling_bit_s=summary.figures.get("ideal_bit_s", found.ceiling_bit_s))
     counted = PROTOCOLS[workload.protocol].kind.has_times

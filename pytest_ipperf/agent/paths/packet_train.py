@@ -22,13 +22,12 @@ from pytest_ipperf.agent.sockets.buffers import set_buffer_size
 from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, TIMESTAMP_SPACE
 from pytest_ipperf.core.portable.errors import LabError
 
-BUCKET_BYTES = 16384
-"""Bytes that a token bucket may pass at once; this part of a train says nothing of the rate."""
+_FIRST_BYTES = 16384  # a bucket may pass them at once, so this part of a train says nothing of the rate
 _HEAD = struct.Struct("!QI")  # identifier of the train, and number of the datagram
 _STAMP = struct.Struct("ll")
 _LEAST = 30  # datagrams after the bucket is empty
 _LASTS_S = 0.02
-_QUEUE_S = 0.015  # less than the queue of a shaper may hold
+_QUEUE_S, _QUEUE_BYTES = 0.015, 8192  # less than the queue of a shaper may hold
 _RECEIVE_BYTES = 4096  # most kernel memory of a received datagram of Ethernet size that waits to be read
 _SEND_BYTES = 2304  # the same of one that waits to be sent
 _WARM_S = 0.02
@@ -38,7 +37,7 @@ _BUSY_S = 10.0
 
 def length(rate: float, wire_bytes: int) -> tuple[int, int]:
     """Return the number of datagrams of a train on a path of this rate in bit/s, and how many the sender may queue."""
-    backlog = int((rate * _QUEUE_S / 8 + BUCKET_BYTES / 2) / wire_bytes)
+    backlog = int((rate * _QUEUE_S / 8 + _QUEUE_BYTES) / wire_bytes)
     return min(2000, max(60, int(rate * _LASTS_S / 8 / wire_bytes))), min(180, max(4, backlog))
 
 
@@ -47,7 +46,7 @@ def rate_bit_s(stamps_ns: list[int], wire_bytes: int) -> float | None:
 
     The line below the timestamps is the edge of their lower convex hull over the middle one of those that count.
     """
-    first = math.ceil(BUCKET_BYTES / wire_bytes)
+    first = math.ceil(_FIRST_BYTES / wire_bytes)
     counted = list(enumerate(stamps_ns))[first:]
     if len(counted) < _LEAST:
         return None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_interface
 
-from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
+from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 from pytest_ipperf.lab.inventory.builtin import FAR, FAR6, NEAR, NEAR6
 from pytest_ipperf.lab.inventory.model import Links, Testbed
 from pytest_ipperf.lab.netns import delay_line
@@ -150,7 +150,7 @@ def _shaping(port: Interface, links: Links) -> Iterator[str]:
     if links.rate_bit_s and has_rate(port, links):
         yield (
             f"qdisc add dev {port.device} root handle 1: stab overhead {_UNCOUNTED_BYTES} linklayer ethernet "
-            f"tbf rate {links.rate_bit_s:.0f}bit burst {BUCKET_BYTES} limit {QUEUE_BYTES}"
+            f"tbf rate {links.rate_bit_s:.0f}bit burst {bucket_bytes(links.rate_bit_s)} limit {QUEUE_BYTES}"
         )
     if links.loss and port.role != ROUTER:
         share = int(links.loss * 2**32)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_ipperf.agent.flows.spec import Background, FlowReport, FlowServer, FlowSpec, NearReports
-from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import goodput_violations
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 from pytest_ipperf.core.portable.traffic.model import TrafficModel
 from pytest_ipperf.core.portable.units import seconds_text, short_rate_text
 from pytest_ipperf.lab.agents.client import AgentClient
@@ -197,13 +197,14 @@ def flow_exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, facts
     time_s = facts["seconds"]
     if "received_seconds" in facts:  # from the first arrival to the last: a gap less than the datagrams took
         time_s = max(time_s, facts["received_seconds"] + time_s / (facts["sent"] + facts["missed"]))
+    # TCP delivers at once the data that waited for a lost segment, even data from before the run.
+    waited_bytes = min(QUEUE_BYTES, int(_WAITED * rate_bit_s * time_s / 8))
     return goodput_violations(
         rate_bit_s,
         layers(arm, workload),
         moved_bytes=moved_bytes,
         time_s=time_s,
-        # TCP delivers at once the data that waited for a lost segment, even data from before the run.
-        bucket_bytes=BUCKET_BYTES if packet_bytes else min(QUEUE_BYTES, int(_WAITED * rate_bit_s * time_s / 8)),
+        bucket_bytes=bucket_bytes(rate_bit_s) if packet_bytes else waited_bytes,
         payload_bytes=packet_bytes,
     )
 

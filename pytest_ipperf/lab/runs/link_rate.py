@@ -8,13 +8,14 @@ import statistics
 from collections.abc import Mapping
 
 from pytest_ipperf.agent.load.results import LoadResult
-from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, length
+from pytest_ipperf.agent.paths.packet_train import length
 from pytest_ipperf.agent.rpc.messages import PacketTrain
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead, header_cost
 from pytest_ipperf.core.measurement.link_rate import TrainRates, above_rate, below_rate
 from pytest_ipperf.core.measurement.path_proof import goodput_violations
 from pytest_ipperf.core.portable.factor import values_of
+from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Links, Testbed
 from pytest_ipperf.protocols import PROTOCOLS
@@ -112,5 +113,5 @@ def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, result: Lo
         layers(arm, workload),
         moved_bytes=result.content_bytes,
         time_s=result.wall_s,
-        bucket_bytes=BUCKET_BYTES * result.attempted // workload.connections,
+        bucket_bytes=bucket_bytes(rate_bit_s) * result.attempted // workload.connections,
     )

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
+from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead
 from pytest_ipperf.core.measurement.link_rate import TOLERANCE, LinkRate
-from pytest_ipperf.core.portable.scaling import rate_of
+from pytest_ipperf.core.portable.scaling import rate_of, time_text
+from pytest_ipperf.core.portable.token_bucket import bucket_bytes, lacking_s
 from pytest_ipperf.core.portable.units import milliseconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.inventory.model import Links
@@ -55,7 +57,8 @@ def link_rate_notes(records: Sequence[Record]) -> list[str]:
         return machine_notes(records)
     return [
         "Goodput: the payload that completed in the time of the bursts; at most what full packets leave of the rate,",
-        "their headers and 38 bytes of Ethernet taken off. A burst begins with 16 KB that the links let pass at once.",
+        f"and of the {bucket_bytes(records[0].rate_bit_s)} bytes that links pass at once as each burst begins, without",
+        "their headers and 38 bytes of Ethernet.",
         *missed_notes(records),
     ]
 
@@ -68,10 +71,26 @@ def machine_notes(records: Sequence[Record]) -> list[str]:
 
 
 def bucket_notes(records: Iterable[Record]) -> list[str]:
-    """Return the note on the token bucket of links with a rate (docs/proof.md), which shortens times."""
-    if not any(record.rate_bit_s for record in records):
-        return []
-    return ["Links let 16 KB pass at once: RTT, one-way delay and buffer delay contain almost no serialisation time."]
+    """Return the notes on the token buckets of links with a rate (docs/proof.md), which shorten times."""
+    sizes: dict[float, set[int]] = {}
+    for record in records:
+        if record.rate_bit_s:
+            sizes.setdefault(record.rate_bit_s, set()).add(record.payload_bytes)
+    return [_bucket_note(rate_bit_s, sorted(each - {0})) for rate_bit_s, each in sorted(sizes.items())]
+
+
+def _bucket_note(rate_bit_s: float, payload_bytes: Sequence[int]) -> str:
+    """Return the note on links of a rate; the sizes in it are of datagrams over IPv4."""
+    bucket, layers = bucket_bytes(rate_bit_s), HeaderOverhead(ipver=4, datagram=True)
+    wire_bytes = {size: layers.ip_bytes(size) + layers.packets(size) * FRAME_BYTES for size in payload_bytes}
+    smaller = {size: wire for size, wire in wire_bytes.items() if wire < bucket}
+    lacks = [f"{time_text(lacking_s(rate_bit_s, wire))} of {size} bytes" for size, wire in smaller.items()]
+    lacks += [f"{time_text(lacking_s(rate_bit_s, bucket))} of {'more' if smaller else 'any size'}"]
+    some = lacks if len(smaller) < len(wire_bytes) or not smaller else lacks[:-1]
+    return (
+        f"Links pass {bucket} bytes at once, so RTT, one-way delay and buffer delay lack serialisation time, on each "
+        f"link and way {', '.join(some)}."
+    )
 
 
 def missed_notes(records: Sequence[Record]) -> list[str]:

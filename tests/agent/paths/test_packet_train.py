@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, TrainReceiver, length, rate_bit_s, send_train
+from pytest_ipperf.agent.paths.packet_train import TrainReceiver, length, rate_bit_s, send_train
 from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 
 WIRE = 1538
 
@@ -22,10 +23,11 @@ def bucket(rate, datagrams, ready_s, late_s):
     Each can leave only when the sender has it `ready_s`; the queue serves it `late_s` too late, without losing tokens
     unless the bucket overflows meanwhile.
     """
-    tokens, then, found = float(BUCKET_BYTES), 0.0, []
+    held = bucket_bytes(rate)
+    tokens, then, found = float(held), 0.0, []
     for number in range(datagrams):
         due = max(then, ready_s[number], then + (WIRE - tokens) * 8 / rate) + late_s[number]
-        tokens = min(BUCKET_BYTES, tokens + (due - then) * rate / 8) - WIRE
+        tokens = min(held, tokens + (due - then) * rate / 8) - WIRE
         found.append(due)
         then = due
     return [round(10**18 + 1e9 * due) for due in found]
@@ -43,9 +45,12 @@ def test_a_punctual_train_has_the_rate_of_the_bucket(rate, datagrams):
 
 @given(st.floats(1e6, 3e8), st.integers(60, 400), st.integers(0, 2**32))
 def test_a_queue_that_is_late_within_its_bucket_changes_nothing(rate, datagrams, seed):
-    """A fifth of the datagrams are late by up to twice the time of one; those behind them make up for it."""
+    """A fifth of the datagrams are late by up to a quarter of the bucket's room; those behind them make up for it."""
     drawn = random.Random(seed)
-    late = [drawn.uniform(0, 2 * WIRE * 8 / rate) if not drawn.randrange(5) else 0.0 for _ in range(datagrams)]
+    late = [
+        drawn.uniform(0, (bucket_bytes(rate) - WIRE) * 2 / rate) if not drawn.randrange(5) else 0.0
+        for _ in range(datagrams)
+    ]
     found = rate_bit_s(bucket(rate, datagrams, punctual(datagrams), late), WIRE)
     assert found == pytest.approx(rate, rel=0.01)
 
@@ -81,13 +86,14 @@ def test_a_train_takes_20_ms_within_limits_and_leaves_room_in_the_queue(rate):
     assert 60 <= datagrams <= 2000
     if 60 < datagrams < 2000:
         assert math.isclose(datagrams * WIRE * 8 / rate, 0.02, rel_tol=0.02)
-    assert backlog * WIRE <= max(rate * 0.02 / 8 + BUCKET_BYTES, 4 * WIRE)
+    assert backlog * WIRE <= max(rate * 0.02 / 8 + 8192, 4 * WIRE)
 
 
 REAL = """
 import ctypes, os, subprocess, time
 from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.agent.paths.packet_train import TrainReceiver, length, rate_bit_s, send_train
+from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 run = lambda words: subprocess.run(words.split(), check=True, capture_output=True)
 stamped = rx_timestamping()
 held = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)
@@ -104,7 +110,7 @@ for enter, device, number in DEVICES:
 def shaped(rate_mbit):
     for enter, device, _ in DEVICES:
         run(f"{enter}tc qdisc replace dev {device} root stab overhead 24 linklayer ethernet"
-            f" tbf rate {rate_mbit}mbit burst 16kb latency 20ms")
+            f" tbf rate {rate_mbit}mbit burst {bucket_bytes(rate_mbit * 1e6)} latency 20ms")
 
 def listening(address, datagrams):
     enter = ctypes.CDLL(None, use_errno=True).setns  # os.setns came with Python 3.12

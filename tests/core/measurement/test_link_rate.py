@@ -12,6 +12,7 @@ from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceili
 from pytest_ipperf.core.measurement.link_rate import LinkRate, link_rate
 from pytest_ipperf.core.measurement.path_proof import goodput_violations, rate_shortfalls, rate_violations
 from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 
 TUNNEL = HeaderOverhead(ipver=6, overhead_bytes=20)
 
@@ -30,33 +31,33 @@ def run(wall_s, completed=10, *, warmup=False, content_bytes=1000):
 
 @pytest.mark.parametrize(("content_bytes", "goodput_bit_s"), [(1000, 80_000.0), (13, 1040.0), (0, None), (None, None)])
 def test_goodput_is_made_of_the_bytes_that_came_and_unknown_where_nobody_counted(content_bytes, goodput_bit_s):
-    found = link_rate(1e8, TUNNEL, [run(0.5, content_bytes=content_bytes), run(0.5, 0)], [])
+    found = link_rate(1e8, TUNNEL, [run(0.5, content_bytes=content_bytes), run(0.5, 0)], [], 10)
     assert found is not None
     assert found.goodput_bit_s == goodput_bit_s
 
 
 def test_goodput_is_what_completed_in_the_time_of_the_bursts():
     runs = [run(0.5), run(1.5, 5), run(9.0, warmup=True)]
-    found = link_rate(1e8, TUNNEL, runs, [{"client": 1e8, "server": 9.99e7}, {"client": 1.001e8, "server": 9.98e7}])
-    assert found == LinkRate(
-        rate_bit_s=1e8, ceiling_bit_s=ceiling_bit_s(1e8, TUNNEL), goodput_bit_s=60000.0, path_bit_s=9.98e7
-    )
+    found = link_rate(1e8, TUNNEL, runs, [{"client": 1e8, "server": 9.99e7}, {"client": 1.001e8, "server": 9.98e7}], 10)
+    # Two bursts of ten connections in two seconds found the bucket of 2788 bytes full.
+    most = ceiling_bit_s(1e8 + 2 * 8 * 2788 / 2.0, TUNNEL)
+    assert found == LinkRate(rate_bit_s=1e8, ceiling_bit_s=most, goodput_bit_s=60000.0, path_bit_s=9.98e7)
     assert not found.too_slow
 
 
 def test_links_without_a_rate_have_no_pace():
-    assert link_rate(0.0, TUNNEL, [run(0.5)], []) is None
+    assert link_rate(0.0, TUNNEL, [run(0.5)], [], 10) is None
 
 
 def test_where_connections_arrive_at_a_rate_their_time_is_none_of_the_links():
-    found = link_rate(1e8, TUNNEL, [run(None)], [{}])
+    found = link_rate(1e8, TUNNEL, [run(None)], [{}], 10)
     assert found is not None
     assert (found.goodput_bit_s, found.path_bit_s, found.too_slow) == (None, None, False)
 
 
 @pytest.mark.parametrize(("seen", "misses"), [(0.991e8, False), (0.989e8, True), (None, True), (1.2e8, False)])
 def test_a_path_misses_its_rate_where_one_direction_does_by_more_than_a_hundredth(seen, misses):
-    found = link_rate(1e8, TUNNEL, [run(0.5)], [{"client": 1e8, "server": 1e8}, {"client": 1e8, "server": seen}])
+    found = link_rate(1e8, TUNNEL, [run(0.5)], [{"client": 1e8, "server": 1e8}, {"client": 1e8, "server": seen}], 10)
     assert found is not None
     assert found.too_slow is misses
 
@@ -82,7 +83,7 @@ def test_more_payload_than_the_links_let_through_is_a_contradiction():
 @given(st.floats(1e6, 1e9), st.integers(1, 5000), st.integers(1, 30))
 def test_bursts_that_the_bucket_lets_pass_at_once_contradict_nothing(rate, packets, bursts):
     """Each burst finds the bucket full, so its first packets pass at once."""
-    wire = packets * 1538
-    time_s = bursts * max(1e-6, (wire - 16384) * 8 / rate)
+    wire, bucket = packets * 1538, bucket_bytes(rate)
+    time_s = bursts * max(1e-6, (wire - bucket) * 8 / rate)
     moved = bursts * packets * TUNNEL.max_payload_bytes
-    assert not goodput_violations(rate, TUNNEL, moved_bytes=moved, time_s=time_s, bucket_bytes=16384 * bursts)
+    assert not goodput_violations(rate, TUNNEL, moved_bytes=moved, time_s=time_s, bucket_bytes=bucket * bursts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import hashlib
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 from pytest_ipperf.lab.epoch.build import build_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
 from pytest_ipperf.lab.inventory.model import Links
@@ -249,6 +251,49 @@ def test_a_rate_beside_a_delay_is_the_rate():
 
         # What else goes on in a machine passes; what a link does wrong stays.
         assert not lasting(attempt() for _ in range(5))
+
+
+STAMPS = """
+import sys
+from pytest_ipperf.agent.paths.packet_train import TrainReceiver, send_train
+address, source, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+if port:
+    send_train(source, (address, port), 7, packet_bytes=1500, datagrams=60, backlog=60)
+else:
+    receiver = TrainReceiver(address, 60)
+    print(receiver.port, flush=True)
+    sys.stdin.readline()  # the kernel has stamped and keeps what came meanwhile
+    print(receiver.stamps_ns(7, 60))
+"""
+
+
+@pytest.mark.parametrize("rate_bit_s", [2e6, 1e7, 1e8])
+def test_a_link_passes_its_bucket_at_once_and_no_more(rate_bit_s):
+    """Of many trains one is not disturbed by what else goes on in the machine, which delays packets or their stamps."""
+    testbed = lab("bottled", 2, Links(rate_bit_s=rate_bit_s))
+    ends = [testbed.server.ipv4, testbed.client.ipv4]
+    most_bytes = bucket_bytes(rate_bit_s)
+
+    def at_once(entries):
+        """Return the bytes of a train by which its first packets were ahead of the rate."""
+        takes = [*entries["server"], sys.executable, "-c", STAMPS, *ends, "0"]
+        with subprocess.Popen(takes, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as receiver:
+            assert receiver.stdout
+            assert receiver.stdin
+            port = receiver.stdout.readline().strip()
+            subprocess.run([*entries["client"], sys.executable, "-c", STAMPS, *ends, port], check=True)
+            print(flush=True, file=receiver.stdin)
+            stamps_ns = ast.literal_eval(receiver.stdout.readline())
+        assert len(stamps_ns) == 60
+        ahead = [1538 * (at + 1) - rate_bit_s / 8e9 * (each - stamps_ns[0]) for at, each in enumerate(stamps_ns)]
+        return max(ahead[:30])
+
+    with namespaces(testbed) as entries:
+        for role in testbed.roles:
+            run = [*entries[role], "sh", "-c", "ethtool -K eth0 gso off tso off; ip link set eth0 gso_max_segs 1"]
+            subprocess.run(run, check=True)
+        found = (at_once(entries) for _ in range(10))
+        assert any(each == pytest.approx(most_bytes, abs=rate_bit_s / 8 * 20e-6 + 10) for each in found)
 
 
 WIRE = """

@@ -5,10 +5,10 @@ import itertools
 
 import pytest
 
-from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.core.portable.factor import levels_from_text
+from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
@@ -79,7 +79,7 @@ def test_tcp_has_the_goodput_that_the_links_leave_it(up, arm):
     """The limit is the rate plus the one bucketful that links let pass at once after a pause of the sender."""
 
     def fits(result):
-        bucketful = 8 * BUCKET_BYTES / (RATE_BIT_S * result.data.facts["seconds"])
+        bucketful = 8 * bucket_bytes(RATE_BIT_S) / (RATE_BIT_S * result.data.facts["seconds"])
         return 0.97 < value(result, "throughput") / result.data.facts["ideal_bit_s"] < 1 + bucketful
 
     found = first((run(up, arm, work("tcp", payload=131072)) for _ in itertools.count()), fits)

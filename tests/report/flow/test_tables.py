@@ -19,6 +19,7 @@ from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.sweeps import covering_sweeps, sweeps_along
 from pytest_ipperf.report.flow.tables import in_order, tables
 from pytest_ipperf.report.table_files import write_tables
+from pytest_ipperf.report.tables.network_notes import bucket_notes
 from pytest_ipperf.report.workload_kinds import tables as all_tables
 
 MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
@@ -199,8 +200,19 @@ def test_a_design_that_never_judges_shows_neither_intervals_nor_margins(windows)
 def test_what_links_with_a_rate_leave_out_of_times_is_told_in_one_line(made, rate_bit_s, said_so):
     for records in (made.study()[:1], made.study()[-9:]):
         shown = printed(records, rate_bit_s=rate_bit_s)
-        line = "Links let 16 KB pass at once: RTT, one-way delay and buffer delay contain almost no serialisation time."
-        assert (line in shown) == said_so
+        assert any(line.startswith("Links pass 2788 bytes at once, so RTT") for line in shown) == said_so
+
+
+def test_what_a_message_lacks_of_its_serialisation_is_told_by_size(made):
+    record = made.study()[0]
+
+    def lacks(*payload_bytes):
+        (note,) = bucket_notes(dataclasses.replace(record, payload_bytes=size) for size in payload_bytes)
+        return note.partition(" link and way ")[2]
+
+    assert lacks(32, 1400) == "7.84 us of 32 bytes, 117 us of 1400 bytes."
+    assert lacks(1400, 8192) == "117 us of 1400 bytes, 223 us of more."
+    assert lacks(9000) == "223 us of any size."
 
 
 @pytest.mark.parametrize(("metric", "row"), [("throughput", "of at most"), ("jitter", "received, of at most")])

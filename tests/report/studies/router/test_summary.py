@@ -280,7 +280,7 @@ def test_design_paper_never_judges_and_keeps_the_intervals_of_its_blocks(made):
 
 
 def test_what_links_with_a_rate_leave_out_of_round_trips_is_told(made):
-    note = "Links let 16 KB pass at once:"
+    note = "Links pass 2788 bytes at once, so RTT,"
     assert note in " ".join(rows_of(made.study()))
     assert note not in " ".join(rows_of([dataclasses.replace(each, rate_bit_s=0.0) for each in made.study()]))
 
