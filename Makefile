@@ -62,7 +62,7 @@ evidence: venv
 	@bash .ci/versions all
 	@[ "$$(id -u)" != 0 ] || sh .ci/bare --all
 	@$(PYTHON) benchmarks/paths.py
-	@for each in throughput packets pacing rtt agreement file_transfer dns_load traffic hosts messages startup; do $(PYTHON) benchmarks/$$each.py || exit $$?; done
+	@for each in throughput packets pacing rtt agreement file_transfer dns_load traffic hosts messages startup large_sessions; do $(PYTHON) benchmarks/$$each.py || exit $$?; done
 	@$(MAKE) --no-print-directory grids
 
 STUDY_000 := suites/response_time/test_response_time.py

@@ -10,6 +10,7 @@ from pytest_ipperf.plugin.collect.collection import UnsupportedItems
 from pytest_ipperf.plugin.collect.mistakes import MarkerExpressionCheck
 from pytest_ipperf.plugin.measure.outcome import VERDICTS, CallPhase, VerdictCollector
 from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN, ProvisioningTeardown
+from pytest_ipperf.plugin.measure.release import Release
 from pytest_ipperf.plugin.options.settings import read_settings
 from pytest_ipperf.plugin.session.baseline import check_night, find_baseline
 from pytest_ipperf.plugin.session.invocation import invocation
@@ -40,6 +41,7 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(UnsupportedItems(), "ipperf-unsupported-items")
     config.pluginmanager.register(MarkerExpressionCheck(), "ipperf-marker-expression-check")
     config.pluginmanager.register(CallPhase(), "ipperf-call-phase")
+    config.pluginmanager.register(Release(known), "ipperf-release")
     config.stash[PROVISIONING_TEARDOWN] = teardown = ProvisioningTeardown(known)
     config.pluginmanager.register(teardown, "ipperf-provisioning-teardown")
     if not known.is_worker:

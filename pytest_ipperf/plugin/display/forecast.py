@@ -22,14 +22,15 @@ def forecast_lines(session: Session, *, each: bool) -> list[str]:
     if not plans:
         return resumed
     design, forecasts = session.settings.design, dict(power_forecasts(session))
-    total_s = sum(map(session.forecast_s, plans))
+    seconds = {plan.workload: session.forecast_s(plan) for plan in plans}
+    total_s = sum(seconds.values())
     first, most = sum(plan.first_runs for plan in plans), sum(plan.runs for plan in plans)
     workloads = f"{len(plans)} workload{'s' * (len(plans) > 1)}"
     sizes = dict.fromkeys(session.design_of(plan.workload).size_text() for plan in plans)
     scale = f"{' and '.join(sizes)} (design {design.name}), {_range(str(first), str(most))} runs"
     lines = [f"plan: {workloads}, {scale}, about {duration_text(session, total_s)}"]
     if each:
-        lines += [line for plan in plans for line in _workload_lines(session, plan, forecasts)]
+        lines += [line for plan in plans for line in _workload_lines(session, plan, seconds[plan.workload], forecasts)]
     lines += _confirming_lines(session)
     lines += _budget_lines(session, total_s)
     lines += _detectable_lines(session, forecasts)
@@ -60,9 +61,11 @@ def _range(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _workload_lines(session: Session, plan: Plan, forecasts: Mapping[CellMetric, PowerForecast]) -> list[str]:
+def _workload_lines(
+    session: Session, plan: Plan, first_s: float, forecasts: Mapping[CellMetric, PowerForecast]
+) -> list[str]:
     runs = _range(str(plan.first_runs), str(plan.runs))
-    about = duration_text(session, session.forecast_s(plan))
+    about = duration_text(session, first_s)
     lines = [f"  {plan.workload}: {', '.join(map(str, plan.arms))}; {runs} runs, about {about}"]
     cells = [Cell(plan.workload, arm) for arm in plan.arms]
     of_plan = {item: found for cell in cells for item, found in forecasts.items() if item.cell == cell}

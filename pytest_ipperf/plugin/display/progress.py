@@ -178,8 +178,8 @@ def _position(session: Session, plan: Plan) -> SessionPosition | None:
     plans = session.to_measure
     if len(plans) < 2 or plan.confirms:
         return None
-    done = [each for each in plans if each.workload in session.results]
-    later = [each for each in plans if each.workload not in session.results and each.workload != plan.workload]
+    done = [each for each in plans if session.is_measured(each.workload)]
+    later = [each for each in plans if not session.is_measured(each.workload) and each.workload != plan.workload]
     return SessionPosition(
         number=len(done) + 1,
         count=len(plans),

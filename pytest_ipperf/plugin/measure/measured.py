@@ -52,6 +52,7 @@ from pytest_ipperf.plugin.display.progress import Progress
 from pytest_ipperf.plugin.measure.answers import Answers
 from pytest_ipperf.plugin.measure.fresh_epochs import answer_again, fresh_epochs_of
 from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN
+from pytest_ipperf.plugin.measure.release import reload
 from pytest_ipperf.plugin.measure.stash import ANSWERS, INVALID
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.journal import log_complete, log_not_resumed
@@ -308,7 +309,12 @@ def _conditions(session: Session, cell: Cell, state: ServerState) -> Conditions:
 def _measurement(session: Session, cell: Cell, conditions: Conditions) -> Measurement:
     result = session.results.get(cell.workload)
     if result is None:
-        result = session.results[cell.workload] = _measure(session, cell, conditions)
+        plan = session.plans[cell.workload]
+        if cell.workload in session.released and not session.reused_from(cell.workload):
+            result = reload(session, plan, conditions.state, conditions.deadline_s)
+        else:
+            result = _measure(session, cell, conditions)
+        session.results[cell.workload] = result
     if isinstance(result, IpperfError):
         raise result
     return result

@@ -49,7 +49,7 @@ def _measurement(found: StoredWorkload, plan: Plan, deadline_s: float) -> Measur
         rows=rows,
         looks={Arm.parse(arm): looks for arm, looks in complete["looks"].items()},
         trouble={},
-        stopped="",
+        stopped=complete["stopped"],
         seconds=tuple(complete["seconds"]),
         baseline_costs=_baseline_costs(found),
         answered=frozenset(map(Arm.parse, complete["answered"])),

@@ -72,6 +72,9 @@ class Session:
         self.states: dict[Workload, str] = {}
         self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}
+        self._questions_by_workload: dict[Workload, dict[Arm, tuple[Question, ...]]] = {}
+        self._forecasts: dict[Workload, float] = {}
+        self.released: set[Workload] = set()  # measured workloads whose measurements are only in the records
         self.fresh_epochs: dict[Workload, list[FreshEpochs]] = {}  # sets of different arms, in their order
         self.fresh_from: dict[str, str] = {}  # the earlier session that measured a set, by its plan's name
         self.measuring_since: float | None = None
@@ -122,10 +125,12 @@ class Session:
             if not questions or any(question.compares for question in questions):
                 arms[cell.workload].add(cell.reference(self.settings.reference))
             self.questions[cell] = tuple(dict.fromkeys((*self.questions.get(cell, ()), *questions)))
+            self._questions_by_workload.setdefault(cell.workload, {})[cell.arm] = self.questions[cell]
         self.plans = {
             workload: plan_for(workload, sorted(needed), self.design_of(workload), self.settings.seed)
             for workload, needed in arms.items()
         }
+        self._forecasts.clear()
         if self.resumed is not None:
             asked = {workload: self.questions_of(workload) for workload in self.plans}
             self.resumed.select(self.plans.values(), asked, self.settings)
@@ -176,7 +181,11 @@ class Session:
 
     def questions_of(self, workload: Workload) -> dict[Arm, tuple[Question, ...]]:
         """Return the questions of the selected tests for each arm of a workload."""
-        return {cell.arm: questions for cell, questions in self.questions.items() if cell.workload == workload}
+        return dict(self._questions_by_workload.get(workload, {}))
+
+    def is_measured(self, workload: Workload) -> bool:
+        """Return whether a workload has been measured in this process, with success or not."""
+        return workload in self.results or workload in self.released
 
     @property
     def confirms(self) -> bool:
@@ -207,6 +216,11 @@ class Session:
 
     def forecast_s(self, plan: Plan) -> float:
         """Return the expected seconds of a plan up to its first look: as long as last time, else an estimate."""
+        if plan.workload not in self._forecasts:
+            self._forecasts[plan.workload] = self._forecast_s(plan)
+        return self._forecasts[plan.workload]
+
+    def _forecast_s(self, plan: Plan) -> float:
         if self.reused_from(plan.workload):
             return 0.0
         begun = {workload: runs for workload, _, runs in self.resumed.begun()} if self.resumed else {}
@@ -220,7 +234,7 @@ class Session:
 
     def _whole_s(self, plan: Plan) -> float:
         """Return the seconds of a plan up to its first look, of which nothing has been measured."""
-        earlier = self._seconds().get(self._key(plan))
+        earlier = self._earlier_s.get(self._key(plan))
         return self._estimated_s(plan) if earlier is None else float(earlier)
 
     def _estimated_s(self, plan: Plan) -> float:
@@ -236,6 +250,11 @@ class Session:
     def cache(self) -> pytest.Cache | None:
         """Cache of pytest, which lasts from session to session; None if it is disabled."""
         return getattr(self.config, "cache", None)  # `-p no:cacheprovider` removes the attribute
+
+    @cached_property
+    def _earlier_s(self) -> dict[str, float]:
+        """Return what the cache holds at the first forecast; it may have thousands of entries."""
+        return self._seconds()
 
     def _seconds(self) -> dict[str, float]:
         return dict(self.cache.get(_CACHE_KEY, {})) if self.cache is not None else {}

@@ -6,9 +6,12 @@ The main process writes pytest's cache, since it receives every record, also und
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.design.design import DESIGNS, Design
@@ -25,13 +28,20 @@ if TYPE_CHECKING:  # imports scipy, which takes long and only a forecast needs
 
 _CACHE_KEY = "ipperf/sightings-1"
 _SESSIONS = 10
+_SECONDS_BETWEEN_WRITES = 10.0
 
 
 class SpreadCache:
-    """Plugin that caches the spread observed in each cell that has a record, of the last sessions."""
+    """Plugin that caches the spread observed in each cell that has a record, of the last sessions.
+
+    It writes the cache every ten seconds and at the end: pytest has one file for all cells, of which there may be
+    thousands.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._new: dict[str, dict[str, Any]] = {}
+        self._written_at = 0.0
 
     def pytest_ipperf_measured(self, record: Record) -> None:
         """Add the spread of a record; a later record of the same cell and session replaces the earlier one.
@@ -43,9 +53,23 @@ class SpreadCache:
         if cache is None or seen is None or record.taken_from:
             return
         size = record.run_s or _size(self._session.settings.design, record.protocol, record.connections)
-        kept, key = _kept(self._session), _key(self._session, record.cell, size, record.metric)
-        earlier = [each for each in kept.get(key, []) if each["session"] != here]
-        cache.set(_CACHE_KEY, {**kept, key: [*earlier, dataclasses.asdict(seen)][-_SESSIONS:]})
+        self._new[_key(self._session, record.cell, size, record.metric)] = dataclasses.asdict(seen)
+        if time.monotonic() - self._written_at >= _SECONDS_BETWEEN_WRITES:
+            self._write(cache, here)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write what is not written yet."""
+        if self._session.cache is not None and self._new:
+            self._write(self._session.cache, self._session.folder.name)
+
+    def _write(self, cache: pytest.Cache, here: str) -> None:
+        kept = _kept(self._session)
+        for key, seen in self._new.items():
+            earlier = [each for each in kept.get(key, []) if each["session"] != here]
+            kept[key] = [*earlier, seen][-_SESSIONS:]
+        cache.set(_CACHE_KEY, kept)
+        self._new.clear()
+        self._written_at = time.monotonic()
 
 
 def _kept(session: Session) -> dict[str, list[dict[str, Any]]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.design.design import Design
-from pytest_ipperf.core.design.plan import WARMUP, Plan
+from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.core.portable.traffic.load import LEAD_S, LOAD, SILENCE_S, TAIL_S, TCP_LOADS
 from pytest_ipperf.lab.epoch.arm_workload import workload_of
@@ -23,10 +21,11 @@ _TRAINS_S = 0.3
 def estimated_s(plan: Plan, design: Design, rate_bit_s: float, *, reboot: bool) -> float:
     """Return the estimated seconds of a plan of `design` up to its first look, over links of that rate (0: none)."""
     epochs = plan.look(0)
-    runs = Counter((arm, block == WARMUP) for epoch in epochs for block, _, arm in epoch.places())
+    counts = {False: sum(len(epoch.blocks) for epoch in epochs), True: len(epochs)}  # of each arm, by `warmup`
     running_s = sum(
         count * _run_s(workload_of(plan.workload, arm), design, rate_bit_s, warmup=warmup)
-        for (arm, warmup), count in runs.items()
+        for arm in plan.arms
+        for warmup, count in counts.items()
     )
     trains_s = _TRAINS_S * len(plan.arms) if rate_bit_s else 0.0
     rebooting_s = (len(epochs) - 1) * _REBOOT_S if reboot else 0.0

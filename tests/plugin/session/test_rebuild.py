@@ -91,7 +91,7 @@ def kept(measurement, folder):
     ]  # fmt: skip
     complete = {
         "state": ServerState().digest_without_password, "service": measurement.service, "network": measurement.network,
-        "looks": {"ipv4": 1, "ipv6-tunnel": 1}, "answered": [], "seconds": [1.0],
+        "looks": {"ipv4": 1, "ipv6-tunnel": 1}, "answered": [], "stopped": "", "seconds": [1.0],
     }  # fmt: skip
     journal = json.loads(json.dumps({"epochs": epochs, "runs": facts, "complete": complete}, default=_plain))
     return StoredWorkload(folder / "main.f64", {}, journal["epochs"], journal["runs"], [], journal["complete"])

@@ -1,0 +1,42 @@
+"""A workload's samples are released after its last item; an item that asks again gets them from the records."""
+
+from tests.support.sessions.xdist_workers import add_hook
+
+AGAIN = """
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(session):
+        result = yield
+        kept = session.config.stash[SESSION].results
+        print("kept after the loop:", sorted(map(str, kept)))
+        for item in session.items:
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        return result
+"""
+
+
+def test_run_again_after_release(project):
+    project.network(slower=0.04)
+    add_hook(project, "import pytest\nfrom pytest_ipperf.plugin.session.stash import SESSION\n")
+    add_hook(project, AGAIN)
+
+    outcome = project.run("-s")
+
+    outcome.assert_outcomes(passed=4)
+    outcome.stdout.fnmatch_lines(["*kept after the loop: []"])
+    workloads = [line.partition(" ")[0] for line in project.measured]
+    assert len(workloads) == len(set(workloads)) == 2
+    records = [event for event in project.kept() if event["event"] == "record"]
+    assert len(records) == 4
+    facts = [{name: fact for name, fact in each.items() if name not in ("at", "crc32")} for each in records]
+    assert facts[:2] == facts[2:]
+
+
+def test_workload_with_trouble_is_kept(project):
+    project.network(invalid="another path")
+    add_hook(project, "import pytest\nfrom pytest_ipperf.plugin.session.stash import SESSION\n")
+    add_hook(project, AGAIN)
+
+    outcome = project.run("-s")
+
+    outcome.assert_outcomes(errors=4)
+    assert len(project.measured) == 2
