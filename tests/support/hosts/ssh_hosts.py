@@ -31,6 +31,7 @@ from pytest_ipperf.lab.netns.veth import _FORWARDING, _SYSCTLS
 from tests.support.hosts import machines
 from tests.support.hosts.machines import ADMIN, CLERK, Machine, bare_pythons, said
 from tests.support.needs import lacking
+from tests.support.sessions.forked_python import ForkedPython
 from tests.support.sessions.project_settings import STRICT
 
 ROOT = Path(__file__).parents[3]
@@ -336,10 +337,11 @@ class Farm:
 
     def session(
         self, *argv: str, suite: str = SUITE, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[str]:
+    ) -> subprocess.Popen[str] | ForkedPython:
         """Run an inner pytest as the controller, on all testbeds unless the arguments name some.
 
-        What it says, errors too, is to be read from `stdout`. A `cwd` has its suite already.
+        What it says, errors too, is to be read from `stdout`. A `cwd` has its suite already. With a PYTHONPATH in `env`
+        it is a new process that imports the package from there.
         """
         if cwd is None:
             self._sessions += 1
@@ -350,15 +352,17 @@ class Farm:
         beds = ",".join(sorted({f"bed{place.bed + 1}" for place in self._places}))
         named = [] if any(word.startswith("--testbed") for word in argv) else [f"--testbed={beds}"]
         words = ["-m", "pytest", "-p", "no:randomly", f"--ipperf-hosts={self.inventory}", *named, *argv]
-        reported = [f"{name}={value}" for name, value in {"PYTHONPATH": str(ROOT), **(env or {})}.items()]
-        process = subprocess.Popen(
-            [*self._with_home(self.controller, f"--chdir={cwd}", *reported), sys.executable, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "start_new_session": True}
+        process: subprocess.Popen[str] | ForkedPython
+        if env and "PYTHONPATH" in env:
+            reported = [f"{name}={value}" for name, value in env.items()]
+            words = [*self._with_home(self.controller, f"--chdir={cwd}", *reported), sys.executable, *words]
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, text=True, **streams)
+        else:
+            folder = self.folder / self.controller.name
+            own = {"HOME": f"{folder}/home", "TMPDIR": f"{folder}/tmp", "PYTHONPATH": str(ROOT), **(env or {})}
+            others = {name: value for name, value in os.environ.items() if name != "IPPERF_RUN"}
+            process = ForkedPython(words, cwd=cwd, env=others | own, machine=self.controller.pid, **streams)
         self._stack.callback(_ended, process)
         return process
 
@@ -468,7 +472,7 @@ def _batch(lines: Sequence[str]) -> str:
     return f"ip -batch - <<'END'\n{text}\nEND\n"
 
 
-def _ended(process: subprocess.Popen[str]) -> None:
+def _ended(process: subprocess.Popen[str] | ForkedPython) -> None:
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, 9)

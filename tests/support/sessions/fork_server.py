@@ -15,6 +15,7 @@ import ctypes
 import importlib
 import json
 import os
+import platform
 import re
 import runpy
 import select
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 REQUEST_BYTES = 1 << 18
+_NAMESPACES = {"mnt": 0x00020000, "uts": 0x04000000, "net": 0x40000000, "pid": 0x20000000}
 _PR_SET_PDEATHSIG = 1
 # The options that ask for workers, in arguments that may be within others.
 _WORKERS = re.compile(r"(^|[ \"'])(-n|--numprocesses|--tx)\b|(^|[ \"'])-n\d")
@@ -86,8 +88,11 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
     for number, stream in enumerate(streams, start=3 - len(streams)):
         os.dup2(stream, number)
         os.close(stream)
-    if request["new_session"]:
+    if request.get("new_session"):
         os.setsid()
+    if machine := request.get("machine"):
+        _enter(machine)
+        _show_as([sys.executable, *request["argv"]])
     if _WORKERS.search(" ".join(request["argv"])):
         _fork_workers(request["path"])
     os.chdir(request["folder"])
@@ -102,6 +107,37 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
     importlib.invalidate_caches()
     subprocess.Popen = _popen_or_fork  # type: ignore[assignment, misc]
     _run(request["argv"])
+
+
+def _show_as(argv: Sequence[str]) -> None:
+    """Let `ps` show these arguments for this process, as far as there is room for them."""
+    start, end = map(int, Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[45:47])
+    words = "\0".join(argv).encode()[: end - start - 1]
+    ctypes.memmove(start, words.ljust(end - start, b"\0"), end - start)
+
+
+def _enter(pid: int) -> None:
+    """Go on in the namespaces of a process, as a child for which this process waits, as `nsenter` does."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    opened = {kind: os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for kind in _NAMESPACES}
+    for kind, descriptor in opened.items():
+        if libc.setns(descriptor, _NAMESPACES[kind]):
+            raise OSError(ctypes.get_errno(), f"cannot enter namespace {kind}")
+        os.close(descriptor)
+    if child := os.fork():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for stream in (0, 1, 2):
+            os.close(stream)
+        while os.WIFSTOPPED(status := os.waitpid(child, os.WUNTRACED)[1]):
+            os.kill(os.getpid(), signal.SIGSTOP)
+            os.kill(child, signal.SIGCONT)
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            with contextlib.suppress(OSError):  # of SIGKILL
+                signal.signal(-code, signal.SIG_DFL)
+            os.kill(os.getpid(), -code)
+        os._exit(code)
+    platform._uname_cache = None  # type: ignore[attr-defined]
 
 
 def _run(argv: Sequence[str]) -> None:
@@ -180,7 +216,7 @@ class _Worker:
 
     def __init__(self, server: socket.socket, path: Sequence[str]) -> None:
         argv = ["-c", "import sys;exec(eval(sys.stdin.readline()))"]  # as execnet has it
-        request = {"argv": argv, "folder": os.getcwd(), "env": dict(os.environ), "path": path, "new_session": False}  # noqa: PTH109
+        request = {"argv": argv, "folder": os.getcwd(), "env": dict(os.environ), "path": path}  # noqa: PTH109
         stdin, to_worker = os.pipe()
         from_worker, stdout = os.pipe()
         self._reply, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -33,8 +33,9 @@ class ForkedPython:
     """A fork that runs as `[sys.executable, *argv]` would, with a subset of the methods of `subprocess.Popen`.
 
     `argv` begins with `-m MODULE` or `-c CODE`. Streams are those of `subprocess.Popen`, as text; the input is empty.
-    `copy_of_package`: the package is imported from the environment's PYTHONPATH. ValueError where the environment
-    differs in a variable that only a new Python reads.
+    `copy_of_package`: the package is imported from the environment's PYTHONPATH. `machine` is a process whose
+    namespaces it enters as by `nsenter`, of whose process are then `pid` and the signals. ValueError where the
+    environment differs in a variable that only a new Python reads.
     """
 
     stdin = None
@@ -49,6 +50,7 @@ class ForkedPython:
         stderr: Any = None,
         start_new_session: bool = False,
         copy_of_package: bool = False,
+        machine: int = 0,
     ) -> None:
         env = dict(os.environ if env is None else env)
         if not can_fork(env):
@@ -56,7 +58,7 @@ class ForkedPython:
         self.returncode: int | None = None
         request = {
             "argv": [os.fspath(word) for word in argv], "folder": os.fspath(cwd or Path.cwd()), "env": env,
-            "path": _path(), "new_session": start_new_session,
+            "path": _path(), "new_session": start_new_session, "machine": machine,
         }  # fmt: skip
         message = json.dumps(request).encode()
         assert len(message) < REQUEST_BYTES, "the program's arguments and environment are too long"
@@ -122,6 +124,10 @@ class ForkedPython:
         """Send it a signal, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """End it by SIGTERM."""
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """End it by SIGKILL."""

@@ -244,13 +244,13 @@ class Inner:
     def end(self) -> int:
         """Waits for its end; the exit status. A session that hangs is ended and fails the test."""
         try:
-            self.process.wait(_HANGS_S)
+            status = self.process.wait(_HANGS_S)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             raise AssertionError(f"the session hangs: {self.text}") from None
         for thread in self._threads:
             thread.join()
-        return self.process.returncode
+        return status
 
     # --- what came of it ----------------------------------------------------------------------------------------------
 
