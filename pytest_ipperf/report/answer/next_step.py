@@ -26,7 +26,7 @@ def next_step(summary: SessionSummary) -> str:
         return ""
     verdicts = {record.verdict for record in answered(summary.records) if not record.twin}
     if "exceeds" in verdicts and not summary.question.get("confirm"):
-        return f"Confirm what exceeds in fresh epochs: pytest {_arguments(summary)} --lf --ipperf-confirm"
+        return f"Confirm what exceeds in fresh epochs: pytest {_arguments(summary)} --lf --ipperf-confirm=yes"
     if "inconclusive" in verdicts:
         return f"Decide the rest with more epochs: pytest {_arguments(summary)} --lf --design=standard"
     if verdicts and verdicts <= {"unjudged"}:

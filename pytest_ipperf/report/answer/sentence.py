@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.limit import Limit
+from pytest_ipperf.core.nightly.session_summary import Trouble
+from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -33,11 +35,16 @@ class PlainAnswer:
     sentence: str
 
 
-def plain_answer(records: Iterable[Record]) -> PlainAnswer:
-    """Return the answer of a session's records; twins are no part of it."""
-    cells = [record for record in answered(records) if not record.twin]
+def plain_answer(records: Iterable[Record], troubles: Iterable[Trouble] = ()) -> PlainAnswer:
+    """Return the answer of a session's records; twins are no part of it.
+
+    The sentence ends with the number of tests in `troubles`, so that it claims nothing about them.
+    """
+    given = list(records)
+    cells = [record for record in answered(given) if not record.twin]
+    left = "".join(f"; {each}" for each in _unanswered(given, troubles))
     if not cells:
-        return PlainAnswer(verdict="", sentence="Nothing was judged.")
+        return PlainAnswer(verdict="", sentence=f"Nothing was {'judged' if given else 'measured'}{left}.")
     verdict = min((record.verdict for record in cells), key=VERDICTS.index)
     if verdict in (UNJUDGED, MEASURED):
         text = _without_verdict(cells)
@@ -49,7 +56,7 @@ def plain_answer(records: Iterable[Record]) -> PlainAnswer:
         compared = [record for record in cells if record.compared]
         limited = [record for record in cells if not record.compared]
         text = f"{_compared(compared)}; {_limits(limited)}"
-    return PlainAnswer(verdict=verdict, sentence=f"{text}.")
+    return PlainAnswer(verdict=verdict, sentence=f"{text}{left}.")
 
 
 def worse_by(record: Record) -> float:
@@ -59,6 +66,16 @@ def worse_by(record: Record) -> float:
         test, reference = record.test.mean, record.reference.mean
         change = test - reference if metric.scale == "difference" else test / reference - 1 if reference else 0.0
     return change if metric.direction == "lower_is_better" else -change
+
+
+def _unanswered(records: Iterable[Record], troubles: Iterable[Trouble]) -> Iterator[str]:
+    """Yield the number of tests without an answer, and of those that failed after their answer."""
+    known = {record.nodeid for record in records}
+    nodes = {trouble.nodeid for trouble in troubles if trouble.kind != UNMEASURED}
+    if count := len(nodes - known):
+        yield f"{count} test{'s have' if count > 1 else ' has'} no answer"
+    if count := len(nodes & known):
+        yield f"{count} test{'s' * (count > 1)} failed for another reason"
 
 
 def _compared(cells: Sequence[Record]) -> str:
@@ -108,7 +125,7 @@ def _arms(arms: Sequence[Arm]) -> str:
 
 
 def _protocols(cells: Iterable[Record]) -> str:
-    return listed(dict.fromkeys(PROTOCOLS[record.protocol].title for record in cells))
+    return listed(sorted({PROTOCOLS[record.protocol].title for record in cells}))
 
 
 def _scope(within: Sequence[Record], beyond: Sequence[Record], cells: Sequence[Record]) -> str:
@@ -149,7 +166,7 @@ def _left(found: Sequence[Record], word: str, cells: Sequence[Record], names: Na
     """Return how many cells have no decision, or the figures of a single one."""
     if len(found) == 1 and len(cells) <= _FEW:
         figures = _figures(found[0], names) if word == "undecided" else names.cell(found[0])
-        return f"{word} is {figures}" if not alone else f"{figures} is {word}" if word == "invalid" else _open(found)
+        return f"{word} is {figures}" if not alone else _open(found) if word == "undecided" else f"{figures} is {word}"
     if alone and word == "undecided":
         return _open(found)
     return f"{len(found)} of {len(cells)} cells {'is' if len(found) == 1 else 'are'} {word}"

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pytest_ipperf.core.nightly.report import GateStatus, NightReport
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.report.answer.sentence import plain_answer
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.tables.cautions import multiplicity
 from pytest_ipperf.report.tables.cell_results import (
@@ -75,9 +76,12 @@ def _first(summary: SessionSummary, results: Sequence[CellResult]) -> list[str]:
     lines = [f"### {title}", ""]
     if banner := summary.completeness.banner:
         lines += [f"**{_text(banner)}**", ""]
-    lines += [f"**{_text(_cut(headline(summary, results), _LONGEST_HEADLINE))}**", ""]
-    if counts := counts_text(results):
-        lines += [f"{len(results)} in all: {_text(counts)}.", ""]
+    plain = night is None and summary.completeness.is_whole
+    said = plain_answer(summary.records, summary.troubles).sentence if plain else headline(summary, results)
+    lines += [f"**{_text(_cut(said, _LONGEST_HEADLINE))}**", ""]
+    counted = [result for result in results if not result.is_twin]
+    if counts := counts_text(counted):
+        lines += [f"{len(counted)} in all: {_text(counts)}.", ""]
     if not night and not summary.question.get("confirm") and (alone := multiplicity(summary.records)):
         lines += [f"{_text(alone)}.", ""]
     return lines + (_warnings(night) if night else [])

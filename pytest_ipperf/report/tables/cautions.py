@@ -30,7 +30,7 @@ def multiplicity(records: Iterable[Record]) -> str:
     return (
         f"{len(levels)} cells, each judged alone at {100 * level:.3g} %: if all were just at their margins, expect "
         f"{sum(levels.values()):.2g} to exceed wrongly, and at least one in {shown} % of such sessions; "
-        "--ipperf-confirm measures cells that exceed again, in fresh epochs"
+        "--ipperf-confirm=yes measures cells that exceed again, in fresh epochs"
     )
 
 

@@ -82,6 +82,11 @@ class CellResult:
         """Name for readers: the cell with its metric, else the test."""
         return str(self.key) if self.key else self.nodeid
 
+    @property
+    def is_twin(self) -> bool:
+        """Whether the reference was compared with itself, which is no part of the answer."""
+        return self.record is not None and self.record.twin and self.code in VERDICTS
+
 
 def cell_results(summary: SessionSummary) -> tuple[CellResult, ...]:
     """Return the results of the night's cells, or of the records, then those of tests without an answer."""
@@ -124,13 +129,14 @@ def headline(summary: SessionSummary, results: Sequence[CellResult]) -> str:
     """
     if summary.night is not None:
         return summary.night.headline
-    codes, count = Counter(result.code for result in results), sum(result.key is not None for result in results)
+    cells_of = [result for result in results if result.key and not result.is_twin]
+    codes, count = Counter(result.code for result in cells_of), len(cells_of)
     beyond, within, cells = codes["exceeds"], codes["within"], f"{count} cell{'s' * (count != 1)}"
     others = {
         # Undecided cells are mentioned beside decided ones, so that "none exceeds" is no all-clear.
         "undecided": codes["inconclusive"] if beyond or within or not summary.completeness.is_whole else 0,
         "unjudged": codes[UNJUDGED],
-        "failed": codes["failed"],
+        "failed": sum(result.code == "failed" for result in results),
         "in trouble": sum(result.kind is ResultKind.BROKEN for result in results),
         "not measured": sum(result.kind is ResultKind.UNDECIDED and result.key is None for result in results),
     }

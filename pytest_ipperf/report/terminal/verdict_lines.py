@@ -65,7 +65,7 @@ def _sentences(summary: SessionSummary, results: Sequence[CellResult]) -> list[s
     counts = headline(summary, results)
     if summary.night is not None or not summary.records or not summary.completeness.is_whole:
         return [counts]
-    return [plain_answer(summary.records).sentence, *([counts] if summary.troubles else [])]
+    return [plain_answer(summary.records, summary.troubles).sentence, *([counts] if summary.troubles else [])]
 
 
 def verdict_lines(results: Iterable[CellResult], width: int | None = None, *, detail: bool = False) -> list[Line]:

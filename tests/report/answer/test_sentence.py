@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
+from pytest_ipperf.plugin.options import declarations
 from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.answer.next_step import next_step, reproduce_command
 from pytest_ipperf.report.answer.sentence import plain_answer
@@ -38,7 +39,7 @@ OPEN = ("smtp", 100, "ipv6", 1.07, 0.2)
             "IPv6 is as fast as IPv4 for HTTP and SMTP in 2 of 3 cells; undecided is SMTP at",
         ),
         ((OPEN,), "inconclusive", "It is undecided whether IPv6 is as fast as IPv4 for SMTP: SMTP: "),
-        ((), "", "Nothing was judged."),
+        ((), "", "Nothing was measured."),
     ],
 )
 def test_the_answer_is_one_sentence(factory, places, verdict, words):
@@ -74,6 +75,36 @@ def test_an_undecided_cell_is_never_part_of_the_claim(factory):
 
 def test_twins_are_no_part_of_the_answer(factory):
     assert plain_answer(cells(factory, ("http", 1, "ipv4-twin", 2.0, 0.01))).sentence == "Nothing was judged."
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        ((), "margin."),
+        (("infrastructure",), "margin; 1 test has no answer."),
+        (("inconclusive", "invalid"), "margin; 2 tests have no answer."),
+        (("unmeasured",), "margin."),  # the banner of a broken-off session counts them
+    ],
+)
+def test_tests_without_an_answer_are_no_part_of_the_claim(factory, kinds, words):
+    lost = [Trouble(nodeid=f"t.py::{kind}", kind=kind, sentence="why") for kind in kinds]
+    assert plain_answer(cells(factory, *FAST), lost).sentence.endswith(words)
+
+
+def test_a_test_that_failed_after_its_answer_is_counted_as_such(factory):
+    found = cells(factory, *FAST)
+    failed = Trouble(nodeid=found[0].nodeid, kind="failed", sentence="assert 1 == 2")
+    assert plain_answer(found, [failed]).sentence.endswith("margin; 1 test failed for another reason.")
+
+
+def test_options_of_the_next_step_have_the_values_that_pytest_asks_for(factory):
+    places = ((*FAST, SLOW), (OPEN,))
+    steps = [next_step(summary(cells(factory, *each))) for each in places]
+    declared = {name: values for name, values, *_ in (*declarations.SETTINGS, *declarations.FILTERS)}
+    for step in steps:
+        for name, _, value in (each.partition("=") for each in shlex.split(step) if each.startswith("--ipperf-")):
+            assert value
+            assert name not in declared or "|" not in declared[name] or value in declared[name].split("|")
 
 
 def test_a_design_that_never_judges_gives_no_verdict(factory):
@@ -112,7 +143,7 @@ def summary(records, **change):
 
 def test_the_next_step_is_a_command_for_what_is_open(factory):
     assert next_step(summary(cells(factory, *FAST))) == ""
-    assert next_step(summary(cells(factory, *FAST, SLOW))).endswith("--lf --ipperf-confirm")
+    assert next_step(summary(cells(factory, *FAST, SLOW))).endswith("--lf --ipperf-confirm=yes")
     assert next_step(summary(cells(factory, OPEN))).endswith("--lf --design=standard")
     assert "-m 'smtp or http' --testbed=lab.100mbit" in next_step(summary(cells(factory, OPEN)))
 

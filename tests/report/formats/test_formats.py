@@ -19,6 +19,7 @@ from pytest_ipperf.core.nightly.report import CellReport, GateDecision, GateStat
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.history_entry import HistoryKey
+from pytest_ipperf.report.answer.sentence import plain_answer
 from pytest_ipperf.report.data.json_document import night_document, plain, session_document
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.tables.cell_results import ResultKind, cell_results, headline
@@ -526,7 +527,8 @@ def test_markdown_tells_the_answer_first_and_all_that_is_not_green_in_full(night
 
 def test_markdown_of_a_session_says_what_was_found(session):
     text, table, _ = shown(session)
-    assert text.split("\n")[:2] == ["Measurements", headline(session, cell_results(session))]
+    sentence = plain_answer(session.records, session.troubles).sentence
+    assert text.split("\n")[:2] == ["Measurements", sentence]
     assert len(table) == 6
     assert "2 of 8" not in text
 

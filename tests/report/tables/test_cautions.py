@@ -16,7 +16,7 @@ def cells(factory):
 def test_many_cells_are_each_judged_alone(cells):
     assert multiplicity(cells) == (
         "12 cells, each judged alone at 5 %: if all were just at their margins, expect 0.6 to exceed wrongly, and at "
-        "least one in 46 % of such sessions; --ipperf-confirm measures cells that exceed again, in fresh epochs"
+        "least one in 46 % of such sessions; --ipperf-confirm=yes measures cells that exceed again, in fresh epochs"
     )
     assert multiplicity([dataclasses.replace(each, looks=5, alpha=0.0158) for each in cells]) == multiplicity(cells)
 

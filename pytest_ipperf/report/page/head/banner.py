@@ -60,13 +60,13 @@ def counts(records: Iterable[Record], without: Iterable[Trouble]) -> Markup:
 
 def title_of(summary: SessionSummary) -> str:
     """Return the title of the window, which says the same as the banner."""
-    night = summary.night.headline if summary.night else plain_answer(summary.records).sentence
+    night = summary.night.headline if summary.night else plain_answer(summary.records, summary.troubles).sentence
     return summary.completeness.banner or night
 
 
 def _banner(summary: SessionSummary) -> Markup:
     records = [record for record in summary.records if not record.twin]
-    answer = plain_answer(records)
+    answer = plain_answer(records, summary.troubles)
     class_, word = _state(summary, answer.verdict)
     facts = element("p", _where(summary), class_="soft")
     next_ = next_step(summary)
