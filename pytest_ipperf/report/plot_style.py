@@ -34,6 +34,10 @@ STYLES: Mapping[Arm, Style] = {
 OTHER: Style = ("#6b6b6b", "x", "-")
 
 
+_JOINED = 'stroke-linejoin="round" stroke-linecap="butt"'
+"""Ends of lines, which matplotlib sets for all elements by a style element."""
+_FONT = re.compile(r"(?P<size>[\d.]+px) (?P<family>.+)")
+"""Value of CSS' short form `font`, as older releases of matplotlib write it."""
 _WIDE = 8
 """Ratio of the largest to the smallest size from which sizes are placed by their logarithm."""
 _ASIDE = 0.005
@@ -70,16 +74,29 @@ def svg_of(figure: Figure) -> str:
 
 
 def inline(svg: str, prefix: str, title: str) -> str:
-    """Return an SVG to embed in a page, with the page's colours and unique ids."""
+    """Return an SVG to embed in a page, with the page's colours and unique ids, and without styles of its own.
+
+    A page's policy forbids `style` attributes, so they become SVG's presentation attributes.
+    """
     inner = svg[svg.index("<svg") :]
     inner = re.sub(r"<style.*?</style>", "", inner, flags=re.DOTALL)
+    inner = re.sub(r'(<[a-z][^<>]*?) style="([^"]*)"', _presentation, inner)
     inner = re.sub(r' xmlns(:xlink)?="[^"]*"', "", inner)
     inner = re.sub(r'\bid="', f'id="{prefix}', inner)
     inner = re.sub(r'href="#', f'href="#{prefix}', inner)
     inner = re.sub(r"url\(#", f"url(#{prefix}", inner)
     inner = inner.replace(INK, "currentColor").replace(PAPER, "none")
     inner = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", inner, count=1)
-    return inner.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1).strip()
+    return inner.replace("<svg", f'<svg role="img" aria-label="{escape(title)}" {_JOINED}', 1).strip()
+
+
+def _presentation(found: re.Match[str]) -> str:
+    """Return a tag with the declarations of its style as attributes; `font` is none, so it becomes size and family."""
+    declarations = (each.partition(":") for each in found[2].split(";") if each.strip())
+    shown = {name.strip(): value.strip() for name, _, value in declarations}
+    if font := _FONT.fullmatch(shown.pop("font", "")):
+        shown |= {"font-size": font["size"], "font-family": font["family"]}
+    return found[1] + "".join(f' {name}="{value}"' for name, value in shown.items())
 
 
 def is_spread(values: Sequence[Value], *, sizes: bool) -> bool:

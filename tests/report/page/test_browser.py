@@ -11,7 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_ipperf.report.page import anchor, page
+from pytest_ipperf.report.page.comparison_page import comparison_page
 from pytest_ipperf.report.tables.cell_results import change_text
+from tests.report.page.compared import compared
 from tests.support.chromium import CHROMIUM, MISSING, Browser
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason=MISSING)
@@ -241,6 +243,19 @@ def test_cells_are_filtered_by_keyboard_alone(browser, url, night):
     assert not [name for name in names if name.startswith("HTTP")]
     press(browser, " ")
     assert browser.evaluate(SHOWN) == left
+
+
+def test_cells_of_two_sessions_are_filtered_by_keyboard_alone(browser, tmp_path):
+    path = tmp_path / "compared.html"
+    path.write_text(comparison_page(compared(), "A", "B", {}), encoding="utf-8")
+    browser.open(path.as_uri())
+    assert len(browser.evaluate(SHOWN)) == 4
+    browser.evaluate("document.querySelector('#cells input').focus()")
+    for name, left in (("exceeds margin", 3), ("better", 2), ("not enough evidence", 1)):
+        assert focused(browser) == name
+        press(browser, " ", "Tab")
+        assert len(browser.evaluate(SHOWN)) == left
+    assert browser.complaints == []
 
 
 def test_a_line_of_a_cell_opens_by_keyboard_to_its_sentence(browser, url, night):

@@ -12,6 +12,8 @@ from pytest_ipperf.report.page.html.markup import NOTHING, Markup
 from pytest_ipperf.report.tables.cell_results import margin_change
 from pytest_ipperf.report.tables.intervals import deciding_interval, wider_interval
 
+Ends = tuple[float, float]
+"""Lower and upper end of an interval."""
 _WIDEST = 3.0
 """Width of the axis on either side of 0, in the largest margin; intervals beyond it end in an arrow."""
 _LEAST = 5.0
@@ -20,42 +22,62 @@ _LEAST = 5.0
 
 def common_axis(records: Iterable[Record]) -> Axis:
     """Return the axis for the changes of records of one unit; it holds 0 and all margins."""
-    ends, margins = [0.0], [0.0]
+    ends, margins = list[float](), list[float]()
     for record in records:
         limit, found = margin_change(record), deciding_interval(record)
         margins += [limit] if limit is not None else []
         ends += [record.estimate] if record.estimate is not None else []
         ends += [found.low, found.high] if found else []
-    widest = max(_LEAST, _WIDEST * max(map(abs, margins))) if any(margins) else math.inf
-    finite = [min(max(end, -widest), widest) for end in (*ends, *(1.3 * margin for margin in margins)) if _finite(end)]
+    return axis_over(ends, margins)
+
+
+def axis_over(ends: Iterable[float], margins: Iterable[float]) -> Axis:
+    """Return the axis that holds 0, all `margins`, and the `ends` of intervals that are not far beyond these."""
+    limits = [0.0, *margins]
+    widest = max(_LEAST, _WIDEST * max(map(abs, limits))) if any(limits) else math.inf
+    places = (0.0, *ends, *(1.3 * margin for margin in limits))
+    finite = [min(max(end, -widest), widest) for end in places if _finite(end)]
     low, high = min(finite), max(finite)
-    least = _LEAST if any(margins) else max(abs(low), abs(high), 0.1)
+    least = _LEAST if any(limits) else max(abs(low), abs(high), 0.1)
     low, high = min(low, -least / 2), max(high, least / 2)
     space = 0.06 * (high - low)
     return plain(low - space, high + space, 5)
 
 
 def strip(record: Record, axis: Axis, *, label: str = "") -> Markup:
+    """Return the picture of a record's change; see `interval_strip`."""
+    if record.estimate is None:
+        return NOTHING
+    thick, thin = (
+        (found.low, found.high) if found else None for found in (deciding_interval(record), wider_interval(record))
+    )
+    return interval_strip(record.estimate, axis, limit=margin_change(record), thick=thick, thin=thin, label=label)
+
+
+def interval_strip(
+    estimate: float, axis: Axis, *, limit: float | None, thick: Ends | None, thin: Ends | None, label: str = ""
+) -> Markup:
     """Return the picture of a change: the margin's band, the interval that decides as a thick bar, the estimate.
 
-    Empty if the record has no change. The picture is hidden from screen readers unless it has a `label`.
+    `limit` is the margin as a change, negative if less is worse; `thick` and `thin` are the ends of the interval that
+    decides and of a wider one. Empty unless the estimate is finite. The picture is hidden from screen readers unless it
+    has a `label`.
     """
-    if record.estimate is None or not _finite(record.estimate):
+    if not _finite(estimate):
         return NOTHING
-    limit, found, wider = margin_change(record), deciding_interval(record), wider_interval(record)
     parts = []
     if limit:
         parts.append(_band(axis, 0.0, limit, "allowed"))
         parts.append(_upright(axis, limit, "limit"))
     parts.append(_upright(axis, 0.0, "zero"))
-    for ends, name in ((wider, "thin"), (found, "thick")):
+    for ends, name in ((thin, "thin"), (thick, "thick")):
         if ends:
-            parts.append(_bar(axis, ends.low, ends.high, name))
-    if found:
-        parts += [_arrow(axis, found.low, "<")] if found.low < axis.low else []
-        parts += [_arrow(axis, found.high, ">")] if found.high > axis.high else []
-    if axis.holds(record.estimate):
-        parts.append(f'<circle cx="{_at(axis, record.estimate)}" cy="50%" r="4"/>')
+            parts.append(_bar(axis, *ends, name))
+    if thick:
+        parts += [_arrow(axis, thick[0], "<")] if thick[0] < axis.low else []
+        parts += [_arrow(axis, thick[1], ">")] if thick[1] > axis.high else []
+    if axis.holds(estimate):
+        parts.append(f'<circle cx="{_at(axis, estimate)}" cy="50%" r="4"/>')
     named = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
     return Markup(f'<svg class="strip" {named}>{"".join(parts)}</svg>')
 

@@ -269,10 +269,20 @@ def test_what_draws_is_loaded_only_where_there_is_something_to_draw():
 
 def test_an_inline_figure_takes_the_pages_colours():
     inner = '<g id="a" fill="#111111"/>'
+    lines = 'stroke-linejoin="round" stroke-linecap="butt"'
     svg = f'<?xml version="1.0"?>\n<svg xmlns="http://x" width="9pt" height="9pt" viewBox="0 0 9 9">{inner}</svg>'
     assert plot_style.inline(svg, "p-", "A & B") == (
-        '<svg role="img" aria-label="A &amp; B" viewBox="0 0 9 9"><g id="p-a" fill="currentColor"/></svg>'
+        f'<svg role="img" aria-label="A &amp; B" {lines} viewBox="0 0 9 9"><g id="p-a" fill="currentColor"/></svg>'
     )
+
+
+@pytest.mark.parametrize("font", ["font: 10px 'DejaVu Sans'", "font-size: 10px; font-family: 'DejaVu Sans'"])
+def test_an_inline_figure_has_attributes_in_place_of_styles(font):
+    text = f'<text style="{font}; text-anchor: end; fill: #111111" x="1">a style="b: c"</text>'
+    shown = """<text font-size="10px" font-family="'DejaVu Sans'" text-anchor="end" fill="currentColor" x="1">"""
+    if "font:" in font:
+        shown = """<text text-anchor="end" fill="currentColor" font-size="10px" font-family="'DejaVu Sans'" x="1">"""
+    assert f'{shown}a style="b: c"</text>' in plot_style.inline(f"<svg>{text}</svg>", "p-", "T")
 
 
 def test_levels_too_many_for_their_names_stand_aslant(made):
