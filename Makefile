@@ -92,7 +92,7 @@ lock:
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
-	    .ci/allure/node_modules
+	    .ci/allure/node_modules .ci/axe/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:

@@ -1,8 +1,9 @@
 """Requirements of tests on the machine: a missing one is named, and some may not be missing.
 
-A skipped test says `no PROGRAM here (Debian: apt-get install PACKAGE)`. Where the environment variable IPPERF_INSTALLED
-lists the Debian packages that were installed for the tests, as `.ci/run` does, such a skip is a failure: otherwise a
-test that looks for its program at the wrong place would be left out everywhere, and nobody would see it.
+A skipped test says `no PROGRAM here (Debian: apt-get install PACKAGE)`, or `no NAME here (sh .ci/SCRIPT fetches it)`.
+Where the environment variable IPPERF_INSTALLED lists the Debian packages that were installed for the tests, and what
+was fetched, as `.ci/run` does, such a skip is a failure: otherwise a test that looks for its program at the wrong place
+would be left out everywhere, and nobody would see it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _PACKAGES = {
     "tshark": "tshark",
     "unshare": "util-linux",
 }
-_NAMED = re.compile(r"apt-get install ([^)]*)")
+_NAMED = re.compile(r"apt-get install ([^)]*)|no (\S+) here \(sh \.ci/")
 _MODULE = re.compile(r"could not import |pip install ")
 
 
@@ -80,7 +81,9 @@ def forbidden(reason: str, installed: str) -> str:
         return ""
     if _MODULE.search(reason):
         return f"skipped for want of what requirements.lock installs: {reason}"
-    there = {package for named in _NAMED.findall(reason) for package in named.split()} & {*installed.split()}
+    there = {package for names in _NAMED.findall(reason) for named in names for package in named.split()} & {
+        *installed.split()
+    }
     return f"skipped for want of {' '.join(sorted(there))}, which is installed: {reason}" if there else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import needs
+from tests.support import axe, needs
 from tests.support.needs import forbidden, lacking
 
 SKIPPED = """\
@@ -79,6 +79,8 @@ def test_a_module_that_is_left_out_as_a_whole_is_a_failure_too(pytester, monkeyp
         ("no ip here (Debian: apt-get install iproute2)", "make procps", ""),
         ("no ip here (Debian: apt-get install iproute2)", "make iproute2", "skipped for want of iproute2, "),
         ("bind: named is not installed (Debian: apt-get install bind9)", "bind9", "skipped for want of bind9, "),
+        (axe.LACKING, "axe-core", "skipped for want of axe-core, "),
+        (axe.LACKING, "npm", ""),
         ("the kernel has the driver", "bind9", ""),
         ("needs root, bind9 or not", "bind9", ""),
     ],

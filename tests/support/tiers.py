@@ -71,6 +71,7 @@ PLACES = {
     "protocols/test_http.py": "host",
     "protocols/test_imap.py": "host",
     "report": "unit",
+    "report/page/test_accessibility.py": "session",
     "report/page/test_browser.py": "session",
     "servers": "host",
     "servers/test_recipes.py": "unit",
