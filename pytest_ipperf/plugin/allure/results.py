@@ -97,7 +97,7 @@ def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[st
     # allure-pytest restarts the clock at the call, but the time is spent in the set-up, which measures.
     result.start = round(1000 * min(report.start for report in reports.values()))
     result.stop = round(1000 * max(report.stop for report in reports.values()))
-    _describe(result, record, outcome, session.results.get(cell.workload))
+    _describe(result, record, outcome, measured_of(session, cell, record))
     if record is not None:
         for attachment in _attachments(session, cell, record):
             result.attachments.append(_attached(*attachment))
@@ -160,14 +160,19 @@ def _describe(result: Any, record: Record | None, outcome: Classification | None
         result.descriptionHtml = allure_card.without_answer(outcome.category.value[1], outcome.sentence)
 
 
-def _spread(record: Record, measured: object) -> bytes | None:
-    """Return the plot of the distribution and the course of the runs that gave the record; None if there is none.
+def measured_of(session: Session, cell: Cell, record: Record | None) -> object:
+    """Return the measurement whose runs gave the record: the workload's first one, or the arm's fresh epochs."""
+    if record is None or record.confirms is None:
+        return session.results.get(cell.workload)
+    sets = session.fresh_epochs.get(cell.workload, [])
+    return next((each.measurement for each in sets if record.test.arm in each.arms), None)
 
-    Figures of fresh epochs are those of other runs than the workload's first ones.
-    """
+
+def _spread(record: Record, measured: object) -> bytes | None:
+    """Return the plot of the distribution and the course of the runs that gave the record; None if there is none."""
     from pytest_ipperf.report import allure_card  # noqa: PLC0415 - imports scipy
 
-    if record.confirms is not None or not isinstance(measured, Measurement):
+    if not isinstance(measured, Measurement):
         return None
     runs = {side.arm: [run for run in measured.runs if run.arm == side.arm and not run.warmup] for side in record.sides}
     times = {

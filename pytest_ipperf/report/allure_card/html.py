@@ -22,6 +22,9 @@ from pytest_ipperf.report.workload_kinds import reports_of
 _LINE = "border-bottom:1px solid rgba(128,128,128,.35);"
 _NAME = f"{_LINE}padding:.3em .8em .3em 0;text-align:left;font-weight:normal"
 _FIGURE = f"{_LINE}padding:.3em 0 .3em .8em;text-align:right"
+_CAPTION = "text-align:left;font-weight:bold;padding:.3em 0;white-space:nowrap"
+_TABLE = '<div style="overflow-x:auto"><table style="border-collapse:collapse;font-size:.875em">'
+"""Beginning of a table, in a box that scrolls where the page is narrow."""
 _OF_ANSWER = ("change", "margin", "verdict", "change of the means", *TITLES.values())
 """Rows that compare an arm with the reference."""
 
@@ -89,24 +92,25 @@ def _html_table(record: Record, table: Table) -> Iterator[str]:
     heads = "".join(
         f'<th scope="col" style="{_FIGURE}">{escape(head)}</th>' for head in (f"{reference}, reference", test)
     )
-    yield '<table style="border-collapse:collapse;font-size:.875em">'
-    yield f'<tr><th scope="col" style="{_NAME}">{escape(table.title.partition(", by ")[0])}</th>{heads}</tr>'
+    yield _TABLE
+    yield f'<caption style="{_CAPTION}">{escape(table.title.partition(", by ")[0])}</caption>'
+    yield f'<tr><td style="{_NAME}"></td>{heads}</tr>'
     names = dict.fromkeys((*second, *first))
     for name in sorted(names, key=lambda name: (name != "", not _compares(name))):
         texts = (first.get(name, ""), second.get(name, ""))
         figures = "".join(f'<td style="{_FIGURE}">{_strong(text, name)}</td>' for text in texts)
         yield f'<tr><th scope="row" style="{_NAME}">{escape(name or "mean of the runs")}</th>{figures}</tr>'
-    yield "</table>"
+    yield "</table></div>"
 
 
 def _limit_table(table: Table) -> Iterator[str]:
     """Yield the table of an arm alone, with a row for each limit."""
-    yield '<table style="border-collapse:collapse;font-size:.875em">'
+    yield _TABLE
     for number, (name, cells) in enumerate(table.rows):
         kind = "td" if number else "th"
         figures = "".join(f'<{kind} style="{_FIGURE}">{_strong(text, name)}</{kind}>' for text in cells)
         yield f'<tr><th scope="row" style="{_NAME}">{escape(name.strip())}</th>{figures}</tr>'
-    yield "</table>"
+    yield "</table></div>"
 
 
 def _arm_cells(rows: Sequence[Row], arm: str) -> dict[str, str]:

@@ -138,4 +138,4 @@ def _draw_change(axes: Axes, record: Record, found: ChangeInterval) -> None:
     beside = (
         "" if part.metric == record.metric else f"\n{record.verdict} by {title_of(part.metric)}, not by this change"
     )
-    axes.set_title(f"change {change_text(record)} ({found.title}){beside}", fontsize=9)
+    axes.set_title(f"change {change_text(record)}\n{found.title}{beside}", fontsize=9)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.plugin.allure.environment import EnvironmentFiles, executor_of, properties
-from pytest_ipperf.plugin.allure.results import history_id
+from pytest_ipperf.plugin.allure.results import history_id, measured_of
 from pytest_ipperf.plugin.allure.statuses import Classification, categories
 from pytest_ipperf.plugin.measure.outcome import VERDICTS
 from pytest_ipperf.plugin.session.session_end import SESSION_END
@@ -205,6 +205,23 @@ def test_the_answer_is_the_description(night):
         assert "The distribution of all connections and the course of the runs: IPv4 p50 " in page
     lack = night.results("one")["smtp-16-6384"]
     assert lack.descriptionHtml == "<p><b>Infrastructure.</b> Host server: the server died.</p>"
+
+
+def test_the_picture_of_a_record_is_of_the_runs_that_gave_it():
+    """The workload's first runs, or the fresh epochs of its arm."""
+    first, fresh, other = object(), object(), object()
+    cell = Cell(
+        Workload(testbed="lab", protocol="smtp", connections=1, payload_bytes=1024, client="lean"), Arm(6, "native")
+    )
+    sets = [
+        SimpleNamespace(arms=(Arm(6, "tunnel"),), measurement=other),
+        SimpleNamespace(arms=(cell.arm,), measurement=fresh),
+    ]
+    session: Any = SimpleNamespace(results={cell.workload: first}, fresh_epochs={cell.workload: sets})
+    record: Any = SimpleNamespace(confirms=None, test=SimpleNamespace(arm=cell.arm))
+    assert measured_of(session, cell, record) is first
+    record.confirms = object()
+    assert measured_of(session, cell, record) is fresh
 
 
 def _attached(result, name):

@@ -1,5 +1,7 @@
 """`--ipperf-confirm`: a cell that exceeds its margin is measured again in fresh epochs, which alone decide it."""
 
+import json
+
 import pytest
 
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
@@ -18,7 +20,7 @@ def run(project, *arguments):
 
 def test_an_excess_that_fresh_epochs_confirm_is_red(project):
     project.network(slower=0.3)
-    result = run(project, "-v")
+    result = run(project, "-v", "--alluredir=allure")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
         "ipperf: up to * more if cells exceed their margins: each is measured again in 10 epochs x 6 blocks (*",
@@ -39,6 +41,10 @@ def test_an_excess_that_fresh_epochs_confirm_is_red(project):
     assert first["lower_bound"] < first["estimate"] < first["upper_bound"]
     assert first["estimate"] != record["estimate"]
     assert record["seed"] == events(project, "session")[0]["seed"]
+    (file,) = (project.pytester.path / "allure").glob("*-result.json")
+    html = json.loads(file.read_text())["descriptionHtml"]
+    assert html.count("data:image/png;base64,") == 2, "the runs, and the distribution of the fresh epochs"
+    assert "The distribution of all connections and the course of the runs: IPv4 p50 " in html
 
 
 def test_an_excess_that_fresh_epochs_refute_is_green(project):
