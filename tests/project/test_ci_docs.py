@@ -360,7 +360,7 @@ def test_a_change_is_measured_by_the_lines_of_the_page(repository):
     status, output, summary = run([*shells("github-change")][-1], repository, ("bash", "-e"))
     assert "::warning title=No verdict::nothing was decided" in output, output
     assert status == 0
-    assert summary.startswith("### Measurements\n\n**No cell was decided, of ")
+    assert summary.startswith("### Measurements\n\n**IPv6 against IPv4, measured without a verdict: ")
     (export,) = re.findall(r"\.venv\S* export last .*(?= \|\| true)", GITLAB["change"]["script"][0])
     page, _, _ = run(f"{export}\n", repository)
     assert page == 0
