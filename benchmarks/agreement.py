@@ -5,10 +5,10 @@
 The path goes through a router with a token bucket of 100 Mbit/s on its egress, a burst of 32 kB and a queue of 150 kB.
 In each round of a case (IP version, size, offered Mbit/s of payload) every tool sends once for some seconds, in random
 order, into an empty queue. tcpdump captures at both ends, reassembles fragments, and gives the `wire` figures of each
-tool's own stream: payload between its first and last arrival, datagrams that left and did not arrive whole, and jitter
-between the kernel's timestamps. All figures are medians of the rounds. A tool agrees if in each round its throughput is
-within 2 % of the wire's, and its loss within 0.2 points. `foreign` is the number of processors that other programs
-used.
+tool's own stream: payload between its first and last arrival, or departure if that took longer, datagrams that left and
+did not arrive whole, and jitter between the kernel's timestamps. All figures are medians of the rounds. A tool agrees
+if in each round its throughput is within 2 % of the wire's, and its loss within 0.2 points. `foreign` is the number of
+processors that other programs used.
 
 The jitter of iperf3 and ours is RFC 3550's, that of D-ITG the mean change of the delay; each is compared with the
 wire's of the same kind. D-ITG polls (-poll), as it is too slow otherwise. TCP is compared between two tools and with
@@ -150,7 +150,8 @@ def wire(case: Case, said: Said, left: Capture, came: Capture) -> Wire:
     delays = [each.ended_ns - began[each.key] for each in whole]
     changes = [abs(after - before) / 1e9 for before, after in itertools.pairwise(delays)]
     jitter_s = statistics.fmean(changes) if said.mean else _smoothed(changes)
-    return Wire(len(sent), _rate_bit_s(whole), _rate_bit_s(sent), 1 - len(whole) / len(sent), jitter_s)
+    lasted_ns = sent[-1].ended_ns - sent[0].ended_ns
+    return Wire(len(sent), _rate_bit_s(whole, lasted_ns), _rate_bit_s(sent), 1 - len(whole) / len(sent), jitter_s)
 
 
 def _smoothed(changes: Sequence[float]) -> float:
@@ -161,8 +162,8 @@ def _smoothed(changes: Sequence[float]) -> float:
     return jitter
 
 
-def _rate_bit_s(seen: Sequence[Datagram]) -> float:
-    lasted_ns = seen[-1].ended_ns - seen[0].ended_ns
+def _rate_bit_s(seen: Sequence[Datagram], least_ns: int = 0) -> float:
+    lasted_ns = max(least_ns, seen[-1].ended_ns - seen[0].ended_ns)
     return 8e9 * seen[0].payload_bytes * (len(seen) - 1) / lasted_ns
 
 

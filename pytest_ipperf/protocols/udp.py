@@ -75,6 +75,7 @@ _ROWS: tuple[str | FigureRow, ...] = (
         lambda figures: time_pair(figures["pacing_error_s"], figures["pacing_error_p99_s"]),
     ),
     trouble("refused by the sender's host", "refused"),
+    trouble("lost in the receiver's reassembly", "lost_in_reassembly"),
     trouble("dropped by the receiver's socket", "receiver_drops"),
     processor_time("sent_bit_s seconds unique sent", _sent_bytes, _arrived_bytes),
     LOAD_ROW,

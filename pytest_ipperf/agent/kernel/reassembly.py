@@ -8,6 +8,7 @@ count as the next run's; where it keeps fragments only briefly, all have expired
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ipperf.core.portable.errors import LabError
@@ -18,6 +19,44 @@ _LIFETIMES = {4: "ipv4/ipfrag_time", 6: "ipv6/ip6frag_time"}
 _TIMEOUT_S = 3.0
 _SHORT_LIFETIME_S = 2
 _POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ReassemblyCounts:
+    """Counts of this network namespace for an IP version (RFC 4293: ipSystemStatsReasm...), all since it exists.
+
+    `fragments` have arrived, `datagrams` were put together of them, and `refused` are the fragments for which there was
+    no room (ip-sysctl: ipfrag_high_thresh) or which did not fit the others. Incomplete datagrams are not in it.
+    """
+
+    fragments: int
+    datagrams: int
+    refused: int
+
+    def since(self, before: ReassemblyCounts) -> ReassemblyCounts:
+        """Return what was counted since an earlier reading."""
+        return ReassemblyCounts(
+            self.fragments - before.fragments, self.datagrams - before.datagrams, self.refused - before.refused
+        )
+
+
+def reassembly_counts(ipver: int) -> ReassemblyCounts:
+    """Return the present counts."""
+    counts = _ip_counts() if ipver == 4 else _ip6_counts()
+    # The kernel counts a datagram that waits for too long as a failure too (net/ipv4/ip_fragment.c: ip_expire).
+    refused = counts["ReasmFails"] - counts["ReasmTimeout"]
+    return ReassemblyCounts(counts["ReasmReqds"], counts["ReasmOKs"], refused)
+
+
+def _ip_counts() -> dict[str, int]:
+    lines = Path("/proc/net/snmp").read_text(encoding="ascii").splitlines()
+    names, values = (line.split()[1:] for line in lines if line.startswith("Ip:"))
+    return dict(zip(names, map(int, values), strict=True))
+
+
+def _ip6_counts() -> dict[str, int]:
+    lines = Path("/proc/net/snmp6").read_text(encoding="ascii").splitlines()
+    return {name.removeprefix("Ip6"): int(value) for name, value in map(str.split, lines) if name.startswith("Ip6")}
 
 
 def waiting_bytes(ipver: int) -> int:

@@ -204,3 +204,35 @@ class Wire:
             if word >> 31 == mark:
                 found.append(word & 0x7FFFFFFF)
         return found
+
+
+class FragmentWire(Wire):
+    """The same for datagrams in fragments: the numbers of those of which all fragments passed."""
+
+    def numbers(self, ident):
+        super().numbers(ident)
+        mark, data, at = ident << 1 & 0x1FFFFFFFF | 1, Path(self._path).read_bytes(), 24
+        held: dict[bytes, int] = {}
+        wanted: dict[bytes, int] = {}
+        numbers: dict[bytes, int] = {}
+        while at < len(data):
+            kept = int.from_bytes(data[at + 8 : at + 12], "little")
+            packet = data[at + 30 : at + 16 + kept]
+            at += 16 + kept
+            if packet[0] >> 4 == 4:
+                key, place, length, udp = (
+                    packet[4:6],
+                    int.from_bytes(packet[6:8], "big") & 0x1FFF,
+                    packet[2:4],
+                    packet[20:],
+                )
+                size = int.from_bytes(length, "big") - 20
+            else:
+                assert packet[6] == 44  # the fragment header
+                key, place, udp = packet[44:48], int.from_bytes(packet[42:44], "big") & 0xFFF8, packet[48:]
+                size = int.from_bytes(packet[4:6], "big") - 8
+            held[key] = held.get(key, 0) + size
+            word = int.from_bytes(udp[8:16], "little")
+            if not place and word >> 31 == mark:
+                wanted[key], numbers[key] = int.from_bytes(udp[4:6], "big"), word & 0x7FFFFFFF
+        return [number for key, number in numbers.items() if held[key] == wanted[key]]

@@ -5,10 +5,12 @@ alone), `missed` (never sent, nor in `sent`, as their instants had long passed; 
 schedule; of a flood the time that it took), `offered_bit_s` (requested; 0: flood), `sent_bit_s` (all of `sent`, in
 `seconds`), `pacing_error_s` and `pacing_error_p99_s` (median and 99th percentile of the deviation of gaps from the
 requested one, by the sender's own timestamps; not of a flood), `segments` (datagrams of each message that the kernel
-splits; else 1), `sender_cpu_s`.
+splits; else 1), `sender_cpu_s`, `warmup_sent` (datagrams of the warm-up that left).
 
 Facts of the far end: `unique`, `duplicates`, `reordered` (RFC 4737), `received_seconds` (from the first arrival to the
 last), `receiver_drops` (how often its socket had no room, for one datagram or for several that came as one),
+`lost_in_reassembly` (datagrams lost although all of their fragments arrived, for want of room to put them together),
+`lost_on_path` (all others that are lost, `refused` ones and `receiver_drops` left out),
 `receiver_cpu_s`, and `clock_error_s` (largest error of the column `received_s`, the same for all rows; inf if unknown).
 """
 
@@ -29,7 +31,7 @@ from pytest_ipperf.agent.flows.udp.paced_sender import PacedSender
 from pytest_ipperf.agent.flows.udp.receiver import DatagramReceiver, first_word
 from pytest_ipperf.agent.flows.udp.sockets import HEADERS_BYTES, bound, connected, explained, path_properties
 from pytest_ipperf.agent.flows.udp.unpaced_sender import UnpacedSender
-from pytest_ipperf.agent.kernel.reassembly import wait_for_drain
+from pytest_ipperf.agent.kernel.reassembly import ReassemblyCounts, reassembly_counts, wait_for_drain
 from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 from pytest_ipperf.agent.paths.clock_exchange import OffsetServer, clock_of_host
 from pytest_ipperf.agent.paths.clock_sync import ClockMap, ClockSample, check_not_set, clock_ahead_ns, compare_clocks
@@ -56,6 +58,7 @@ class _UdpFarEnd(FarEnd):
         self._notes: list[str] = []
         cut = spec.payload_bytes + HEADERS_BYTES[spec.ipver] > _LEAST_MTU_BYTES
         self._notes += wait_for_drain(spec.ipver if cut else None)
+        self._counts = reassembly_counts(spec.ipver)
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
             sock, port, buffer = bound(spec)
@@ -75,6 +78,11 @@ class _UdpFarEnd(FarEnd):
         receiver.drain(sent, _gap_s(spec), spec.deadline_s)
         receiver.end()
         counter, unique = receiver.sink.counter, receiver.sink.unique()
+        reassembly = reassembly_counts(spec.ipver).since(self._counts)
+        lost = sent - unique
+        dropped = min(lost, receiver.drops)
+        refused = int(near.facts.get("refused", 0)) if _gap_s(spec) else 0  # a flood counts only what left
+        unassembled = min(lost - dropped, _lost_in_reassembly(reassembly, near, refused))
         if not near.sender_clock:
             raise LabError("the report of the udp sender has no clock, so that arrivals have no time")
         clock_map = ClockMap(near.sender_clock.clock_marks)
@@ -82,13 +90,15 @@ class _UdpFarEnd(FarEnd):
         report = FlowReport(
             samples=samples.tobytes(),
             attempted=sent,
-            failed={"lost": sent - unique},
+            failed={"lost": lost},
             facts={
                 "unique": unique,
                 "duplicates": counter.duplicates,
                 "reordered": counter.reordered,
                 "received_seconds": max(samples[2::3]) - min(samples[2::3]) if samples else receiver.seconds,
                 "receiver_drops": receiver.drops,
+                "lost_in_reassembly": unassembled,
+                "lost_on_path": max(0, lost - dropped - unassembled - refused),
                 "receiver_cpu_s": receiver.cpu_s,
                 "clock_error_s": clock_map.error_s,
             },
@@ -102,6 +112,11 @@ class _UdpFarEnd(FarEnd):
         if receiver.drops:
             often = f"{receiver.drops} times"
             report.notes.append(f"the receiving host had no room for datagrams {often}, so it bounds this figure")
+        if unassembled:
+            report.notes.append(
+                f"the receiving host had no room to put together {unassembled} datagrams whose fragments arrived, so "
+                "it bounds this figure (net.ipv4.ipfrag_high_thresh, net.ipv6.ip6frag_high_thresh)"
+            )
         return report
 
     def _rows(self, began_ns: int, clock_map: ClockMap) -> array[float]:
@@ -116,6 +131,19 @@ class _UdpFarEnd(FarEnd):
     def close(self) -> None:
         """Stop receiving."""
         self._stack.close()
+
+
+def _lost_in_reassembly(counted: ReassemblyCounts, near: FlowReport, refused: int) -> int:
+    """Return the datagrams, the warm-up's included, that were not put together although the path lost none of them.
+
+    Each fragment that the path lost is taken to have been one of another datagram, so that they may be more.
+    """
+    packets = near.detail.get("datagram_packets", 1)
+    if not counted.refused or not isinstance(packets, int):
+        return 0
+    sent = int(near.facts["sent"] + near.facts["warmup_sent"]) - refused
+    lost_fragments = max(0, sent * packets - counted.fragments)
+    return max(0, sent - counted.datagrams - lost_fragments)
 
 
 class _Near:
@@ -139,13 +167,15 @@ class _Near:
                 f"{MOST} can be numbered; take a lower rate or a shorter run"
             )
         sender = PacedSender(self._sock, size, gap_s, self._alive)
-        sender.send_burst(self._warm, -(-spec.backlog_bytes // size))
+        backlog = -(-spec.backlog_bytes // size)
+        sender.send_burst(self._warm, backlog)
         begin_ns = time.monotonic_ns() + gap_s * 1e9
-        sender.send(self._warm, before, begin_ns)
+        warmed = sender.send(self._warm, before, begin_ns)
         cpu_s = time.process_time()
         sent = sender.send(self._run, count, max(begin_ns + before * gap_s * 1e9, time.monotonic_ns()))
         self.report.cpu_s = time.process_time() - cpu_s
         self.report.facts["missed"] = sent.missed
+        self.report.facts["warmup_sent"] = backlog + len(warmed.stamps_ns) - warmed.refused
         self._fill_report(len(sent.stamps_ns), count * gap_s, sent.stamps_ns[0], sent.refused, 1)
         median_s, p99_s = sent.errors_s(gap_s)
         self.report.facts |= {"pacing_error_s": median_s, "pacing_error_p99_s": p99_s}
@@ -154,11 +184,12 @@ class _Near:
     def flood(self, *, cut: bool) -> None:
         """Send the run as fast as possible."""
         sender = UnpacedSender(self._sock, self._spec.payload_bytes, cut=cut)
-        sender.send(self._warm, self._spec.warmup_s, self._alive)
+        warmed = sender.send(self._warm, self._spec.warmup_s, self._alive)
         cpu_s = time.process_time()
         sent = sender.send(self._run, self._spec.run_s, self._alive)
         self.report.cpu_s = time.process_time() - cpu_s
         self.report.facts["missed"] = 0
+        self.report.facts["warmup_sent"] = warmed.sent
         self._fill_report(sent.sent, sent.seconds, sent.began_ns, sent.refused, sender.segments)
         self.report.detail["sent_by"] = sender.how
 

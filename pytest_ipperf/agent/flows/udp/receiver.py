@@ -28,6 +28,8 @@ _MESSAGES = 8  # of segments
 _NAP_S = 0.001
 _SILENCE_S = 0.2
 _LOOK = struct.pack("ll", 0, 20_000)  # interval between checks whether to end, in s and us
+_LAST_LOOK = struct.pack("ll", 0, 1_000)
+_LAST_S = 0.5  # most time for what still lies in the socket at the end
 
 
 def first_word(ident: int, *, counts: bool) -> int:
@@ -160,11 +162,21 @@ class DatagramReceiver:
         try:
             while self._open:
                 self._turn()
+            self._read_rest()
         except BaseException as error:  # noqa: BLE001 - `end` raises it
             self._trouble = error
         self.cpu_s = time.thread_time() - self._idle_s if self._began_s else 0.0
 
-    def _turn(self) -> None:
+    def _read_rest(self) -> None:
+        """Read what has arrived while the thread slept, or waited for a processor."""
+        self._naps = False
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _LAST_LOOK)
+        end = time.monotonic() + _LAST_S
+        while self._turn() and time.monotonic() < end:
+            pass
+
+    def _turn(self) -> int:
+        """Read a batch; return the number of its datagrams."""
         count = 0
         try:
             for words, stamps in self._box.read():
@@ -172,11 +184,12 @@ class DatagramReceiver:
                 if self.sink.take(words, stamps):
                     self._note()
         except BlockingIOError:
-            return
+            return 0
         if count:
             self._last_arrival_s = time.monotonic()
         if self._naps and count < self._box.messages:
             time.sleep(_NAP_S)
+        return count
 
     def _note(self) -> None:
         now = time.monotonic()

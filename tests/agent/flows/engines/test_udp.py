@@ -77,6 +77,56 @@ def test_it_counts_what_passed_the_wires_at_any_loss(watched):
             assert found["notes"][-1:] == [f"none of {found['sent']} datagrams arrived"]
 
 
+FRAGMENTED = (
+    USED
+    + """
+found, names = [], {4: "ipv4/ipfrag", 6: "ipv6/ip6frag"}
+
+def limit(what, value):
+    for name in names.values():
+        subprocess.run([*hosts.enter, "sh", "-c", f"echo {value} > /proc/sys/net/{name}_{what}"], check=True)
+
+with tempfile.TemporaryDirectory() as folder, Routed() as hosts:
+    limit("time", 1)
+    for ipver, ways in ((4, "overload"), (6, "overload"), (4, "no room"), (6, "no room")):
+        if ways == "overload":
+            run("tc qdisc replace dev right root tbf rate 30mbit burst 16kb limit 30000", hosts.router)
+        else:
+            time.sleep(1.5)  # what the overload has left there is gone
+            limit("low_thresh", 4000)
+            limit("high_thresh", 4000)
+            run("tc qdisc replace dev right root tbf rate 1gbit burst 64kb limit 3000000", hosts.router)
+        wires = [FragmentWire(f"{folder}/{end}", end, enter) for end, enter in (("near", ()), ("far", hosts.enter))]
+        near, far = hosts.flow(ipver=ipver, rate=1.2e8, run_s=0.3, payload_bytes=8192)
+        left, came = [wire.numbers(spec_of().ident) for wire in wires]
+        facts = ("unique", "receiver_drops", "lost_in_reassembly", "lost_on_path")
+        found.append({
+            "left": len(left), "came": len(came), "sent": near.facts["sent"] - near.facts["refused"],
+            "notes": far.notes, **{name: far.facts[name] for name in facts},
+        })
+print(json.dumps(found))
+"""
+)
+
+
+def test_of_fragmented_datagrams_it_tells_what_the_path_lost_from_what_reassembly_did(watched):
+    """tcpdump sees all fragments of what the receiving host then has no room to put together."""
+    found = json.loads(watched(FRAGMENTED))
+    for each in found:
+        assert each["sent"] == each["left"], each
+        assert each["lost_on_path"] == each["left"] - each["came"], each
+        assert each["receiver_drops"] == 0
+        assert each["unique"] + each["lost_on_path"] + each["lost_in_reassembly"] == each["sent"], each
+    for overloaded in found[:2]:
+        assert 0 < overloaded["came"] == overloaded["unique"] < 0.9 * overloaded["left"]
+    for full in found[2:]:
+        assert full["came"] == full["left"]
+        assert full["lost_in_reassembly"] == full["left"] - full["unique"] > 0
+        assert full["notes"][-1].endswith(
+            "so it bounds this figure (net.ipv4.ipfrag_high_thresh, net.ipv6.ip6frag_high_thresh)"
+        )
+
+
 FLOODED = (
     USED
     + """
@@ -342,6 +392,7 @@ def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
     assert lost
     # Datagrams of no run, sent behind them, find no room either.
     assert report.facts["receiver_drops"] in (lost, lost + 1)
+    assert (report.facts["lost_on_path"], report.facts["lost_in_reassembly"]) == (0, 0)
     assert report.notes == [
         f"the receiving host had no room for datagrams {report.facts['receiver_drops']} times, so it bounds this figure"
     ]

@@ -6,6 +6,7 @@ import ast
 import itertools
 import math
 import socket
+import struct
 import time
 from array import array
 
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.flows.engines.udp import _limits
-from pytest_ipperf.agent.flows.udp import paced_sender
+from pytest_ipperf.agent.flows.udp import paced_sender, receiver
 from pytest_ipperf.agent.flows.udp.counter import SequenceCounter
 from pytest_ipperf.agent.flows.udp.paced_sender import PacedResult, PacedSender
 from pytest_ipperf.agent.flows.udp.sequence import SequenceHeaders
@@ -319,3 +320,16 @@ def test_fragments_of_before_are_waited_for_and_said(isolated):
         " bytes of incomplete IPv4 datagrams wait at the receiving host, which keeps 4194304 at most: somebody" in note
     )
     assert trouble.endswith("wait half a minute, or allow more there (net.ipv4.ipfrag_high_thresh)")
+
+
+def test_what_lies_in_the_socket_at_the_end_is_read(pair, monkeypatch):
+    """The thread sleeps between two reads; on a busy machine it may do so until the end is requested."""
+    near, far = pair
+    monkeypatch.setattr(receiver, "_NAP_S", 0.3)
+    reading = receiver.DatagramReceiver(far, 100, receiver.first_word(7, counts=True), flood=False)
+    for number in range(8):
+        near.send(struct.pack("=QQ", receiver.first_word(7, counts=True) + number, 0).ljust(100))
+        while not reading.sink.unique():
+            time.sleep(0.001)
+    reading.end()
+    assert reading.sink.unique() == 8
