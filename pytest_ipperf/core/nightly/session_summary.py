@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.plan import CONFIRMING
 from pytest_ipperf.core.nightly.report import NightReport
 from pytest_ipperf.core.records.completeness import WHOLE, Completeness
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
@@ -50,12 +51,12 @@ class SessionSummary:
     (both None if it did not end in order). `question` holds the facts of its event `session` (docs/records.md).
     `samples` holds one column of all runs that count, by workload and arm: seconds of connections or replies, infinite
     for each failure; empty for workloads that keep none. `run_times` holds when each run that counts began, in seconds
-    since 1970 and in the order of measurement, by workload and arm. `provisional` holds the values of the runs of
-    workloads that have no answer yet, by workload, arm and metric. `runs` are all runs that count, read at each
-    iteration. `histories` holds the earlier sessions of each key,
-    oldest first. `night` is the report of the night whose screening this session is. `saved` is the name under which it
-    was saved, empty if it was not. `completeness` says whether the session is complete; items that an incomplete one
-    did not reach are among the `troubles`.
+    since 1970 and in the order of measurement, by workload and arm. In both, fresh epochs have names of their own
+    (`measured_as`). `provisional` holds the values of the runs of workloads that have no answer yet, by workload, arm
+    and metric. `runs` are all runs that count, read at each iteration. `histories` holds the earlier sessions of each
+    key, oldest first. `night` is the report of the night whose screening this session is. `saved` is the name under
+    which it was saved, empty if it was not. `completeness` says whether the session is complete; items that an
+    incomplete one did not reach are among the `troubles`.
     """
 
     name: str
@@ -76,3 +77,13 @@ class SessionSummary:
     notes: tuple[str, ...] = ()
     status: int | None = None
     completeness: Completeness = WHOLE
+
+    def measured_as(self, record: Record) -> str:
+        """Return the name under which `samples` and `run_times` have the runs that gave the record.
+
+        It is the workload's text, or the name of its fresh epochs with the record's arm, if these decided.
+        """
+        if record.confirms is None:
+            return record.workload
+        names = (name for name, arm in (*self.samples, *self.run_times) if arm == record.test.arm)
+        return next((name for name in names if name.startswith(f"{record.workload}{CONFIRMING}")), "")

@@ -187,7 +187,7 @@ class _Page:
         chosen = list({record.workload: None for record in worst_first(records) if record.workload in kept})
         drawn = set(chosen[: max(0, _SPREADS - len(told))])
         found = [
-            spread_figure(workload, record, samples, self._names.workload(record))
+            spread_figure(self._summary.measured_as(record), record, samples, self._names.workload(record))
             for workload, record in by_workload.items()
             if workload in drawn
         ]

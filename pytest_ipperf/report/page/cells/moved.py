@@ -170,8 +170,9 @@ def _units(differences: Iterable[Difference]) -> Iterator[str]:
 
 def _axis(differences: Sequence[Difference]) -> Axis:
     judged = [each for each in differences if each.change is not None]
-    ends = [each.show(end) for each in judged if each.change for end in (each.change.estimate, each.low, each.high)]
-    return axis_over(ends, (limit for each in judged if (limit := _limit(each)) is not None))
+    changes = [each.show(each.change.estimate) for each in judged if each.change]
+    ends = [each.show(end) for each in judged for end in (each.low, each.high)]
+    return axis_over(changes, ends, (limit for each in judged if (limit := _limit(each)) is not None))
 
 
 def _size(found: Difference) -> float:

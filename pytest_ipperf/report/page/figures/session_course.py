@@ -28,7 +28,7 @@ def session_course(summary: SessionSummary, records: Sequence[Record]) -> Figure
     runs: dict[bool, list[Point]] = {False: [], True: []}
     for record in records:
         for side in record.sides:
-            place = (record.workload, str(side.arm), record.metric)
+            place = (summary.measured_as(record), str(side.arm), record.metric)
             if place not in seen:
                 seen.add(place)
                 runs[side.arm == record.reference.arm] += _runs(summary, record, side.arm == record.reference.arm)
@@ -84,7 +84,7 @@ def session_course(summary: SessionSummary, records: Sequence[Record]) -> Figure
 def _runs(summary: SessionSummary, record: Record, is_reference: bool) -> Iterator[Point]:  # noqa: FBT001 - which side
     """Yield the minutes at which runs began, and their differences from the mean in percent."""
     side = record.reference if is_reference else record.test
-    times = summary.run_times.get((record.workload, side.arm), ())
+    times = summary.run_times.get((summary.measured_as(record), side.arm), ())
     values = list(zip(times, side.values, strict=False)) if len(times) >= len(side.values) else []
     scale = METRICS[record.metric].metric.scale
     for began_at, value in values:

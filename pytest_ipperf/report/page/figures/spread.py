@@ -67,7 +67,10 @@ class Sorted:
 def spread_figure(
     workload: str, record: Record, samples: Samples, title: str, *, only: Collection[Arm] = ()
 ) -> Figure | None:
-    """Return the figure of a workload with all arms, or only some; None if no samples are kept."""
+    """Return the figure of a workload with all arms, or only some; None if no samples are kept.
+
+    `workload` is the name under which `samples` have them: `SessionSummary.measured_as`.
+    """
     arms = sorted((arm for name, arm in samples if name == workload and (not only or arm in only)), key=arm_rank)
     found = {arm: _sorted(samples[workload, arm]) for arm in arms}
     found = {arm: each for arm, each in found.items() if each.attempted}
@@ -80,15 +83,16 @@ def spread_figure(
     wide = ", which is logarithmic" if _is_wide(found) else ""
     styles = styles_of(found)
     label = f"{what.removesuffix('s')}, {unit.name}"
+    of = workload if workload == record.workload else f"the fresh epochs of {record.workload}"
     quantiles = "; ".join(f"{arm.title}: {_quantiles(each, unit)}" for arm, each in found.items())
     return Figure(
         title=f"{title}: distribution of {what}",
         plots=[
-            _ecdf(found, styles, unit, label).html(f"ECDF of the {what} of {workload}. {quantiles}."),
-            _upper_tail(found, styles, unit, label).html(f"Upper tail of the {what} of {workload}. {quantiles}."),
+            _ecdf(found, styles, unit, label).html(f"ECDF of the {what} of {of}. {quantiles}."),
+            _upper_tail(found, styles, unit, label).html(f"Upper tail of the {what} of {of}. {quantiles}."),
         ],
         key=key(styles),
-        caption=f"{quantiles}. All runs of {workload} together, failed connections or probes as infinitely slow; "
+        caption=f"{quantiles}. All runs of {of} together, failed connections or probes as infinitely slow; "
         f"markers at p50, p95 and p99. The fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond the first "
         f"axis{wide}.{ends}",
         pair=True,

@@ -16,26 +16,30 @@ Ends = tuple[float, float]
 """Lower and upper end of an interval."""
 _WIDEST = 3.0
 """Width of the axis on either side of 0, in the largest margin; intervals beyond it end in an arrow."""
+_REACH = 10.0
+"""Size of a change, in the largest margin, up to which the axis is wide enough for it, whatever its interval."""
 _LEAST = 5.0
 """Least width of the axis on either side of 0, in percent or percentage points."""
 
 
 def common_axis(records: Iterable[Record]) -> Axis:
     """Return the axis for the changes of records of one unit; it holds 0 and all margins."""
-    ends, margins = list[float](), list[float]()
+    changes, ends, margins = list[float](), list[float](), list[float]()
     for record in records:
         limit, found = margin_change(record), deciding_interval(record)
         margins += [limit] if limit is not None else []
-        ends += [record.estimate] if record.estimate is not None else []
+        changes += [record.estimate] if record.estimate is not None else []
         ends += [found.low, found.high] if found else []
-    return axis_over(ends, margins)
+    return axis_over(changes, ends, margins)
 
 
-def axis_over(ends: Iterable[float], margins: Iterable[float]) -> Axis:
-    """Return the axis that holds 0, all `margins`, and the `ends` of intervals that are not far beyond these."""
-    limits = [0.0, *margins]
-    widest = max(_LEAST, _WIDEST * max(map(abs, limits))) if any(limits) else math.inf
-    places = (0.0, *ends, *(1.3 * margin for margin in limits))
+def axis_over(changes: Iterable[float], ends: Iterable[float], margins: Iterable[float]) -> Axis:
+    """Return the axis of 0, all `margins`, and the `changes` and `ends` of intervals that are not far beyond."""
+    limits, known = [0.0, *margins], [each for each in changes if _finite(each)]
+    largest = max(map(abs, limits))
+    farthest = min(1.1 * max(map(abs, known), default=0.0), _REACH * largest)
+    widest = max(_LEAST, _WIDEST * largest, farthest) if largest else math.inf
+    places = (0.0, *known, *ends, *(1.3 * margin for margin in limits))
     finite = [min(max(end, -widest), widest) for end in places if _finite(end)]
     low, high = min(finite), max(finite)
     least = _LEAST if any(limits) else max(abs(low), abs(high), 0.1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -19,7 +18,7 @@ from pytest_ipperf.report.answer.words import day_text, listed, unbroken
 from pytest_ipperf.report.flow.tables import answered
 from pytest_ipperf.report.page.head.night import aa_check_line, night_part
 from pytest_ipperf.report.page.html.badges import BROKEN, PLAIN, badge, shape, trouble_class, verdict_class
-from pytest_ipperf.report.page.html.markup import NOTHING, Markup, element, joined
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, command, element, joined
 from pytest_ipperf.report.tables.cell_results import VERDICTS
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
@@ -71,7 +70,7 @@ def _banner(summary: SessionSummary) -> Markup:
     facts = element("p", _where(summary), class_="soft")
     next_ = next_step(summary)
     below = [counts(records, summary.troubles), _never(records), facts, _aa(summary)]
-    below += [element("p", "Next: ", _command(next_), class_="next")] if next_ else []
+    below += [element("p", "Next: ", _with_command(next_), class_="next")] if next_ else []
     if state := summary.completeness.banner:
         word, _, rest = state.partition(": ")
         found = answer.sentence if records else "No cell has an answer so far."
@@ -113,7 +112,7 @@ def _aa(summary: SessionSummary) -> Markup:
     return aa_check_line(found) if found else NOTHING
 
 
-def _command(text: str) -> Markup:
+def _with_command(text: str) -> Markup:
     """Return a sentence with its command as code."""
-    before, _, command = re.split("(: )", text, maxsplit=1) if ": " in text else (text, "", "")
-    return joined((f"{before}: ", element("code", command)))
+    before, _, after = text.partition(": ")
+    return joined((f"{before}: ", command(after)))

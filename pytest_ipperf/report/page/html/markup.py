@@ -61,6 +61,11 @@ def folded(title: str, *parts: str, is_open: bool = False, **attributes: str) ->
     return element("details", element("summary", title), *parts, **shown, **attributes)
 
 
+def command(text: str) -> Markup:
+    """Return a command as code whose words stay whole, as far as the line has room for one."""
+    return element("code", joined((element("span", word) for word in text.split(" ")), " "), class_="command")
+
+
 def caption(text: str) -> Markup:
     """Return a table's caption, which stays visible while a wide table is scrolled."""
     return element("caption", element("span", text))

@@ -21,7 +21,7 @@ from pytest_ipperf.report.page.figures.spread import spread_figure
 from pytest_ipperf.report.page.figures.strip import axis_labels, common_axis, strip
 from pytest_ipperf.report.page.figures.trend import Trend, sparkline, trend_figure
 from pytest_ipperf.report.page.html.badges import badge
-from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, element, joined
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, command, element, joined
 from pytest_ipperf.report.page.problems.evidence import capture_links, trust_text
 from pytest_ipperf.report.tables.cell_results import change_text
 from pytest_ipperf.report.tables.component_rows import component_lines, deciding_part
@@ -99,7 +99,8 @@ def _figures(record: Record, context: Context, trend: Trend | None) -> Iterator[
     name = context.names.workload(record)
     if runs := runs_figure(record):
         yield runs
-    if spread := spread_figure(record.workload, record, context.summary.samples, name, only=_arms(record)):
+    summary = context.summary
+    if spread := spread_figure(summary.measured_as(record), record, summary.samples, name, only=_arms(record)):
         yield spread
     if trend:
         yield trend_figure(trend, name)
@@ -117,7 +118,7 @@ def _facts(record: Record, context: Context, trend: Trend | None) -> Iterator[Ma
         ("Beside it", "; ".join(component_lines(record))),
         ("Phases", _phases(record)),
         ("Captures", capture_links(record, summary.folder)),
-        ("Reproduce", element("code", command) if (command := reproduce_command(record, summary)) else ""),
+        ("Reproduce", command(text) if (text := reproduce_command(record, summary)) else ""),
         ("Records", element("code", f"{summary.folder}/main.jsonl")),
         ("Cell", element("code", record.cell)),
     ]

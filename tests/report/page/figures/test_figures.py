@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.scaling import Unit
+from pytest_ipperf.core.records.first_estimate import FirstEstimate
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_interval, t_quantile
 from pytest_ipperf.metrics import METRICS
@@ -179,6 +180,28 @@ def test_all_arms_of_a_workload_are_in_its_figure_and_failures_count_as_never(fa
     assert rows["IPv6"][1:3] == ("100", "90.00 %")
     assert rows["IPv6"][-3:] == ("never", "never", "never")
     assert "ends below 100 %" in figure.caption
+
+
+def test_figures_of_a_confirmed_cell_are_of_the_fresh_epochs_that_decided_it(factory):
+    record = factory.application("smtp", 10, "ipv6", 1.3)
+    first = FirstEstimate(
+        estimate=25.0, lower_bound=20.0, upper_bound=30.0, epochs=6, alpha=0.05, level=0.04, sentence=""
+    )
+    fresh = dataclasses.replace(record, confirms=first)
+    samples = {
+        (f"{record.workload}{name}", arm): [seconds] * 90
+        for name, seconds in (("", 0.001), ("-confirm", 0.002), ("-confirm-2", 0.003))
+        for arm in (Arm(4, "native"), Arm(6, "native" if name != "-confirm" else "tunnel"))
+    }
+    times = {("lab.100mbit-smtp-c10-1k-confirm-2", record.test.arm): [5.0]}
+    summary = dataclasses.replace(factory.night_summary(), night=None, samples=samples, run_times=times)
+    assert summary.measured_as(record) == record.workload
+    assert summary.measured_as(fresh) == f"{record.workload}-confirm-2"
+    figure = spread_figure(summary.measured_as(fresh), fresh, summary.samples, "SMTP")
+    assert figure is not None
+    assert "IPv6: p50 3.00, p95 3.00" in figure.caption
+    assert f"All runs of the fresh epochs of {record.workload} together" in figure.caption
+    assert dataclasses.replace(summary, samples={}, run_times={}).measured_as(fresh) == ""
 
 
 @pytest.mark.parametrize("kept", [[], [math.inf, math.inf]])

@@ -52,7 +52,7 @@ def test_a_card_has_the_evidence_and_the_command_that_repeats_it(factory, slow):
     summary = summary_of([slow], samples=factory.samples_of([slow]), histories={slow.key: past})
     text = page(summary)
     start = text.index(f'id="{card_id(slow.key)}"')
-    card = text[start : text.index("</section>", start)]
+    card = re.sub("</?span>", "", text[start : text.index("</section>", start)])
     for words in (
         "Every run, in the order of measurement", "HTTP: distribution of response times",
         "change over 41 sessions", "new in this session (+2", "the 40 before it lay between",
