@@ -1,33 +1,46 @@
 """Print where the time of sessions went: in measured runs, in warm-ups, in neither.
 
     python benchmarks/ledger.py .ipperf/runs/20261121T105231Z-61f198 [FOLDER ...]
-    python benchmarks/ledger.py --measure 3 [--before CHECKOUT] [-- PYTEST-ARGUMENT ...]
+    python benchmarks/ledger.py --rounds 3 [--against CHECKOUT] [-- PYTEST-ARGUMENT ...]
+    python benchmarks/ledger.py --rounds 3 --ssh [--control-delay 20ms] [--against CHECKOUT] [-- PYTEST-ARGUMENT ...]
 
 The first form prints a table for each session, from its records; those of earlier versions, which have no events
-`time`, tell only the seconds in runs. The second form makes sessions of `make measure` and prints their tables; with
-another checkout, whose environment is its `.venv`, the two take turns. Each workload counts from its first event to its
-last look. `between` and `epochs` are the activities of docs/records.md, per counted run or warm-up, and per epoch.
+`time`, tell only the seconds in runs. The second form makes sessions of `make measure`, and prints their tables, then
+one of all rounds. With another checkout of this repository, which runs in this environment, the two take turns, and
+ratios are taken within a round. The third form does that with two hosts behind sshds, in network namespaces, whose
+packets from and to the controller are delayed; it needs root.
+
+Each workload counts from its first event to its last look. `between` and `epochs` are the activities of
+docs/records.md, per counted run or warm-up, and per epoch. A cell is decided if all its questions are answered. The
+spread of runs is that of log ratios within an epoch, median of the cells.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rounds import head, interleaved, row
+from benchmarks.rounds import head, interleaved, row, spread
 from pytest_ipperf.core.measurement.time_ledger import BETWEEN, EPOCHS, MEASURED, WARMUP, TimeLedger
+from pytest_ipperf.core.portable.units import parse_seconds
+from tests.support.hosts.ssh_hosts import Farm, places_of, trouble
+from tests.support.sessions.forked_python import ForkedPython
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASURE = (
     "suites", "-m", "smtp or http", "--testbed=lab.100mbit", "--connections=1,10", "-p", "no:randomly", "-q",
 )  # fmt: skip
-WIDE = 4
+SSH_MEASURE = ("suites", "-m", "smtp or http", "--transport=native", "--connections=1,10", "-q")
 
 
 def events(folder: Path) -> Iterator[dict[str, Any]]:
@@ -87,30 +100,116 @@ def show(folder: Path, title: str = "") -> None:
     print(flush=True)
 
 
-def measure(checkout: Path, arguments: Sequence[str]) -> Path:
-    """Make a session with a checkout, and return its folder."""
+@dataclass(frozen=True)
+class Session:
+    """Figures of a session: all that is compared, by the heading of its column."""
+
+    figures: Mapping[str, float]
+
+    @classmethod
+    def of(cls, folder: Path) -> Session:
+        """Return the figures of the session with these records."""
+        found = list(events(folder))
+        names = dict.fromkeys(each["workload"] for each in found if each["event"] == "workload")
+        accounted = [Accounted([each for each in found if each.get("workload") == name]) for name in names]
+        total = TimeLedger.total_of(each.ledger.seconds for each in accounted)
+        looks = [each for each in found if each["event"] == "look"]
+        last = {look["workload"]: look["verdicts"].values() for look in looks}
+        spreads = [each["sd_block"] for each in found if each["event"] == "record" and each.get("sd_block")]
+        first_s = max((each["at"] for each in looks if each["look"] == 1), default=found[-1]["at"]) - found[0]["at"]
+        waited_s = total.of("wait")  # for other jobs on this machine
+        return cls({
+            "first look, s": first_s - waited_s,
+            "measured": total.of(MEASURED) / (total.wall_s - waited_s),
+            "warm-ups": total.of(WARMUP) / (total.wall_s - waited_s),
+            "between runs, ms": 1000 * total.of(*BETWEEN) / max(1, sum(each.runs for each in accounted)),
+            "an epoch, s": (total.of(*EPOCHS) - waited_s) / max(1, sum(each.epochs for each in accounted)),
+            "decided": sum(_decided(each.values()) for arms in last.values() for each in arms),
+            "spread of runs": statistics.median(spreads) if spreads else 0.0,
+        })  # fmt: skip
+
+
+def _decided(verdicts: Collection[str]) -> bool:
+    return "exceeds" in verdicts or set(verdicts) == {"within"}
+
+
+def compare(sessions: Mapping[str, Sequence[Session]]) -> None:
+    """Print the figures of all rounds, median with minimum and maximum, and their ratios within rounds."""
+    names = list(next(iter(sessions.values()))[0].figures)
+    head("all rounds", *names)
+    for version, each in sessions.items():
+        row(version, *(spread([session.figures[name] for session in each], 2) for name in names))
+    if len(sessions) == 2:
+        pairs = list(zip(*sessions.values(), strict=True))
+        ratios = (
+            [after.figures[name] / before.figures[name] for before, after in pairs if before.figures[name]]
+            for name in names
+        )
+        row("ratio", *(spread(each, 2) if each else "" for each in ratios))
+
+
+Measure = Callable[[Path, Sequence[str]], Path]
+"""Function that makes a session with a checkout, and returns its folder."""
+
+
+def here(checkout: Path, arguments: Sequence[str]) -> Path:
+    """Make a session on this machine, by default one of `make measure`."""
     records = tempfile.mkdtemp(prefix="ledger-")
-    argv = [str(checkout / ".venv/bin/python"), "-m", "pytest", *(arguments or MEASURE), f"--ipperf-records={records}"]
-    done = subprocess.run(argv, cwd=checkout, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    print(done.stdout.strip().splitlines()[-1], file=sys.stderr)
+    argv = [sys.executable, "-m", "pytest", *(arguments or MEASURE), f"--ipperf-records={records}"]
+    return _session(subprocess.Popen(
+        argv, cwd=checkout, env={**os.environ, "PYTHONPATH": str(checkout)},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ), records)  # fmt: skip
+
+
+def _session(process: subprocess.Popen[str] | ForkedPython, records: str) -> Path:
+    """Return the folder of a session, once it has ended."""
+    assert process.stdout
+    print(process.stdout.read().strip().splitlines()[-1], file=sys.stderr, flush=True)
+    process.wait()
     (folder,) = Path(records, "runs").iterdir()
     return folder
+
+
+@contextlib.contextmanager
+def behind_ssh(control_delay_s: float) -> Iterator[Measure]:
+    """Build a client and a server behind sshds; yield the function that makes sessions with them."""
+    if why := trouble():
+        sys.exit(why)
+    with contextlib.ExitStack() as stack:
+        farm = Farm(stack, places_of(1, 1, routed=False), control_delay_s=control_delay_s)
+
+        def measure(checkout: Path, arguments: Sequence[str]) -> Path:
+            records = tempfile.mkdtemp(prefix="ledger-", dir=farm.folder.parent)  # hosts have their own /tmp
+            argv = [*(arguments or SSH_MEASURE), "--testbed=bed1", f"--ipperf-records={records}"]
+            return _session(farm.session(*argv, cwd=checkout, env={"PYTHONPATH": str(checkout)}), records)
+
+        yield measure
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", help="sessions; with --measure, arguments of pytest")
-    parser.add_argument("--measure", type=int, default=0, metavar="ROUNDS", help="make sessions, in rounds")
-    parser.add_argument("--before", type=Path, help="another checkout to take turns with")
+    parser.add_argument("folders", nargs="*", help="sessions; with --rounds, arguments of pytest")
+    parser.add_argument("--rounds", type=int, default=0, help="make so many sessions")
+    parser.add_argument("--against", type=Path, help="another checkout to take turns with")
+    parser.add_argument("--ssh", action="store_true", help="measure hosts behind sshds")
+    parser.add_argument(
+        "--control-delay", type=parse_seconds, default=0.0, help="one way, between controller and hosts"
+    )
     asked: Any = parser.parse_args()
-    if not asked.measure:
+    if not asked.rounds:
         for each in asked.folders:
             show(Path(each))
         return
-    checkouts = ({"before": asked.before.resolve()} if asked.before else {}) | {"after": ROOT}
-    for name in interleaved(list(checkouts), asked.measure, "ledger"):
-        show(measure(checkouts[name], asked.folders), name)
+    checkouts = ({"before": asked.against.resolve()} if asked.against else {}) | {"after": ROOT}
+    sessions: dict[str, list[Session]] = {name: [] for name in checkouts}
+    with behind_ssh(asked.control_delay) if asked.ssh else contextlib.nullcontext(here) as measure:
+        for name in interleaved(list(checkouts), asked.rounds, "ledger"):
+            folder = measure(checkouts[name], asked.folders)
+            show(folder, name)
+            sessions[name].append(Session.of(folder))
+    compare(sessions)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from pytest_ipperf.agent.facts.base import Facts, FactsRequest
@@ -9,9 +10,9 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import program
 
 
-def unusable() -> dict[str, str]:
+def unusable(names: Collection[str] = SERVERS) -> dict[str, str]:
     """Return by server why it cannot run here; empty if it can."""
-    return {name: SERVERS[name].missing() for name in SERVERS}
+    return {name: SERVERS[name].missing() for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

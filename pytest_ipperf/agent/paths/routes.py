@@ -159,6 +159,21 @@ class Route:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteRequest:
+    """Request for the route to a destination, for packets from `source`, `forwarded` by this host or its own."""
+
+    destination: str
+    source: str = ""
+    forwarded: bool = False
+
+
+def requested(request: RouteRequest) -> Route:
+    """Return the route that is asked for; a forwarded packet arrives by the device that leads back to its source."""
+    arrives = route(request.source).device if request.forwarded else ""
+    return route(request.destination, request.source, arrives)
+
+
 def route(destination: str, source: str = "", arrives: str = "") -> Route:
     """Return the route to an address.
 

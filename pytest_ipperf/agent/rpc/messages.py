@@ -182,8 +182,9 @@ class RunEnd:
 
     `background` is the report of background traffic's near end.
 
-    The host waits up to `limit_s` until its servers are idle. With `resources` it reports those of its processes. After
-    a `doubtful` run, running servers are probed. Mail is compared if all of them are well.
+    The host waits up to `limit_s` until its servers are idle, and drains in the end if asked to. With `resources` it
+    reports those of its processes. After a `doubtful` run, running servers are probed. Mail is compared if all of them
+    are well.
     """
 
     limit_s: float = 0.0
@@ -193,6 +194,7 @@ class RunEnd:
     background: FlowReport | None = None
     captured: bool = False
     resources: bool = False
+    drain: DrainRequest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +204,7 @@ class HostReport:
     `busy` says what servers still do, `broken` which of them have died, or do not answer. `tcp` holds the error
     counters that moved, `cpu_s` the servers' processor time. `far` is the report of a flow's far end, `far_background`
     that of background traffic, `capture` a pcap file. `resources` are those of the `agent` and of each server, by name,
-    if asked for.
+    if asked for. `drained` tells whether nothing of the run is under way any more, if the host was asked to drain.
     """
 
     busy: list[str]
@@ -215,3 +217,4 @@ class HostReport:
     capture: bytes
     resources: dict[str, Resources] = field(default_factory=dict)
     far_background: FlowReport | None = None
+    drained: bool = False

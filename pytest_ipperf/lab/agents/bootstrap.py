@@ -17,7 +17,7 @@ from pytest_ipperf.agent.packages import cache as agents_cache
 from pytest_ipperf.agent.rpc.codec import Decoder
 from pytest_ipperf.agent.rpc.messages import Hello
 from pytest_ipperf.core.printable import printable
-from pytest_ipperf.lab.agents.code_archive import code_archive, digests
+from pytest_ipperf.lab.agents.code_archive import code_archive, code_file, digests
 
 _DECODER = Decoder(printable)
 BYTES_PER_S = 50_000
@@ -53,6 +53,32 @@ serve(channel, fd)
 """
 """Program that runs on the host, with its end of an execnet channel as `channel`; `start_agent` is the other end."""
 
+FORK_SERVER = """
+import os, socket, sys
+code_fd, control_fd = map(int, sys.argv[1:])
+sys.path.insert(0, f"/proc/self/fd/{code_fd}")
+from execnet.gateway_base import get_execmodel, init_popen_io, serve
+from pytest_ipperf.agent.rpc.fork_server import serve_forks
+
+def run_agent():
+    os.write(1, b"1")
+    serve(init_popen_io(get_execmodel("thread")), id="forked")
+
+serve_forks(socket.socket(fileno=control_fd), run_agent)
+"""
+"""Program of a fork server, with the descriptors of the code and of its socket as arguments."""
+FORKED_BOOT = """
+from pytest_ipperf.agent.rpc.server import serve
+serve(channel, channel.receive())
+"""
+"""Program that runs in a forked agent; `start_forked_agent` is the other end."""
+
+
+def start_forked_agent(channel: Any, patience_s: float) -> Hello:
+    """Start a forked agent, which has the code, and return its identity."""
+    channel.send(code_file())
+    return _greeting(channel.receive(patience_s))
+
 
 def start_agent(
     channel: Any, patience_s: float, sending: Callable[[float], None] = lambda _: None, *, keeps: bool = False
@@ -69,6 +95,10 @@ def start_agent(
         sending(sending_s)
         channel.send(code)
         reply = channel.receive(patience_s + sending_s)
+    return _greeting(reply)
+
+
+def _greeting(reply: Any) -> Hello:
     return _DECODER.decode(Hello, reply[1], "greeting of an agent")
 
 

@@ -12,10 +12,11 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import execnet
+from execnet.gateway_base import Popen2IO
 from execnet.gateway_bootstrap import bootstrap
 from execnet.gateway_io import create_io
 
@@ -27,7 +28,8 @@ from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.access.base import SUDO, RemoteAccessMethod
-from pytest_ipperf.lab.agents.bootstrap import BOOT, start_agent
+from pytest_ipperf.lab.agents.bootstrap import BOOT, FORKED_BOOT, start_agent, start_forked_agent
+from pytest_ipperf.lab.agents.fork_server import ForkedAgent, ForkedProcess
 from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT, WATCHDOG_TIMEOUT_S
 from pytest_ipperf.lab.agents.methods import AgentMethods
 from pytest_ipperf.lab.agents.rpc_method import PATIENCE_S, Connection, Terms
@@ -67,15 +69,23 @@ except OSError:
 class AgentClient(AgentMethods):
     """RPC client of one agent; open from construction to `close`, use as a context manager.
 
-    A host on another machine caches what it is sent if `keeps` is set.
+    A host on another machine caches what it is sent if `keeps` is set. With `fork` the agent is not started but forked.
     """
 
-    def __init__(self, host: Host, entry: Sequence[str] = (), *, keeps: bool = True) -> None:
+    def __init__(
+        self,
+        host: Host,
+        entry: Sequence[str] = (),
+        *,
+        keeps: bool = True,
+        fork: Callable[[], ForkedAgent] | None = None,
+    ) -> None:
         self.host = host
+        self._fork = fork
         self.keeps = keeps and ACCESS_METHODS[host.way].far
         self._entry = (*entry, *(SUDO if host.sudo else ()))
         self._group = execnet.Group()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._lost = self._called = ""
         self._hello: Hello | None = None
         self.terms = Terms(self)
@@ -104,8 +114,13 @@ class AgentClient(AgentMethods):
 
         def open_gateway() -> None:
             try:
-                channel = self._gateway(way.spec(settings, entry)).remote_exec(BOOT)
-                opened.append((channel, start_agent(channel, patience_s, sending.append, keeps=self.keeps)))
+                gateway = self._gateway(way.spec(settings, entry))
+                if self._fork:
+                    channel = gateway.remote_exec(FORKED_BOOT)
+                    opened.append((channel, start_forked_agent(channel, patience_s)))
+                else:
+                    channel = gateway.remote_exec(BOOT)
+                    opened.append((channel, start_agent(channel, patience_s, sending.append, keeps=self.keeps)))
             except BaseException as error:  # noqa: BLE001 - raised below, in the other thread
                 opened.append(error)
 
@@ -129,10 +144,11 @@ class AgentClient(AgentMethods):
         for name, value in attributes.items():
             setattr(spec, name, value)
         self._group.allocate_id(spec)
-        line = create_io(spec, self._group.execmodel)
+        model = self._group.execmodel
+        line = _ForkedLine(self._fork(), model) if self._fork else create_io(spec, model)
         self._process = line.popen
         try:
-            gateway = bootstrap(line, spec)
+            gateway = line.gateway(spec) if isinstance(line, _ForkedLine) else bootstrap(line, spec)
         except BaseException:
             with contextlib.suppress(OSError):  # unwritten data no longer matters
                 line.close_write()
@@ -266,6 +282,25 @@ class AgentClient(AgentMethods):
             hello = self._hello
             script = _REAP.format(pid=hello.pid, started_ticks=hello.started_ticks, grace_s=_GRACE_S)
             _run(way.asking(self.host.settings, self._entry, script))
+
+
+class _ForkedLine(Popen2IO):
+    """Pipes to a forked agent, as execnet has them to a process that it has started itself."""
+
+    def __init__(self, forked: ForkedAgent, execmodel: Any) -> None:
+        super().__init__(os.fdopen(forked.to, "wb"), os.fdopen(forked.back, "rb"), execmodel)
+        self.popen = forked.process
+
+    def gateway(self, spec: execnet.XSpec) -> execnet.Gateway:
+        """Return the gateway, once the agent has said that it is there."""
+        self.read(1)
+        return execnet.Gateway(self, spec)
+
+    def wait(self) -> int | None:
+        return self.popen.wait()
+
+    def kill(self) -> None:
+        self.popen.kill()
 
 
 def _bytes(value: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import zipfile
 from functools import cache
 from importlib.util import MAGIC_NUMBER
@@ -41,6 +42,15 @@ def code_archive(magic: bytes = b"") -> bytes:
             for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
                 pack(archive, str(Path(pytest_ipperf.__name__) / file.relative_to(root)), file.read_bytes())
     return compiled(packed.getvalue(), in_zip_path) if magic == MAGIC_NUMBER else packed.getvalue()
+
+
+@cache
+def code_file() -> int:
+    """Return a descriptor of a file in memory with the archive for this Python, as long as this process lives."""
+    fd = os.memfd_create("pytest-ipperf")
+    with open(fd, "wb", closefd=False) as file:
+        file.write(code_archive(MAGIC_NUMBER))
+    return fd
 
 
 def pack(archive: zipfile.ZipFile, name: str, data: bytes) -> None:

@@ -14,7 +14,7 @@ from pytest_ipperf.agent.flows.spec import Background, FlowSpec, NearReports
 from pytest_ipperf.agent.load.results import LoadResult
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.paths.clock_sync import ClockState
-from pytest_ipperf.agent.paths.routes import Route
+from pytest_ipperf.agent.paths.routes import Route, RouteRequest
 from pytest_ipperf.agent.rpc.messages import (
     CacheState,
     Cleaned,
@@ -202,6 +202,10 @@ class AgentMethods:
         """Return the route to an address, from a source, for packets that arrive by a device."""
 
     @RpcMethod
+    def routes(self, requests: list[RouteRequest]) -> list[Route]:
+        """Return the routes that are asked for."""
+
+    @RpcMethod
     def fits(self, resolver: str, port: int, name: str, sizes: tuple[int, int]) -> dict[int, str]:
         """Return which packets of these sizes reach the name server unfragmented."""
 
@@ -210,20 +214,12 @@ class AgentMethods:
         """Answer probes of the reverse path from now on; return the port."""
 
     @RpcMethod
-    def reverse_pmtu_open(self, source: str, address: str, port: int) -> None:
-        """Get ready to request packets of several sizes from that address."""
-
-    @RpcMethod
-    def reverse_pmtu_request(self) -> None:
-        """Request the packets."""
-
-    @RpcMethod
     def reverse_pmtu_send(self, packets_bytes: list[int]) -> list[int]:
         """Send packets of these sizes to the host that requested them; return the sizes that this host refuses."""
 
     @RpcMethod
-    def reverse_pmtu_received(self, packet_bytes: int) -> list[int]:
-        """Return the sizes that have arrived, up to `packet_bytes`."""
+    def reverse_pmtu_probe(self, source: str, address: str, port: int, packet_bytes: int) -> list[int]:
+        """Request packets of several sizes from that address; return those that have arrived, up to `packet_bytes`."""
 
     @RpcMethod
     def train_listen(self, address: str, datagrams: int) -> int:
@@ -240,8 +236,8 @@ class AgentMethods:
     # --- servers
 
     @RpcMethod
-    def unusable(self) -> dict[str, str]:
-        """Return for each server why it cannot run on the host; empty if it can."""
+    def unusable(self, names: list[str] | None = None) -> dict[str, str]:
+        """Return why each of these servers, or of all, cannot run on the host; empty if it can."""
 
     @RpcMethod
     def provision(self, name: str, protocol: str, payload_bytes: int, state: ServerState) -> str:

@@ -50,8 +50,8 @@ def probe_reachability(
         fits = {}
         if path.here != path.there and not probed["udp"]:
             fits = fits_back(
-                agents[path.here], agents[path.there],
-                source=source, address=address, ports=observed[path.here].host.ports,
+                agents[path.here], agents[path.there], source=source, address=address,
+                port=agents[path.here].reverse_pmtu_listen(source, observed[path.here].host.ports),
                 sizes=fit_sizes(route.path_mtu or route.mtu, path.ipver), tries=_TRIES,
             )  # fmt: skip
     except LabError as error:

@@ -12,12 +12,14 @@ from pytest_ipperf.agent.host_state.dirty_marks import dirty_reason
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.access import ACCESS_METHODS
 from pytest_ipperf.lab.agents.client import AgentClient
+from pytest_ipperf.lab.agents.fork_server import ForkServer
+from pytest_ipperf.lab.agents.rpc_method import all_replies
 from pytest_ipperf.lab.agents.shutdown import leftovers_error, remedy, shut_down
 from pytest_ipperf.lab.agents.unreachable import UNREACHABLE
 from pytest_ipperf.lab.epoch.teardowns import Teardowns
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host, Links, Testbed
-from pytest_ipperf.lab.netns.namespaces import link_nodes, namespaces
+from pytest_ipperf.lab.netns.namespaces import link_nodes, namespaces, node_of
 from pytest_ipperf.lab.netns.veth import devices
 from pytest_ipperf.lab.tunnels.setup import Tunnels, set_up_tunnels
 
@@ -51,8 +53,9 @@ def build_testbed(
     with contextlib.ExitStack() as stack:
         if testbed.is_lab and (mark := dirty_reason(networks=False)):  # a lab has networks of its own
             raise LabError(f"this machine: {mark}; {remedy(testbed.name)}")
+        forks = stack.enter_context(ForkServer()) if testbed.is_lab else None
         entries = stack.enter_context(namespaces(testbed, linked=False)) if testbed.is_lab else {}
-        agents = _start_agents(testbed, entries, stack)
+        agents = _start_agents(testbed, entries, forks, stack)
         _prepare_hosts(testbed, agents, lease)
         tunnels = stack.enter_context(set_up_tunnels(testbed, agents, transports, backend))
         if testbed.links != Links():  # rate, loss and delay apply to single packets
@@ -73,11 +76,13 @@ def _prepare_hosts(testbed: Testbed, agents: Mapping[str, AgentClient], lease: C
             lease(agent)
         if agent.host.cpus:
             _pin(agent, wished=testbed.is_lab or testbed.name in BUILTIN)
-    for agent in agents.values():
-        if testbed.is_lab:
-            agent.without_rollback()
-        elif mark := agent.dirty_reason():
-            raise LabError(f"host {agent.host.name}: {mark}; {remedy(testbed.name)}")
+    beside = list(agents.values())
+    if testbed.is_lab:
+        all_replies({role: agent.without_rollback.request() for role, agent in agents.items()}, beside=beside)
+        return
+    for role, mark in all_replies({role: agent.dirty_reason.request() for role, agent in agents.items()}).items():
+        if mark:
+            raise LabError(f"host {agents[role].host.name}: {mark}; {remedy(testbed.name)}")
 
 
 def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
@@ -89,22 +94,25 @@ def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
 
 
 def _start_agents(
-    testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack
+    testbed: Testbed, entries: Mapping[str, Sequence[str]], forks: ForkServer | None, stack: contextlib.ExitStack
 ) -> dict[str, AgentClient]:
     """Start the agents in parallel, and link the nodes of a lab meanwhile; return the agents by role.
 
     The stack shuts them down, also after a failed start.
     """
     with ThreadPoolExecutor(len(testbed.roles)) as pool:
-        starting = {role: pool.submit(_link, host, entries.get(host.name, ())) for role, host in testbed.roles.items()}
+        starting = {
+            role: pool.submit(_link, host, entries.get(host.name, ()), forks) for role, host in testbed.roles.items()
+        }
         stack.push(partial(_shut_down, testbed, starting.values()))
         if testbed.is_lab:
             link_nodes(testbed, entries)
     return {role: start.result() for role, start in starting.items()}
 
 
-def _link(host: Host, entry: Sequence[str]) -> AgentClient:
-    return UNREACHABLE.started(host, entry, partial(AgentClient, host, entry))
+def _link(host: Host, entry: Sequence[str], forks: ForkServer | None) -> AgentClient:
+    fork = partial(forks.fork, node_of(entry)) if forks else None
+    return UNREACHABLE.started(host, entry, partial(AgentClient, host, entry, fork=fork))
 
 
 def _shut_down(
@@ -121,10 +129,11 @@ def _shut_down(
 
 
 def _unmerge(testbed: Testbed, agents: Mapping[str, AgentClient], tunnels: Tunnels) -> None:
-    ports = devices(testbed)
+    ports, pending = devices(testbed), {}
     for role, agent in agents.items():
         ends = (testbed.paths[each].ends.get(role) for each in tunnels.backends)
-        agent.unmerged(list(ports[role]), [end.device for end in ends if end])
+        pending[role] = agent.unmerged.request(list(ports[role]), [end.device for end in ends if end])
+    all_replies(pending, beside=list(agents.values()))
 
 
 def _pin(agent: AgentClient, *, wished: bool) -> None:

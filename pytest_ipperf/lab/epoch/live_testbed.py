@@ -24,13 +24,13 @@ from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, LEAN
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.heartbeat import HEARTBEAT
 from pytest_ipperf.lab.agents.leases import lease_for
+from pytest_ipperf.lab.agents.rpc_method import all_replies
 from pytest_ipperf.lab.deploy.install import install_client
 from pytest_ipperf.lab.epoch.account_check import Batch, batches, summary, within_s
 from pytest_ipperf.lab.epoch.build import build_testbed
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.epoch.servers import EpochServers
 from pytest_ipperf.lab.epoch.teardowns import Teardowns
-from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.accepted_mail import check_keeps, corrected, hands_over
 from pytest_ipperf.lab.runs.background import background_of
@@ -54,6 +54,7 @@ from pytest_ipperf.lab.runs.path_facts import (
     agents_of_client,
     clients_violations,
     expected_path,
+    lacking_address,
     native_devices,
     path_facts,
 )
@@ -93,6 +94,7 @@ class LiveTestbed:
         self.models: Mapping[str, TrafficModel] = shipped_models()
         self._ident = 0
         self._settled = True
+        self._drained = False
         self._devices: dict[str, str] = {}
         self._client_text = LEAN
         self.offloads = HostOffloads(testbed, agents)
@@ -128,19 +130,8 @@ class LiveTestbed:
         return self.run(arm, null, workload, bursts=bursts, deadline_s=deadline_s)
 
     def lacking(self, arm: Arm) -> str:
-        """Return which source address of this arm a client lacks, as a sentence; empty if none.
-
-        Only native arms between the user's own hosts are checked; addresses that a session makes itself are right.
-        """
-        if arm.transport != "native" or self._testbed.is_lab or self._testbed.name in BUILTIN:
-            return ""
-        key = f"ipv{arm.ipver}"
-        for role in self._testbed.clients:
-            host = self._agents[role].host
-            if missing := self._agents[role].lacking([host.address(arm.ipver)]):
-                given = f"host {host.name}: it does not have {missing[0]}, its {key} in hosts.ini"
-                return f"{given}; name one that it has on the measured link there, or give it this one"
-        return ""
+        """Return which source address of this arm a client lacks, as a sentence; empty if none."""
+        return lacking_address(self._testbed, self._agents, arm)
 
     def prove(
         self, arm: Arm, service: ServerEndpoint, workload: Workload, *, with_trains: bool = True
@@ -250,7 +241,10 @@ class LiveTestbed:
         spec = self._spec(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=request.pattern)
         expected, counted = bursts * workload.connections, hands_over(workload.protocol, service)
         mail = ExpectedMail(service.name, expected) if counted else None
-        hosts = start_hosts(self._testbed, self._agents, mail=mail, capture=request.captures)
+        hosts = start_hosts(
+            self._testbed, self._agents, mail=mail, capture=request.captures, clients_drained=self._drained
+        )  # fmt: skip
+        self._drained = False
         settled = hosts.drained and self._settled
         # The server knows a connection's message by its index, as messages of an earlier run may arrive late.
         load = self._run_load(dataclasses.replace(spec, first_index=spec.ident) if counted else spec, arm)
@@ -258,7 +252,9 @@ class LiveTestbed:
             limit_s=_SETTLE_S,
             doubtful=not load.total.rows or load.total.attempted < expected,  # it ended early
             mail=QueuedMail(service.name, workload.protocol, load.total.indices) if counted else None,
+            drains=True,
         )
+        self._drained = hosts.clients_drained
         after = reports[SERVER]
         if after.accepted:
             load = dataclasses.replace(load, total=corrected(load.total, after.accepted))
@@ -367,7 +363,7 @@ class LiveTestbed:
     def fingerprint(self, arm: Arm) -> dict[str, Fingerprint]:
         """Return the hosts' fingerprints by role, with the devices that the arm uses."""
         devices = native_devices(self._testbed, self._agents, arm.ipver)
-        return {role: agent.fingerprint(devices[role]) for role, agent in self._agents.items()}
+        return all_replies({role: agent.fingerprint.request(devices[role]) for role, agent in self._agents.items()})
 
 
 @contextlib.contextmanager

@@ -22,8 +22,9 @@ from functools import cache
 from pathlib import Path
 
 from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.lab.agents.fork_server import Node
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.lab.netns.veth import create_veths
+from pytest_ipperf.lab.netns.veth import create_veths, settings
 
 _PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"  # an ordinary user's PATH lacks `ip` on Debian
 _PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
@@ -31,12 +32,15 @@ _ENTER = ("nsenter", "--target")
 _TIMEOUT_S = 10.0
 _PREFIX = "pytest-ipperf-lab-"
 _YOUNG_S = 5.0
-# The first process mounts a private scratch directory, makes each node's namespace, and reads its input to the end.
+# The first process mounts a private scratch directory, makes each node's namespace, and reads its input to the end. A
+# node that cannot have its settings says so by the number 0.
 _INIT = """
 mount -t tmpfs -o mode=755 pytest-ipperf "$1" || exit 1
 shift
-for node do
-    unshare --net --uts sh -c 'hostname "$1" && echo "$1 $$" && exec sleep infinity >/dev/null 2>&1' sh "$node" &
+while [ $# -gt 0 ]; do
+    unshare --net --uts sh -c 'sh -ec "$2" && hostname "$1" && echo "$1 $$" || echo "$1 0"
+        exec sleep infinity >/dev/null 2>&1' sh "$1" "$2" &
+    shift 2
 done
 exec cat
 """
@@ -102,9 +106,9 @@ def namespaces(testbed: Testbed, *, linked: bool = True) -> Iterator[Mapping[str
         raise LabError(f"testbed {testbed.name}: cannot be built here: {why}")
     _sweep()
     folder, claim = _folder()
-    names = [host.name for host in testbed.hosts]
+    nodes = [text for role, host in testbed.roles.items() for text in (host.name, settings(role))]
     holder = subprocess.Popen(
-        ["sh", "-c", _HOLDER, "sh", folder, *_unshare(user=user), "sh", "-c", _INIT, "sh", folder, *names],
+        ["sh", "-c", _HOLDER, "sh", folder, *_unshare(user=user), "sh", "-c", _INIT, "sh", folder, *nodes],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -175,9 +179,15 @@ def _pid_of(entry: Sequence[str]) -> int:
     return int(entry[len(_ENTER)])
 
 
+def node_of(entry: Sequence[str]) -> Node:
+    """Return the node that a command of `namespaces` enters."""
+    variables = dict(word.partition("=")[::2] for word in entry[entry.index("env") + 1 :])
+    return Node(_pid_of(entry), "--user" in entry, variables)
+
+
 def _nodes(holder: subprocess.Popen[str], names: Sequence[str]) -> dict[str, int]:
     """Return the process id of each node, seen from outside, once it is in its own namespaces."""
-    assert holder.stdout is not None and holder.stderr is not None  # noqa: S101, PT018 - they are pipes, see above
+    assert holder.stdin and holder.stdout and holder.stderr  # noqa: S101, PT018 - they are pipes, see above
     output = b""
     while output.count(b"\n") < len(names):
         if not select.select([holder.stdout], [], [], _TIMEOUT_S)[0]:
@@ -187,6 +197,9 @@ def _nodes(holder: subprocess.Popen[str], names: Sequence[str]) -> dict[str, int
             raise LabError(f"the lab did not come up: {holder.stderr.read().strip() or 'no message'}")
         output += more
     inside = {name: int(pid) for name, pid in (line.split() for line in output.decode().splitlines())}
+    if not all(inside.values()):
+        holder.stdin.close()  # so that its messages end
+        raise LabError(f"the lab did not come up: {holder.stderr.read().strip() or 'no message'}")
     init = _children(_children(holder.pid)[0])[0]
     outside = {_pid_inside(pid): pid for pid in _children(init)}
     return {name: outside[pid] for name, pid in inside.items()}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from ipaddress import ip_interface
 
@@ -115,27 +116,44 @@ def devices(testbed: Testbed) -> dict[str, list[str]]:
     return {role: [port.device for port in interfaces if port.role == role] for role in testbed.roles}
 
 
+def settings(role: str) -> str:
+    """Return shell commands that a node of this role executes before it has devices."""
+    sysctls = {**_SYSCTLS, **(_FORWARDING if role == ROUTER else {})}
+    return "".join(f"echo {value} > /proc/sys/{name}\n" for name, value in sysctls.items())
+
+
 def create_veths(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
-    """Create the links between the nodes; `inside` holds their process ids by role, as seen from inside."""
-    for role in testbed.roles:
-        sysctls = {**_SYSCTLS, **(_FORWARDING if role == ROUTER else {})}
-        settings = "".join(f"echo {value} > /proc/sys/{name}\n" for name, value in sysctls.items())
-        run(role, ["sh", "-e"], settings + "ip link set lo up\n")
+    """Create the links between the nodes; `inside` holds their process ids by role, as seen from inside.
+
+    All pairs are made by one command, then all nodes are set up side by side.
+    """
     pairs = veth_pairs(testbed)
+    lines = []
     for one, other in pairs:
         if testbed.links.delay_s and SERVER in {one.role, other.role}:
             ends = [text for port in (one, other) for text in (str(inside[port.role]), port.device)]
             run(one.role, [*_DELAYING, str(testbed.links.delay_s), *ends], "")
         else:
-            pair = f"link add {one.device} type veth peer name {other.device} netns {inside[other.role]}\n"
-            run(one.role, ["ip", "-batch", "-"], pair)
-    for role in testbed.roles:
-        interfaces = [port for pair in pairs for port in pair if port.role == role]
-        lines = [line for port in interfaces for line in _lines(port)]
-        run(role, ["ip", "-batch", "-"], "\n".join(lines) + "\n")
-        shaped = [line for port in interfaces for line in _shaping(port, testbed.links)]
-        if shaped:
-            run(role, ["tc", "-batch", "-"], "\n".join(shaped) + "\n")
+            first, second = (f"name {port.device} netns {inside[port.role]}" for port in (one, other))
+            lines.append(f"link add {first} type veth peer {second}\n")
+    if lines:
+        run(CLIENT, ["ip", "-batch", "-"], "".join(lines))
+    with ThreadPoolExecutor(len(testbed.roles)) as pool:
+        ports = {role: [port for pair in pairs for port in pair if port.role == role] for role in testbed.roles}
+        scripts = {role: _script(each, testbed.links) for role, each in ports.items()}
+        for each in [pool.submit(run, role, ["sh", "-e"], text) for role, text in scripts.items()]:
+            each.result()
+
+
+def _script(ports: Sequence[Interface], links: Links) -> str:
+    """Return the shell script that sets up the ports of a node."""
+    addressing = ["link set lo up", *(line for port in ports for line in _lines(port))]
+    shaping = [line for port in ports for line in _shaping(port, links)]
+    return "".join(
+        "\n".join((f"{program} -batch - <<END", *lines, "END", ""))
+        for program, lines in (("ip", addressing), ("tc", shaping))
+        if lines
+    )
 
 
 def _lines(port: Interface) -> Iterator[str]:

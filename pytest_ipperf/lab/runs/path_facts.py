@@ -6,10 +6,12 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pytest_ipperf.agent.paths.routes import Route, fit_sizes
+from pytest_ipperf.agent.paths.routes import Route, RouteRequest, fit_sizes
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.path_proof import ExpectedPath, encapsulation_violations, proof_violations
 from pytest_ipperf.lab.agents.client import AgentClient
+from pytest_ipperf.lab.agents.rpc_method import all_replies
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import has_rate, veth_pairs
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, NetworkPath
@@ -45,6 +47,22 @@ def agents_of_client(agents: Mapping[str, AgentClient], role: str) -> dict[str, 
     return {CLIENT: agents[role], **{each: agents[each] for each in (SERVER, ROUTER) if each in agents}}
 
 
+def lacking_address(testbed: Testbed, agents: Mapping[str, AgentClient], arm: Arm) -> str:
+    """Return which source address of this arm a client lacks, as a sentence; empty if none.
+
+    Only native arms between the user's own hosts are checked; addresses that a session makes itself are right.
+    """
+    if arm.transport != "native" or testbed.is_lab or testbed.name in BUILTIN:
+        return ""
+    key = f"ipv{arm.ipver}"
+    for role in testbed.clients:
+        host = agents[role].host
+        if missing := agents[role].lacking([host.address(arm.ipver)]):
+            given = f"host {host.name}: it does not have {missing[0]}, its {key} in hosts.ini"
+            return f"{given}; name one that it has on the measured link there, or give it this one"
+    return ""
+
+
 def clients_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping[str, Any]) -> list[str]:
     """Return the violations of a run; with several clients, those of each client's part, with its host's name.
 
@@ -64,32 +82,42 @@ def clients_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping
 def path_facts(
     testbed: Testbed, agents: Mapping[str, AgentClient], arm: Arm, resolver_port: int, name: str
 ) -> dict[str, Any]:
-    """Return the facts of an arm's path, as `path_violations` takes them; only its `routes` if there is no route."""
+    """Return the facts of an arm's path, as `path_violations` takes them; only its `routes` if there is no route.
+
+    Hosts are asked side by side, each about everything that it knows by itself at once.
+    """
     path = testbed.path(arm)
-    there = agents[CLIENT].route(path.server, path.client)
-    routes, onward, back = {CLIENT: _recorded(there)}, {}, {}
+    forwards = path.client and ROUTER in agents and (testbed.is_lab or ROUTER in path.carriers)
+    asked = {CLIENT: agents[CLIENT].routes.request([RouteRequest(destination=path.server, source=path.client)])}
+    if path.client:
+        home = RouteRequest(destination=path.client, source=path.server)
+        asked[SERVER] = agents[SERVER].routes.request([home])
+    if forwards:
+        asked[ROUTER] = agents[ROUTER].routes.request(_forwarding(path))
+    found = all_replies(asked, beside=list(agents.values()))
+    (there,) = found[CLIENT]
+    routes = {CLIENT: _recorded(there)}
     if there.error:
         return {"routes": routes, "fits": {}}
-    if path.client:
-        routes[SERVER] = _recorded(agents[SERVER].route(path.client, path.server))
-    if path.client and ROUTER in agents and (testbed.is_lab or ROUTER in path.carriers):
-        routes[ROUTER], onward[ROUTER] = _forwarding_routes(path, agents[ROUTER])
-    fits = agents[CLIENT].fits(path.server, resolver_port, name, fit_sizes(there.mtu, arm.ipver))
+    routes |= {role: _recorded(each[0]) for role, each in found.items() if role != CLIENT}
+    server, client, sizes, back = agents[SERVER], agents[CLIENT], fit_sizes(there.mtu, arm.ipver), {}
+    fitting = client.fits.request(path.server, resolver_port, name, sizes)
+    port = server.reverse_pmtu_listen(path.server, testbed.server.ports) if path.client else 0
+    fits = fitting.result(beside=list(agents.values()))
     if path.client and next(iter(fits.values())) == "yes":
         back = fits_back(
-            agents[SERVER], agents[CLIENT], source=path.server, address=path.client, ports=testbed.server.ports,
-            sizes=fits, tries=_TRIES,
+            server, client, source=path.server, port=port, address=path.client, sizes=fits, tries=_TRIES
         )  # fmt: skip
+    onward = {ROUTER: _recorded(found[ROUTER][1])} if forwards else {}
     return {"routes": routes, "onward": onward, "fits": fits, "back": back, "rates": _rates(testbed, agents)}
 
 
-def _forwarding_routes(path: NetworkPath, agent: AgentClient) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a router's routes to the client and to the server, for packets from the other end or of the tunnel."""
+def _forwarding(path: NetworkPath) -> list[RouteRequest]:
+    """Return what to ask a router: its routes to client and server, for packets from the other end or of the tunnel."""
     near, far = path.client, path.server
     if path.carriers and path.carriers[-1] != ROUTER:  # the router forwards IPv4 without knowing of the tunnel
         near, far = path.ends[CLIENT].local, path.ends[SERVER].local
-    nearer, farther = (agent.route(address).device for address in (near, far))
-    return _recorded(agent.route(near, far, farther)), _recorded(agent.route(far, near, nearer))
+    return [RouteRequest(destination=one, source=other, forwarded=True) for one, other in ((near, far), (far, near))]
 
 
 def _recorded(route: Route) -> dict[str, Any]:
@@ -104,26 +132,28 @@ def fits_back(
     there: AgentClient,
     *,
     source: str,
+    port: int,
     address: str,
-    ports: tuple[int, int],
     sizes: Collection[int],
     tries: int,
 ) -> dict[int, str]:
     """Return which packets of these sizes get from `source` to `address` unfragmented: `yes`, `too big` or `no answer`.
 
-    The receiver requests them from a port of `ports` here, so that firewalls let them through.
+    The receiver requests them from the port where `reverse_pmtu_listen` waits for it here, so that firewalls let them
+    through.
     """
-    largest, port = min(sizes), here.reverse_pmtu_listen(source, ports)
-    there.reverse_pmtu_open(address, source, port)
+    largest = min(sizes)
     sent = [size for size in sizes if ":" in source or size <= _MOST_BYTES]
     refused, taken = set(sizes) - set(sent), set[int]()
     for _ in range(tries):
-        there.reverse_pmtu_request()
-        refused |= set(here.reverse_pmtu_send(sent))
-        if largest in refused:
-            break
-        taken |= set(there.reverse_pmtu_received(largest))
-        if largest in taken:
+        probing = {
+            "taken": there.reverse_pmtu_probe.request(address, source, port, largest),
+            "refused": here.reverse_pmtu_send.request(sent),
+        }
+        found = all_replies(probing, beside=[here, there])
+        taken |= set(found["taken"])
+        refused |= set(found["refused"])
+        if largest in taken | refused:
             break
     return {size: "yes" if size in taken else "too big" if size in refused else "no answer" for size in sizes}
 
@@ -134,14 +164,14 @@ def _rates(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, dic
         return {}
     ports = [port for pair in veth_pairs(testbed) for port in pair if has_rate(port, testbed.links)]
     by_role = {role: [port.device for port in ports if port.role == role] for role in agents}
-    return {role: agents[role].rates(devices) for role, devices in by_role.items() if devices}
+    return all_replies({role: agents[role].rates.request(devices) for role, devices in by_role.items() if devices})
 
 
 def native_devices(testbed: Testbed, agents: Mapping[str, AgentClient], ipver: int = 4) -> dict[str, str]:
     """Return the device by which each host reaches the others natively, by role; empty if there is no route."""
-    result = {}
+    asked = {}
     for role, agent in agents.items():
         other = testbed.server if role in testbed.clients else testbed.client
-        address = other.address(ipver) or other.address(10 - ipver)
-        result[role] = agent.route(address).device if address else ""
-    return result
+        if address := other.address(ipver) or other.address(10 - ipver):
+            asked[role] = agent.routes.request([RouteRequest(destination=address)])
+    return dict.fromkeys(agents, "") | {role: each[0].device for role, each in all_replies(asked).items()}

@@ -24,13 +24,14 @@ class Agent:
 
     def __init__(self, *, drained=True, broken=()):
         self.host, self.ended = SimpleNamespace(name="made"), False
-        self.drained, self.broken, self.asked = drained, [*broken], []
+        self.drained, self.broken, self.asked, self.unread = drained, [*broken], [], 0
         self.start_run, self.finish_run = (self._method(answer) for answer in (self._ready, self._report))
 
     def _method(self, answer):
         def request(asked):
             self.asked.append(asked)
-            return SimpleNamespace(connection=self, result=lambda *_: answer(asked))
+            self.unread += 1
+            return SimpleNamespace(connection=self, result=lambda *_: (self._read(), answer(asked))[1])
 
         def call(asked):
             return request(asked).result()
@@ -38,13 +39,16 @@ class Agent:
         call.request = request  # type: ignore[attr-defined]
         return call
 
+    def _read(self):
+        self.unread -= 1
+
     def _ready(self, asked):
         return RunReady(drained=bool(asked.drain) and self.drained, captured=bool(asked.capture), far=None)
 
     def _report(self, asked):
         return HostReport(
             busy=[], broken=self.broken, traffic=RunPackets(), tcp={}, cpu_s=0.0, accepted=None, far=None,
-            capture=b"pcap" if asked.captured else b"",
+            capture=b"pcap" if asked.captured else b"", drained=bool(asked.drain) and self.drained,
         )  # fmt: skip
 
     def within(self, *_):
@@ -102,6 +106,27 @@ def test_a_server_that_died_is_told_before_another_host_can_be_in_trouble():
     assert [len(agents[role].asked) for role in (SERVER, ROUTER)] == [2, 1]
     # The far end of a flow is not a server.
     assert list(hosts.finish(flow=FlowReport())) == [SERVER, ROUTER]
+
+
+@pytest.mark.parametrize("drained", [True, False])
+def test_clients_that_drain_in_the_finish_are_not_asked_before_the_next_run(drained):
+    agents = made(client=Agent(drained=drained), server=Agent(), router=Agent())
+    hosts = start_hosts(LAB, agents)
+    reports = hosts.finish(drains=True)
+    assert (set(reports), hosts.clients_drained) == ({CLIENT, SERVER, ROUTER}, drained)
+    assert [agents[role].asked[-1].drain is not None for role in (CLIENT, SERVER, ROUTER)] == [True, False, False]
+    assert start_hosts(LAB, agents, clients_drained=hosts.clients_drained).drained is drained
+    assert len(agents[CLIENT].asked) == 2 + (not drained)
+    # A capture has to begin in any case.
+    start_hosts(LAB, agents, clients_drained=True, capture={CLIENT: CaptureRequest(device="eth0", packets=5)})
+    assert agents[CLIENT].asked[-1].capture
+
+
+def test_a_server_that_died_leaves_no_reply_of_a_client_unread():
+    agents = made(client=Agent(), server=Agent(broken=["apache has died"]))
+    with pytest.raises(LabError, match=r"^host made: apache has died$"):
+        start_hosts(PAIR, agents).finish(drains=True)
+    assert agents[CLIENT].unread == 0
 
 
 def test_who_captures_is_asked_for_it_afterwards():

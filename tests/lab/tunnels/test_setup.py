@@ -66,7 +66,7 @@ def workload(testbed, connections=10):
 
 def command(live, role, text):
     """Run a shell command in a node, by the prefix of its agent."""
-    argv = live._agents[role]._process.args
+    argv = live._agents[role]._entry
     subprocess.run([*argv[: argv.index("env")], "sh", "-ec", text], check=True)
 
 

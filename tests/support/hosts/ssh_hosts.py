@@ -26,6 +26,7 @@ from typing import Any
 
 import pytest
 
+from pytest_ipperf.lab.netns import delay_line
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.netns.veth import _FORWARDING, _SYSCTLS
 from tests.support.hosts import machines
@@ -188,11 +189,14 @@ class Farm:
         domain: str = "",
         keys: Mapping[str, str] | None = None,
         pythons: Mapping[str, str] | None = None,
+        *,
+        control_delay_s: float = 0.0,
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="pytest-ipperf-farm-", dir=_PARENT))
         self.folder.chmod(0o755)
         self._stack = stack
         self._places = places
+        self._control_delay_s = control_delay_s
         self._python = _pythons(places) | {name: _asked(path) for name, path in (pythons or {}).items()}
         self.controller = self._controller()
         self._switch = self._machine(Machine(machines.OTHER, "switch", self.folder / "switch"))
@@ -263,8 +267,11 @@ class Farm:
             batch += self._cable(self._machines[place.name], "control", "control")
             for at, link in enumerate(place.links):
                 batch += self._cable(self._machines[place.name], f"eth{at}", f"{place.bed}-{link}")
-        batch += self._cable(self.controller, "control", "control")
+        if not self._control_delay_s:
+            batch += self._cable(self.controller, "control", "control")
         self._switch.network(_batch(batch))
+        if self._control_delay_s:
+            self._lay_delayed_control()
         self.controller.network(_sysctls(_SYSCTLS) + _batch(_up("control", f"{CONTROL}.1", f"{CONTROL6}::1")))
         for place in self._places:
             lines = _up("control", *self._control(place))
@@ -273,6 +280,17 @@ class Farm:
             lines += [f"route add {network} via {hop}" for network, hop in place.routes()]
             sysctls = _SYSCTLS | (_FORWARDING if place.role == "router" else {})
             self._machines[place.name].network(_sysctls(sysctls) + _batch(lines))
+
+    def _lay_delayed_control(self) -> None:
+        """Join the controller and the switch by a line that delays frames in both directions."""
+        ends = (str(self.controller.pid), "control", str(self._switch.pid), "delayed")
+        argv = ["unshare", "--net", sys.executable, "-I", "-S", delay_line.__file__, str(self._control_delay_s), *ends]
+        # The process that stays behind is ended with its session.
+        line = subprocess.Popen(argv, start_new_session=True)
+        self._stack.callback(_killed_session, line.pid)
+        if line.wait(_PATIENCE_S):
+            raise AssertionError("there is no delay line to the controller")
+        self._switch.network("ip link set delayed master control up\n")
 
     @staticmethod
     def _cable(machine: Machine, device: str, bridge: str) -> list[str]:
@@ -470,6 +488,11 @@ def _up(device: str, ipv4: str, ipv6: str) -> list[str]:
 def _batch(lines: Sequence[str]) -> str:
     text = "\n".join(["link set lo up", *lines])
     return f"ip -batch - <<'END'\n{text}\nEND\n"
+
+
+def _killed_session(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, 9)
 
 
 def _ended(process: subprocess.Popen[str] | ForkedPython) -> None:

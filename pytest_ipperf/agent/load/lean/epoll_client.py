@@ -102,7 +102,8 @@ class Burst:
 
     def run(self, at: float = 0.0) -> None:
         """Open and complete all connections, then close all that need not stay; begin when the clock says `at`."""
-        time.sleep(max(0.0, at - self.clock()))
+        if at:
+            time.sleep(max(0.0, at - self.clock()))
         try:
             self.woke = self.clock()
             self.began = at or self.woke

@@ -20,10 +20,15 @@ class PathHandlers(Handlers):
         super().__init__(context)
         self._trains = context.stack.enter_context(contextlib.ExitStack())
         self._probes = context.stack.enter_context(contextlib.ExitStack())
+        self._probed = ("", "", 0)
 
     def route(self, destination: str, source: str = "", arrives: str = "") -> routes.Route:
         """Return the route to an address, for packets from `source`, or at a router for those arriving by a device."""
         return routes.route(destination, source, arrives)
+
+    def routes(self, requests: list[routes.RouteRequest]) -> list[routes.Route]:
+        """Return the routes that are asked for."""
+        return [routes.requested(each) for each in requests]
 
     def fits(self, resolver: str, port: int, name: str, sizes: tuple[int, int]) -> dict[int, str]:
         """Return which packets of these sizes reach the name server unfragmented."""
@@ -32,27 +37,26 @@ class PathHandlers(Handlers):
     def reverse_pmtu_listen(self, address: str, ports: tuple[int, int]) -> int:
         """Answer probes of the reverse path from now on, on a free port; return the port."""
         self._probes.close()
+        self._probed = ("", "", 0)
         port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
         self._reflector = PmtuReflector(address, port)
         self._probes.callback(self._reflector.close)
         return port
 
-    def reverse_pmtu_open(self, source: str, address: str, port: int) -> None:
-        """Get ready to request packets of several sizes there."""
-        self._probes.close()
-        self._prober = PmtuProber(source, address, port)
-        self._probes.callback(self._prober.close)
-
-    def reverse_pmtu_request(self) -> None:
-        """Request the packets, once more if they have not come."""
-        self._prober.request()
-
     def reverse_pmtu_send(self, packets_bytes: list[int]) -> list[int]:
         """Send packets of these sizes to the prober; return those that this host refuses."""
         return self._reflector.send(packets_bytes)
 
-    def reverse_pmtu_received(self, packet_bytes: int) -> list[int]:
-        """Return the sizes received, up to that one."""
+    def reverse_pmtu_probe(self, source: str, address: str, port: int, packet_bytes: int) -> list[int]:
+        """Request packets of several sizes there; return the sizes received, up to that one.
+
+        They may be requested several times, in case they were lost.
+        """
+        if self._probed != (source, address, port):
+            self._probes.close()
+            self._prober = self._probes.enter_context(contextlib.closing(PmtuProber(source, address, port)))
+            self._probed = source, address, port
+        self._prober.request()
         return self._prober.received(packet_bytes)
 
     def train_listen(self, address: str, datagrams: int) -> int:

@@ -78,6 +78,7 @@ class RunHandlers(Handlers):
         traffic, tcp = self._context.counters.read(), self._read_servers()
         if request.doubtful and not broken:
             broken = [said for server in servers if (said := server.unresponsive())]
+        drained = bool(request.drain and self._drained(request.drain))
         return HostReport(
             busy=busy,
             broken=broken,
@@ -89,6 +90,7 @@ class RunHandlers(Handlers):
             capture=self._captured() if request.captured else b"",
             resources=self._resources() if request.resources else {},
             far_background=background,
+            drained=drained,
         )
 
     def _resources(self) -> dict[str, Resources]:

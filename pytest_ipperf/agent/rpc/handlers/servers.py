@@ -19,9 +19,9 @@ from pytest_ipperf.servers.base import Site
 class ServerHandlers(Handlers):
     """Handlers for servers, each of which runs at most once at a time."""
 
-    def unusable(self) -> dict[str, str]:
-        """Return by server why it cannot run here; empty if it can."""
-        return unusable()
+    def unusable(self, names: list[str] | None = None) -> dict[str, str]:
+        """Return why each of these servers, or of all, cannot run here; empty if it can."""
+        return unusable(SERVERS if names is None else names)
 
     def provision(self, name: str, protocol: str, payload_bytes: int, state: ServerState) -> str:
         """Write the state that a server is to hold to a folder that lasts as long as this agent; return the folder."""
