@@ -1,7 +1,7 @@
 """The store: records of every session, appended as they come, read back whole, and found again by an index."""
 
 from pytest_ipperf.store.archive import FRESH, LAST, Archive
-from pytest_ipperf.store.atomic_files import write_atomically
+from pytest_ipperf.store.atomic_files import opened_atomically, write_atomically
 from pytest_ipperf.store.history.acceptances import accept, acceptances, withdraw
 from pytest_ipperf.store.history.nights import (
     LOST,
@@ -42,6 +42,7 @@ __all__ = [
     "check_verdict_is_there",
     "event_logs_in",
     "is_being_written",
+    "opened_atomically",
     "read_night",
     "read_session",
     "read_session_summary",

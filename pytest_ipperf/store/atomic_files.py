@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 
 def check_is_file(path: Path) -> None:
@@ -20,18 +23,26 @@ def write_atomically(path: Path, data: bytes) -> Path:
 
     A terminal, a pipe or another special file is written directly.
     """
+    with opened_atomically(path) as file:
+        file.write(data)
+    return path
+
+
+@contextlib.contextmanager
+def opened_atomically(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to write as `write_atomically` does; after any exception the old file is unchanged."""
     if path.exists() and not path.is_file():
-        path.write_bytes(data)
-        return path
+        with path.open("wb") as file:
+            yield file
+        return
     target = path.resolve()  # a symbolic link is kept
     beside = target.with_name(f".{target.name}.part")
     try:
         with beside.open("wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(target)
-    except OSError:
+    except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    return path

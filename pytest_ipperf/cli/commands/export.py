@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.cli.records_folder import records_argument
 from pytest_ipperf.cli.sessions import SESSION, records, summary_of
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.store import write_atomically
+from pytest_ipperf.report.formats.base import Report
+from pytest_ipperf.store import opened_atomically
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,16 +29,29 @@ def _run(args: argparse.Namespace) -> int:
     if args.form not in FORMATS:
         raise UsageError(f"--format: {args.form!r} does not exist; there are {', '.join(FORMATS)}")
     with records(args.records) as found:
-        document = FORMATS[args.form].render(summary_of(found, found.session(args.session)))
-    if not args.output:
-        sys.stdout.buffer.write(document)
-        sys.stdout.buffer.flush()
-        return 0
-    try:
-        write_atomically(Path(args.output), document)
-    except OSError as error:
-        raise LabError(f"--output: {args.output} cannot be written ({error.strerror})") from error
+        summary = summary_of(found, found.session(args.session))
+        if not args.output:
+            _print(FORMATS[args.form], summary)
+            return 0
+        try:
+            with opened_atomically(Path(args.output)) as file:
+                FORMATS[args.form].write(summary, file)
+        except OSError as error:
+            raise LabError(f"--output: {args.output} cannot be written ({error.strerror})") from error
     return 0
+
+
+def _print(form: Report, summary: SessionSummary) -> None:
+    """Write a whole session to standard output by way of a temporary file, and nothing if its records are damaged."""
+    with tempfile.TemporaryFile() as file:
+        try:
+            form.write(summary, file)
+            file.seek(0)
+        except OSError as error:
+            folder = tempfile.gettempdir()
+            raise LabError(f"the temporary folder {folder} cannot hold it ({error.strerror}); use --output") from error
+        shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 command = Command(

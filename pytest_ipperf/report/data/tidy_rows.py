@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_ipperf.core.design.cell import testbed_of
@@ -39,20 +41,58 @@ def run_columns(summary: SessionSummary) -> list[str]:
     return [*_first(summary), "attempted", "completed", "failed", "metric", "unit", "value"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleBlock:
+    """The samples of a run: `first` has the columns of the run, `columns` the `count` values of each sampled one.
+
+    A column that only other runs have is None.
+    """
+
+    first: Mapping[str, Any]
+    count: int
+    columns: Mapping[str, Sequence[float] | None]
+
+    def lines(self) -> Iterator[tuple[Any, ...]]:
+        """Iterate over the number and the values of each sample."""
+        values = (itertools.repeat(None, self.count) if each is None else each for each in self.columns.values())
+        return zip(range(self.count), *values, strict=True)
+
+
+def sample_blocks(summary: SessionSummary) -> Iterator[SampleBlock]:
+    """Yield the samples of each run that counts and has any, one run at a time in memory.
+
+    Raise DamageError if samples are not those that were written.
+    """
+    workloads, levels = _workloads(summary.records)
+    names = list(_sampled(summary.runs))
+    for run in summary.runs:
+        width = len(run.columns)
+        values = run.samples() if width else ()
+        if values:
+            own = {name: values[at::width] for at, name in enumerate(run.columns)}
+            yield SampleBlock(
+                first=_of_run(run, workloads, levels),
+                count=len(values) // width,
+                columns={name: own.get(name) for name in names},
+            )
+
+
 def sample_rows(summary: SessionSummary) -> Iterator[dict[str, Any]]:
     """Yield a row for each sample of each run that counts, with the columns that any of the runs has.
 
     `sample` counts the samples of a run from 0. Connections that failed have no sample. Raise DamageError if samples
     are not those that were written.
     """
+    for block in sample_blocks(summary):
+        names = ("sample", *block.columns)
+        for line in block.lines():
+            yield {**block.first, **dict(zip(names, line, strict=True))}
+
+
+def sampled_runs(summary: SessionSummary) -> list[dict[str, Any]]:
+    """Return the columns of all runs that may have samples."""
     workloads, levels = _workloads(summary.records)
-    empty = dict.fromkeys(_sampled(summary.runs))
-    for run in summary.runs:
-        first, width = _of_run(run, workloads, levels), len(run.columns)
-        values = run.samples() if width else ()
-        for at in range(len(values) // width if width else 0):
-            own = dict(zip(run.columns, values[at * width : (at + 1) * width], strict=True))
-            yield {**first, "sample": at, **empty, **own}
+    return [_of_run(run, workloads, levels) for run in summary.runs if run.columns]
 
 
 def sample_columns(summary: SessionSummary) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import BinaryIO
 
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 
@@ -20,3 +21,7 @@ class Report(ABC):
 
         The same summary gives the same bytes: no clock is read, and no other file.
         """
+
+    def write(self, summary: SessionSummary, file: BinaryIO) -> None:
+        """Write the whole file; formats of millions of rows do so row by row, in little memory."""
+        file.write(self.render(summary))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
-from pytest_ipperf.report.data.tidy_rows import sample_columns, sample_rows
+from pytest_ipperf.report.data.tidy_rows import sample_blocks, sample_columns
 from pytest_ipperf.report.formats.base import Report
-from pytest_ipperf.report.tables.csv_text import csv_text
+from pytest_ipperf.report.tables.csv_text import csv_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +21,13 @@ class Samples(Report):
     suffix: str = ".samples.csv"
 
     def render(self, summary: SessionSummary) -> bytes:
-        return csv_text(list(sample_rows(summary)), head=sample_columns(summary)).encode("utf-8", "replace")
+        written = io.BytesIO()
+        self.write(summary, written)
+        return written.getvalue()
+
+    def write(self, summary: SessionSummary, file: BinaryIO) -> None:
+        blocks = ((tuple(block.first.values()), block.lines()) for block in sample_blocks(summary))
+        file.writelines(piece.encode("utf-8", "replace") for piece in csv_lines(sample_columns(summary), blocks))
 
 
 report = Samples()

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+_BATCH = 10_000
+"""Maximum number of lines of a piece."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
@@ -25,6 +28,25 @@ def csv_text(rows: Sequence[Mapping[str, Any]], *, head: Iterable[str] = (), end
     writer.writeheader()
     writer.writerows({name: _safe(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def csv_lines(head: Sequence[str], blocks: Iterable[tuple[Sequence[Any], Iterable[Sequence[Any]]]]) -> Iterator[str]:
+    """Yield a header, and the lines of each block: values that all of its lines begin with, and the others of each.
+
+    The others are numbers or None. Lines are those of `csv_text`, in pieces of limited size.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(head)
+    for shared, rows in blocks:
+        first = tuple(map(_safe, shared))
+        lines = iter(rows)
+        while batch := [*itertools.islice(lines, _BATCH)]:
+            writer.writerows((*first, *line) for line in batch)
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
+    yield text.getvalue()
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -2,10 +2,13 @@
 
 import csv
 import dataclasses
+import functools
 import io
+import itertools
 import json
 import math
 import re
+from array import array
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -13,16 +16,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.nightly.aa_check import AACheck
 from pytest_ipperf.core.nightly.report import CellReport, GateDecision, GateStatus, NightReport
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.history_entry import HistoryKey
+from pytest_ipperf.core.records.measured_run import MeasuredRun
 from pytest_ipperf.report.answer.sentence import plain_answer
 from pytest_ipperf.report.data.json_document import night_document, plain, session_document
-from pytest_ipperf.report.formats import FORMATS
+from pytest_ipperf.report.data.tidy_rows import sample_rows
+from pytest_ipperf.report.formats import FORMATS, parquet
 from pytest_ipperf.report.tables.cell_results import ResultKind, cell_results, headline
+from pytest_ipperf.report.tables.csv_text import csv_text
 from pytest_ipperf.store.history.nights import VERDICT, nights_in
 
 TOP = Path(__file__).parents[3]
@@ -592,3 +599,49 @@ def test_in_markdown_nothing_is_a_link_a_mention_or_a_reference(text):
     read, table, page = shown(summary)
     assert [table[0][0], table[0][4], read.split("\n")[1]] == [text] * 3
     assert [each.text for each in page.iter("li")] == [text]
+
+
+@pytest.mark.parametrize("form", ["samples", "parquet"])
+def test_samples_are_written_run_by_run_as_there_may_be_more_than_memory_holds(cell, form, monkeypatch):
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (pip install pyarrow)")
+    monkeypatch.setattr(parquet, "_GROUP", 1)
+    done = []
+
+    def read(number):
+        done.append("read")
+        return array("d", [0.001 * number, 0.5, 0.002 * number, 0.6])
+
+    class File(io.BytesIO):
+        def write(self, data):
+            done.append("write")
+            return super().write(data)
+
+        def writelines(self, lines):
+            for line in lines:
+                self.write(line)
+
+    runs = tuple(
+        MeasuredRun(
+            session="s", workload="lab-udp-c1-1400", confirms=False, arm=Arm(6, "native"), epoch=number, block=0,
+            slot=0, began_at=None, attempted=2, failed={}, values={},
+            columns=("total", "more" if number else "other"), samples=functools.partial(read, number),
+        )
+        for number in range(4)
+    )  # fmt: skip
+    summary = summary_of([cell(1)], runs=runs)
+    file = File()
+    FORMATS[form].write(summary, file)
+    assert [word for word, _ in itertools.groupby(done) if word == "read"] == ["read"] * 4, "written in between"
+    assert FORMATS[form].render(summary) == file.getvalue()
+    rows = list(sample_rows(summary))
+    assert [(row["epoch"], row["sample"], row["total"], row["other"], row["more"]) for row in rows[:4]] == [
+        (0, 0, 0.0, 0.5, None), (0, 1, 0.0, 0.6, None), (1, 0, 0.001, None, 0.5), (1, 1, 0.002, None, 0.6),
+    ]  # fmt: skip
+    if form == "samples":
+        assert file.getvalue().decode() == csv_text(rows)
+    else:
+        assert pq.read_table(io.BytesIO(file.getvalue())).to_pylist() == rows
+
+
+def test_without_samples_there_is_a_header(cell):
+    assert FORMATS["samples"].render(summary_of([cell(1)])).decode().startswith("session,workload,testbed,protocol,")
