@@ -31,7 +31,7 @@ from pytest_ipperf.experiment.looks import CONFIDENCE, effects_of, judged_limit
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
 from pytest_ipperf.lab.epoch.arm_workload import workload_of
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost, layers
-from pytest_ipperf.lab.runs.modelled_traffic import model_of
+from pytest_ipperf.lab.runs.modelled_traffic import load_model_of, model_of
 from pytest_ipperf.lab.runs.multi_client import SKEW
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -332,7 +332,7 @@ def _version(measurement: Measurement, arm: Arm, reference: Arm, conditions: Con
     protocol = PROTOCOLS[workload.protocol]
     # The arms have different models where models are compared.
     measured = dict.fromkeys(workload_of(workload, each) for each in (arm, reference))
-    models = (model_of(each, conditions.models) for each in measured)
+    models = (find(each, conditions.models) for each in measured for find in (model_of, load_model_of))
     return workload_version(
         protocol=protocol.version,
         server=protocol.kind.server(measurement.service.name),

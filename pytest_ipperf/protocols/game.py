@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.factor import Factor
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER
-from pytest_ipperf.core.portable.traffic.load import LOAD
+from pytest_ipperf.core.portable.traffic.load import GENERATORS, LOAD
 from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN
 from pytest_ipperf.protocols.traffic import OWN_BYTES, Traffic
 
@@ -32,7 +32,7 @@ class Game(Traffic):
     source: str = "RFC 768; paper 004, Fig. 11"
     connections: tuple[int, ...] = (1, 10)
     payload: tuple[str, ...] = (str(OWN_BYTES),)
-    factors: tuple[Factor, ...] = (GAME, CARRIER, OFFLOAD, LOAD)
+    factors: tuple[Factor, ...] = (GAME, CARRIER, OFFLOAD, LOAD, GENERATORS)
     model_factor: str = "game"
 
 

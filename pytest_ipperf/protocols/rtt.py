@@ -14,7 +14,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow
 from pytest_ipperf.core.portable.offload import OFFLOAD
-from pytest_ipperf.core.portable.traffic.load import LOAD, LOAD_ROW
+from pytest_ipperf.core.portable.traffic.load import GENERATORS, LOAD, LOAD_ROW, check_load
 from pytest_ipperf.protocols.base import Flow
 
 _LEAST_BYTES = 32
@@ -65,9 +65,11 @@ class Rtt(Flow):
         ),
         OFFLOAD,
         LOAD,
+        GENERATORS,
     )
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
+        check_load(factors)
         if connections != 1:
             raise UsageError(f"{connections} connections make no sense for rtt, which has one probe at a time; take 1")
         if not _LEAST_BYTES <= payload_bytes <= _MOST_BYTES:

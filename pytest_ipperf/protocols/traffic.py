@@ -17,7 +17,7 @@ from pytest_ipperf.core.portable.figure_row import FigureRow, Figures, figure_ro
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.scaling import four_digits, number, rate_of, time_pair, time_text
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER, UDP
-from pytest_ipperf.core.portable.traffic.load import LOAD, LOAD_ROW
+from pytest_ipperf.core.portable.traffic.load import GENERATORS, LOAD, LOAD_ROW, check_load
 from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN, MOST_BYTES, TrafficModel
 from pytest_ipperf.protocols.base import Flow
 
@@ -113,11 +113,11 @@ class Traffic(Flow):
         "instant a packet was sent, in the direction that was later. CPU: of one core."
     )
     least_packets: tuple[int, int] = (1, 0)
-    factors: tuple[Factor, ...] = (MODEL, CARRIER, OFFLOAD, LOAD)
+    factors: tuple[Factor, ...] = (MODEL, CARRIER, OFFLOAD, LOAD, GENERATORS)
     model_factor: str = "model"
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
-        del factors
+        check_load(factors)
         if connections > _MOST_CONNECTIONS:
             raise UsageError(
                 f"{connections} connections at once are more than {self.name} supports; take {_MOST_CONNECTIONS} at "

@@ -15,7 +15,7 @@ from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.core.portable.figure_row import FigureRow, Figures, figure_row, processor_time, trouble
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.scaling import four_digits, rate_of, rate_unit, time_pair, time_text
-from pytest_ipperf.core.portable.traffic.load import LOAD, LOAD_ROW
+from pytest_ipperf.core.portable.traffic.load import GENERATORS, LOAD, LOAD_ROW, check_load
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.protocols.base import Flow
 
@@ -117,10 +117,11 @@ class Udp(Flow):
         ),
         OFFLOAD,
         LOAD,
+        GENERATORS,
     )
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
-        del factors
+        check_load(factors)
         if connections != 1:
             raise UsageError(f"{connections} connections make no sense for udp, which sends one stream; take 1")
         if not _LEAST_BYTES <= payload_bytes <= _MOST_BYTES:

@@ -11,7 +11,7 @@ from pytest_ipperf.core.portable.figure_row import FigureRow
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER
 from pytest_ipperf.core.portable.traffic.distribution import Variable
-from pytest_ipperf.core.portable.traffic.load import LOAD
+from pytest_ipperf.core.portable.traffic.load import GENERATORS, LOAD
 from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN, Stream, TrafficModel
 from pytest_ipperf.protocols.traffic import OWN_BYTES, Traffic
 
@@ -74,7 +74,7 @@ class Voip(Traffic):
     rows: tuple[str | FigureRow, ...] = ("r_factor", "mos", *Traffic.rows)
     connections: tuple[int, ...] = (1, 10)
     payload: tuple[str, ...] = (str(OWN_BYTES),)
-    factors: tuple[Factor, ...] = (CODEC, VAD, RTP, CARRIER, OFFLOAD, LOAD)
+    factors: tuple[Factor, ...] = (CODEC, VAD, RTP, CARRIER, OFFLOAD, LOAD, GENERATORS)
     model_factor: str = "codec"
 
     def shaped(self, model: TrafficModel, payload_bytes: int, factors: Mapping[str, Value]) -> TrafficModel:

@@ -12,6 +12,7 @@ from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, QUERIE
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report import flow
+from pytest_ipperf.report.flow import working_conditions
 from pytest_ipperf.report.flow.connection_sweeps import connection_sweeps
 from pytest_ipperf.report.flow.notes import notes as flow_notes
 from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
@@ -117,12 +118,13 @@ class _FlowReports(KindReports):
 
 
 def _studies(records: Sequence[Record]) -> tuple[list[Table], list[str]]:
-    """Return the tables of the studies of flows that have the shape of other tables, and their notes."""
-    offloads = offload.tables(records)
+    """Return the tables of loads and of the studies that have the shape of other tables, and their notes."""
+    offloads, loads = offload.tables(records), working_conditions.tables(records)
     transfers, transfer_notes = file_transfer.tables(records)
     sweeps, sweep_notes = traffic.tables(records)
-    notes = [*(offload.NOTES if offloads else ()), *transfer_notes, *sweep_notes]
-    return offloads + transfers + sweeps, notes
+    own = [*(working_conditions.NOTES if loads else ()), *(offload.NOTES if offloads else ())]
+    notes = [*own, *transfer_notes, *sweep_notes]
+    return loads + offloads + transfers + sweeps, notes
 
 
 class _LimitReports(KindReports):

@@ -22,9 +22,14 @@ from pytest_ipperf.agent.kernel.child_process import ChildProcess
 from pytest_ipperf.agent.kernel.interface_bytes import all_received_bytes
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.traffic.load import LEAD_S, LONGEST_QUEUE_S, SILENCE_S
+from pytest_ipperf.core.portable.traffic.model import DOWN, UP
 
 MOVED = "moved_bytes"
 """Fact of each end's report: bytes of payload that arrived there in the time of the measured run."""
+PACKETS = "moved_packets"
+"""Fact of each end's report: the packets of those bytes; 0 of a stream."""
+PLANNED = "planned_bytes"
+"""Fact of the ends of a traffic model: bytes of payload that its schedule has there in that time."""
 MEASURED = "measured_s"
 """Fact of each end's report: that time in s."""
 _NAME = "the background traffic"
@@ -105,7 +110,7 @@ class _Trouble:
 def _near(pipe: Connection, *, load: Background) -> None:
     try:
         report = ENGINES[load.flow.engine].near(load.flow, _nothing)
-        pipe.send(_slim(load, report, silent=_wait_for_silence()))
+        pipe.send(_slim(load, report, DOWN, silent=_wait_for_silence()))
     except LabError as error:
         pipe.send(_Trouble(str(error)))
 
@@ -115,7 +120,7 @@ def _far(pipe: Connection, *, load: Background) -> None:
         with contextlib.closing(ENGINES[load.flow.engine].far(load.flow)) as far:
             pipe.send(far.listening)
             report = far.finish(pipe.recv())
-            pipe.send(_slim(load, report, silent=_wait_for_silence()))
+            pipe.send(_slim(load, report, UP, silent=_wait_for_silence()))
     except LabError as error:
         pipe.send(_Trouble(str(error)))
 
@@ -135,10 +140,13 @@ def _wait_for_silence() -> bool:
     return False
 
 
-def _slim(load: Background, report: FlowReport, *, silent: bool) -> FlowReport:
-    """Return the report with the bytes that arrived in the time of the measured run, in place of its samples."""
-    (from_s, until_s), engine = load.measured_s, ENGINES[load.flow.engine]
-    counted = {MOVED: engine.moved_bytes(report, from_s, until_s), MEASURED: until_s - from_s}
+def _slim(load: Background, report: FlowReport, direction: str, *, silent: bool) -> FlowReport:
+    """Return the report with what arrived in its direction in the time of the measured run, in place of its samples."""
+    from_s, until_s = load.measured_s
+    found = ENGINES[load.flow.engine].delivered(load.flow, report, direction, load.measured_s)
+    counted = {MOVED: found.payload_bytes, PACKETS: found.packets, MEASURED: until_s - from_s}
+    if found.planned_bytes is not None:
+        counted[PLANNED] = found.planned_bytes
     notes = report.notes if silent else [*report.notes, f"data still came {LONGEST_QUEUE_S:g} s after its end"]
     return dataclasses.replace(report, samples=b"", facts={**report.facts, **counted}, notes=notes)
 

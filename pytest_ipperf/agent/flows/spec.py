@@ -128,6 +128,18 @@ class FlowReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """Background traffic that arrived at one end in a part of its run: payload in bytes, and packets (0 of a stream).
+
+    `planned_bytes` is what the schedule of a traffic model has there in that time; None without a schedule.
+    """
+
+    payload_bytes: float
+    packets: int = 0
+    planned_bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NearReports:
     """Reports of the near ends of a run: of the measured flow, and of background traffic if there was any."""
 

@@ -21,7 +21,7 @@ from pytest_ipperf.core.portable.units import (
 )
 
 Value = int | float | str
-Unit = Literal["bytes", "bit/s", "query/s", "query", "word"]
+Unit = Literal["bytes", "bit/s", "query/s", "query", "connection", "word"]
 
 
 def _whole(text: str) -> int:
@@ -36,12 +36,14 @@ _PARSERS: Mapping[str, Callable[[str], Value]] = {
     "bit/s": parse_rate,
     "query/s": parse_count,
     "query": _whole,
+    "connection": _whole,
 }
 _TEXTS: Mapping[str, Callable[[int | float], str]] = {
     "bytes": lambda value: bytes_text(int(value)),
     "bit/s": lambda value: short_rate_text(float(value)),
     "query/s": count_text,
     "query": count_text,
+    "connection": count_text,
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import ClientLoad, client_load
 from pytest_ipperf.core.measurement.link_rate import LinkRate
+from pytest_ipperf.core.measurement.probe_delay import DELAYS, LOSS
 from pytest_ipperf.core.measurement.run import Run, leading
 from pytest_ipperf.core.records.transfer_course import TransferCourse, course_from_plain, transfer_course
 from pytest_ipperf.core.stats.percentile import percentile
@@ -34,7 +35,8 @@ class ArmSummary:
     over the runs of all values of metrics and counts of engines, each in its base unit; `notes` are the engines'
     sentences about what limits the figures. `quantiles` are the percentiles of the times of all connections in seconds,
     by the names of `QUANTILES`, with failed connections as infinite: None means that the percentile is such a one. They
-    are empty for flows, and in records of earlier versions. Only transfers have a `course`.
+    are empty for flows, and in records of earlier versions. Only transfers have a `course`. Where loads are compared,
+    `probe` has each run's percentiles of the delay and its loss, by the names of `probe_facts`; None is infinite.
     """
 
     arm: Arm
@@ -50,6 +52,7 @@ class ArmSummary:
     notes: tuple[str, ...] = ()
     quantiles: dict[str, float | None] = field(default_factory=dict)
     course: TransferCourse | None = None
+    probe: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
 
     @property
     def mean(self) -> float:
@@ -94,6 +97,7 @@ def summarise(
         figures=_means(counted),
         notes=tuple(dict.fromkeys(note for run in counted for note in run.notes)),
         course=transfer_course(counted),
+        probe=_probe(counted),
     )
     if not client_facts:
         return summary
@@ -112,6 +116,13 @@ def quantiles_of(runs: Iterable[Run]) -> dict[str, float | None]:
     return {name: float(value) if math.isfinite(value) else None for name, value in found.items()}
 
 
+def _probe(runs: Sequence[Run]) -> dict[str, tuple[float | None, ...]]:
+    """Return the facts of a probe of all runs, in their order; empty if a run has none."""
+    if not runs or any(LOSS not in run.facts for run in runs):
+        return {}
+    return {name: tuple(run.facts.get(name) for run in runs) for name in (*DELAYS, LOSS)}
+
+
 def _means(runs: Sequence[Run]) -> dict[str, float]:
     """Return the mean of each figure that all runs have; a mean over only some runs would be biased."""
     values: dict[str, list[float]] = {}
@@ -128,4 +139,5 @@ def summary_from_plain(plain: Mapping[str, Any]) -> ArmSummary:
     loads = {name: part(**plain[name]) for name, part in parts.items() if plain[name]}
     lists = {name: tuple(plain[name]) for name in ("values", "completed_values", "notes")}
     course = course_from_plain(plain.get("course"))
-    return ArmSummary(**{**plain, **lists, **loads, "arm": Arm.parse(plain["arm"]), "course": course})
+    probe = {name: tuple(values) for name, values in plain.get("probe", {}).items()}
+    return ArmSummary(**{**plain, **lists, **loads, "probe": probe, "arm": Arm.parse(plain["arm"]), "course": course})

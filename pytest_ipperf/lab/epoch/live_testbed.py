@@ -205,7 +205,7 @@ class LiveTestbed:
         )  # fmt: skip
         if served:
             spec = dataclasses.replace(spec, service=self._servers.accounts(service, workload.connections))
-        background = background_of(workload, spec, ident=self._ident + 1)
+        background = background_of(workload, spec, self.models, ident=self._ident + 1)
         self._ident += background is not None
         if background is not None and not served:  # its packets pass the device too, and are no overhead of the flow
             spec = dataclasses.replace(spec, device="")

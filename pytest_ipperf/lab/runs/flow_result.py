@@ -7,9 +7,11 @@ from collections.abc import Mapping
 
 from pytest_ipperf.agent.flows.spec import FlowReport, NearReports
 from pytest_ipperf.agent.rpc.messages import HostReport
-from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.design.cell import Arm, Workload, arm_level_text
 from pytest_ipperf.core.measurement.path_proof import ExpectedPath, proof_violations
+from pytest_ipperf.core.measurement.probe_delay import probe_facts
 from pytest_ipperf.core.measurement.run_data import RunData
+from pytest_ipperf.core.portable.traffic.load import LOAD
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.background import load_reports
 from pytest_ipperf.lab.runs.flows import flow_data, flow_exceeds_link_rate, with_ideal
@@ -24,6 +26,7 @@ from pytest_ipperf.transports.base import CLIENT, SERVER
 # For each of these bytes a stream sends at least as many packets, each way, as a transaction: it sends dozens more.
 _STREAMED_BYTES = 2**20
 _AGENT = "agent"
+_OF_LOAD = arm_level_text(LOAD.name, "")
 
 
 def flow_result(
@@ -50,6 +53,8 @@ def flow_result(
     proof = flow_proof(load.with_path(near.flow) if load else near.flow, far, completed, reports)
     # The port counts a segment before splitting it, and a stream sends more than the least number of packets.
     streamed = int(data.facts.get("payload_bytes", 0)) // _STREAMED_BYTES
+    if arm.level.startswith(_OF_LOAD):
+        data = dataclasses.replace(data, facts={**data.facts, **probe_facts(data)})
     if load:
         proof["load"] = load.recorded()
         data = dataclasses.replace(data, facts={**data.facts, **load.facts()})

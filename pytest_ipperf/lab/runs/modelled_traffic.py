@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from pytest_ipperf.core.closest_match import did_you_mean
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import values_of
+from pytest_ipperf.core.portable.traffic.load import LOAD, TCP_LOADS, load_of
 from pytest_ipperf.core.portable.traffic.model import TrafficModel
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.traffic import Traffic
@@ -23,14 +26,45 @@ def model_of(workload: Workload, models: Mapping[str, TrafficModel]) -> TrafficM
     return protocol.shaped(models[protocol.model_name(levels)], workload.payload_bytes, levels)
 
 
+def load_model_of(workload: Workload, models: Mapping[str, TrafficModel]) -> TrafficModel | None:
+    """Return the model of a workload's load; None on an idle path, and of a load by TCP.
+
+    Raise UsageError if there is none of that name.
+    """
+    level = load_of(values_of(workload.levels))
+    return _load_model(level, models) if level and level not in TCP_LOADS else None
+
+
+def check_load_level(level: str, models: Mapping[str, TrafficModel]) -> None:
+    """Raise UsageError if a level of the factor `load` is neither one of its words nor the name of a traffic model."""
+    if level not in LOAD.words:
+        _load_model(level, models)
+
+
+def _load_model(level: str, models: Mapping[str, TrafficModel]) -> TrafficModel:
+    if level not in models:
+        names = [*LOAD.words, *models]
+        raise UsageError(
+            f"load {level!r} does not exist; there are {', '.join(LOAD.words)}, and the traffic models "
+            f"{', '.join(models)}{did_you_mean(level, names)}"
+        )
+    return models[level]
+
+
 def model_names(workload: Workload, arms: Iterable[Arm]) -> tuple[str, ...]:
-    """Return the names of the models that these arms of a workload measure; none if its traffic is not modelled."""
-    protocol, levels = PROTOCOLS[workload.protocol], values_of(workload.levels)
-    if not isinstance(protocol, Traffic):
-        return ()
-    if protocol.model_factor in levels:
-        return (protocol.model_name(levels),)
-    return tuple(dict.fromkeys(arm.level.partition("_")[2] for arm in arms))
+    """Return the names of the models that these arms of a workload measure, or have for load; often there are none."""
+    return tuple(dict.fromkeys(name for arm in arms for name in _model_names(workload, arm)))
+
+
+def _model_names(workload: Workload, arm: Arm) -> Iterator[str]:
+    protocol, levels = PROTOCOLS[workload.protocol], {**values_of(workload.levels)}
+    compared, _, level = arm.level.partition("_")
+    if compared:
+        levels[compared] = level
+    if isinstance(protocol, Traffic):
+        yield protocol.model_name(levels)
+    if (load := load_of(levels)) and load not in TCP_LOADS:
+        yield load
 
 
 def layer_facts(layers: HeaderOverhead, facts: Mapping[str, float]) -> dict[str, float]:

@@ -13,8 +13,9 @@ from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.design.payload_preset import expanded, parse_payload
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Level, Value, values_of
+from pytest_ipperf.core.portable.traffic.load import LOAD
 from pytest_ipperf.core.portable.traffic.model import TrafficModel
-from pytest_ipperf.lab.runs.modelled_traffic import model_of
+from pytest_ipperf.lab.runs.modelled_traffic import check_load_level, model_of
 from pytest_ipperf.plugin.collect.compared_factor import ComparedFactor, compared_factor
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.protocols import PROTOCOLS
@@ -55,7 +56,10 @@ def _levels(
     own_factors = []
     for factor in kind.factors:
         values = settings.factors[factor.name] or _distinct(factor.name, asked, factor.parse)
-        if factor.further:  # the names of models
+        if factor.name == LOAD.name:
+            for each in values:
+                check_load_level(str(each), settings.models)
+        elif factor.further:  # the names of models
             for each in values:
                 settings.models[str(each)]
         if compared is not None and compared.factor == factor:

@@ -238,8 +238,8 @@ class Session:
         return self._estimated_s(plan) if earlier is None else float(earlier)
 
     def _estimated_s(self, plan: Plan) -> float:
-        rate_bit_s = self.settings.inventory[plan.workload.testbed].links.rate_bit_s
-        return estimated_s(plan, self.design_of(plan.workload), rate_bit_s, reboot=self.settings.reboot)
+        settings, links = self.settings, self.settings.inventory[plan.workload.testbed].links
+        return estimated_s(plan, self.design_of(plan.workload), links, settings.models, reboot=settings.reboot)
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
         """Cache the seconds of the first look for the next forecast; only the main process writes the cache."""

@@ -9,13 +9,17 @@ from dataclasses import replace
 import pytest
 
 from pytest_ipperf.agent.flows import background
-from pytest_ipperf.agent.flows.background import MEASURED, MOVED, FarBackground, NearBackground
+from pytest_ipperf.agent.flows.background import MEASURED, MOVED, PACKETS, PLANNED, FarBackground, NearBackground
 from pytest_ipperf.agent.flows.engines import ENGINES
 from pytest_ipperf.agent.flows.runner import Flows, run
-from pytest_ipperf.agent.flows.spec import Background, FarListening, FlowReport
+from pytest_ipperf.agent.flows.spec import Background, Delivered, FarListening, FlowReport
 from pytest_ipperf.agent.kernel.interface_bytes import all_received_bytes
 from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.portable.traffic.distribution import Distribution, Variable
+from pytest_ipperf.core.portable.traffic.model import DOWN, UP, Stream
+from pytest_ipperf.core.portable.traffic.schedule import packets
 from tests.agent.flows.rtt_ends import spec
+from tests.agent.flows.traffic_ends import model_with, spec_of, stream
 
 HERE = "127.0.0.1"
 RUN_S = 0.3
@@ -99,11 +103,43 @@ def test_a_load_is_killed_if_the_measured_flow_is_in_trouble():
 def test_bytes_of_a_stream_are_those_between_two_instants():
     rows = [(0, 0.0, 0), (1, 0.0, 0), (0, 0.1, 10), (1, 0.1, 5), (0, 0.2, 30), (1, 0.2, 15), (0, 0.3, 90), (1, 0.3, 95)]
     report = FlowReport(samples=array("d", [each for row in rows for each in row]).tobytes())
-    assert ENGINES["tcp"].moved_bytes(report, 0.1, 0.25) == 30
-    assert ENGINES["tcp"].moved_bytes(report, 0.0, 1.0) == 185
-    assert ENGINES["tcp"].moved_bytes(FlowReport(), 0.0, 1.0) == 0
+    flow = load().flow
+    assert ENGINES["tcp"].delivered(flow, report, UP, (0.1, 0.25)) == Delivered(payload_bytes=30)
+    assert ENGINES["tcp"].delivered(flow, report, UP, (0.0, 1.0)) == Delivered(payload_bytes=185)
+    assert ENGINES["tcp"].delivered(flow, FlowReport(), UP, (0.0, 1.0)) == Delivered(payload_bytes=0)
+
+
+def test_packets_of_a_model_are_those_between_two_instants_with_their_sizes_and_what_was_planned():
+    sizes = Variable((Distribution(name="uniform", parameters={"low": 50, "high": 150}),))
+    model = model_with(Stream(direction=UP, interval_s=Variable.of(0.05), size_bytes=sizes), stream(DOWN))
+    spec = spec_of(model, warmup_s=0.2, run_s=0.6)
+    due = [each for each in packets(model, UP, 2, spec.pattern, least_bytes=16, until_s=0.8) if each.due_s >= 0.2]
+    came = [each for at, each in enumerate(due) if at % 3]
+    rows = [(0, each.stream, each.number, each.due_s - 0.2, each.due_s - 0.15) for each in came]
+    report = FlowReport(samples=array("d", [each for row in rows for each in row]).tobytes())
+    found = ENGINES["traffic"].delivered(spec, report, UP, (0.1, 0.4))
+    inside = [each for each in came if 0.1 <= each.due_s - 0.15 < 0.4]
+    assert 0 < len(inside) < len(came)
+    assert (found.packets, found.payload_bytes) == (len(inside), sum(each.size_bytes for each in inside))
+    assert found.planned_bytes == sum(each.size_bytes for each in due if 0.1 <= each.due_s - 0.2 < 0.4)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_model_loads_both_directions_with_the_rate_of_its_schedule(flows, address):
+    one = spec(address, address, "udp", "application", warmup_s=0.1, run_s=RUN_S, ident=77)
+    of_model = spec_of(model_with(), 6 if ":" in address else 4, ident=78, warmup_s=0.3, run_s=0.9, ports=one.ports)
+    two = Background(flow=of_model, measured_s=(0.1, 0.1 + RUN_S))
+    far, far_load = flows.listen(one, two)
+    near = run(replace(one, far=far), lambda: None, replace(two, flow=replace(of_model, far=far_load)))
+    assert near.load
+    _, of_load = flows.finish(near.flow, near.load)
+    for end in (near.load, of_load):
+        assert end.facts[MOVED] == 60 * end.facts[PACKETS] > 0
+        # Two connections have a packet of 60 bytes every 10 ms.
+        assert end.facts[PLANNED] == pytest.approx(2 * 60 * RUN_S / 0.01, abs=2 * 60)
+        assert end.samples == b""
 
 
 def test_an_engine_without_a_load_says_so():
     with pytest.raises(LabError, match="engine rtt makes no background traffic"):
-        ENGINES["rtt"].moved_bytes(FlowReport(), 0.0, 1.0)
+        ENGINES["rtt"].delivered(load().flow, FlowReport(), UP, (0.0, 1.0))

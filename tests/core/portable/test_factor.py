@@ -17,11 +17,12 @@ FLOWS = [name for name in PROTOCOLS if PROTOCOLS[name].factors]
 def values(factor: Factor):
     """Return every value that a factor accepts."""
     known = {
-        "word": st.sampled_from(factor.words or ("",)),
+        "word": st.sampled_from((*(factor.words or ("",)), *(["opus.20"] if factor.further else []))),
         "bytes": st.integers(1, 2**30),
         "bit/s": st.integers(1, 10**11).map(float),
         "query/s": st.integers(1, 10**7).map(float),
         "query": st.integers(1, 10**7),
+        "connection": st.integers(1, 1000),
     }[factor.unit]
     known |= st.sampled_from(factor.words) if factor.words else st.nothing()
     return known if factor.implicit is None else known | st.just(factor.implicit)

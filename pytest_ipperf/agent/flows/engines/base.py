@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import Delivered, FarListening, FlowReport, FlowSpec
 from pytest_ipperf.core.portable.errors import LabError
 
 NO_BACKGROUND: AbstractContextManager[None] = contextlib.nullcontext()
@@ -50,10 +50,10 @@ class Engine(ABC):
         trouble of the testbed.
         """
 
-    def moved_bytes(self, report: FlowReport, from_s: float, until_s: float) -> float:
-        """Return the payload that arrived at the end of this report from one instant of its run to another.
+    def delivered(self, spec: FlowSpec, report: FlowReport, direction: str, during_s: tuple[float, float]) -> Delivered:
+        """Return what arrived at the end of this report, in its direction, from one instant of the run to another.
 
         Raise LabError for an engine that cannot make background traffic.
         """
-        del report, from_s, until_s
+        del spec, report, direction, during_s
         raise LabError(f"engine {type(self).__name__.strip('_').lower()} makes no background traffic")

@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, Engine, FarEnd
-from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import Delivered, FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.tcp.receiver import StreamReceiver
 from pytest_ipperf.agent.flows.tcp.sender import StreamSender
 from pytest_ipperf.agent.flows.tcp.socket_options import check_congestion, configure, congestion, effective_bytes, notes
@@ -72,8 +72,10 @@ class Tcp(Engine):
         report.facts["base_rtt_s"] = min(report.facts.get("base_rtt_s", connect_s[0]), *connect_s)
         return dataclasses.replace(report, attempted=spec.connections, **path)
 
-    def moved_bytes(self, report: FlowReport, from_s: float, until_s: float) -> float:
+    def delivered(self, spec: FlowSpec, report: FlowReport, direction: str, during_s: tuple[float, float]) -> Delivered:
         """Return the bytes that the receiver's streams had at the last reading before an instant, less those before."""
+        del spec, direction
+        from_s, until_s = during_s
         rows = array("d", report.samples)
         at_from: dict[float, float] = {}
         at_until: dict[float, float] = {}
@@ -82,7 +84,7 @@ class Tcp(Engine):
                 at_from[stream] = received_bytes
             if at_s <= until_s:
                 at_until[stream] = received_bytes
-        return sum(at_until.values()) - sum(at_from.values())
+        return Delivered(payload_bytes=sum(at_until.values()) - sum(at_from.values()))
 
 
 class TcpFarEnd(FarEnd):

@@ -29,12 +29,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, Engine, FarEnd
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec, SenderClock
+from pytest_ipperf.agent.flows.spec import Delivered, FlowReport, FlowSpec, SenderClock
 from pytest_ipperf.agent.flows.traffic.datagram_link import DatagramLink
 from pytest_ipperf.agent.flows.traffic.far_end import LEAD_S, FarTraffic, ident_of, model_of
 from pytest_ipperf.agent.flows.traffic.link import Link
 from pytest_ipperf.agent.flows.traffic.packet_format import BEGIN, CONTROL, END, HELLO, packet_format
-from pytest_ipperf.agent.flows.traffic.report import mean_delay_s, near_facts, rows_of
+from pytest_ipperf.agent.flows.traffic.report import delivered, mean_delay_s, near_facts, rows_of
 from pytest_ipperf.agent.flows.traffic.sender import SentPackets, send_schedule
 from pytest_ipperf.agent.flows.traffic.stream_link import StreamLink, control_message
 from pytest_ipperf.agent.flows.traffic.wire import CountedMessages
@@ -95,6 +95,10 @@ class Traffic(Engine):
                 cpu_s=facts["near_cpu_s"],
                 wall_s=spec.run_s,
             )
+
+    def delivered(self, spec: FlowSpec, report: FlowReport, direction: str, during_s: tuple[float, float]) -> Delivered:
+        """Return the packets of a direction that arrived at this end, with the sizes that its schedule gives them."""
+        return delivered(spec, model_of(spec), report, direction, during_s)
 
 
 def _run(spec: FlowSpec, link: Link, alive: Callable[[], None]) -> tuple[int, SentPackets, dict[str, float]]:

@@ -6,12 +6,14 @@ from array import array
 from statistics import fmean
 from typing import NamedTuple
 
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import Delivered, FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.traffic.arrivals import ROW, Arrivals
+from pytest_ipperf.agent.flows.traffic.packet_format import packet_format
 from pytest_ipperf.agent.flows.traffic.sender import SentPackets
 from pytest_ipperf.agent.paths.clock_sync import ClockMap
 from pytest_ipperf.core.portable.traffic.carrier import TCP
 from pytest_ipperf.core.portable.traffic.model import DOWN, UP, TrafficModel
+from pytest_ipperf.core.portable.traffic.schedule import packets
 
 _OFF = 0.01
 """Share of the packets that a sender may miss before a note says so."""
@@ -101,6 +103,29 @@ def far_report(
         cpu_s=facts["far_cpu_s"],
         wall_s=spec.run_s,
     )
+
+
+def delivered(
+    spec: FlowSpec, model: TrafficModel, report: FlowReport, direction: str, during_s: tuple[float, float]
+) -> Delivered:
+    """Return what arrived in a direction by an end's samples, and what its schedule has, in a part of the run.
+
+    The samples have no sizes; the schedule, made again, has those of all packets in datagrams.
+    """
+    rows, (from_s, until_s) = array("d", report.samples), during_s
+    came = {
+        (int(stream), int(number))
+        for stream, number, at_s in zip(rows[1::_COLUMNS], rows[2::_COLUMNS], rows[_RECEIVED::_COLUMNS], strict=True)
+        if from_s <= at_s < until_s
+    }
+    payload_bytes = planned_bytes = 0
+    for packet in packets(
+        model, direction, spec.connections, spec.pattern,
+        least_bytes=packet_format(model.rtp).least_bytes, until_s=spec.warmup_s + spec.run_s,
+    ):  # fmt: skip
+        payload_bytes += packet.size_bytes * ((packet.stream, packet.number) in came)
+        planned_bytes += packet.size_bytes * (from_s <= packet.due_s - spec.warmup_s < until_s)
+    return Delivered(payload_bytes=payload_bytes, packets=len(came), planned_bytes=planned_bytes)
 
 
 _SUMS = (

@@ -12,13 +12,15 @@ NUMBERED, RTP = "numbered", "rtp"
 """Formats of packets: a header with a number and an instant, or one of RTP with those behind it."""
 UP, DOWN = "up", "down"
 """Directions of a stream: from the client to the server, and back."""
-MODEL_NAME_PATTERN = r"(?!(?:ipv[46]|r[\d.]+|w\d+)$)[a-z0-9][a-z0-9.]*"
+MODEL_NAME_PATTERN = r"(?!(?:ipv[46]|r[\d.]+|w\d+|none|tcp\.up|tcp\.down)$)[a-z0-9][a-z0-9.]*"
 """Regular expression for the name of a model, which stands in the ids of tests and cells between hyphens.
 
-There an underscore is between a compared factor and its level, and `ipv6`, `r200` and `w2` are IP version, arrivals and
-workers.
+There an underscore is between a compared factor and its level, `ipv6`, `r200` and `w2` are IP version, arrivals and
+workers, and `none`, `tcp.up` and `tcp.down` are loads.
 """
-MODEL_NAME_RULE = "small letters, digits and dots, but not ipv4, ipv6, r200 or w2, which mean other things in ids"
+MODEL_NAME_RULE = (
+    "small letters, digits and dots, but not ipv4, r200, w2, none or tcp.up, which mean other things in ids"
+)
 """Rule for the name of a model, as sentences on wrong names end."""
 MOST_BYTES = 65507
 """Largest payload of an IPv4 datagram (RFC 791, RFC 768), which IPv6 carries too."""
