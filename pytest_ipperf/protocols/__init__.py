@@ -23,7 +23,7 @@ def applications() -> list[str]:
 
 def of_kind(kind: WorkloadKind) -> list[str]:
     """Return the names of all protocols of that kind."""
-    return [name for name in PROTOCOLS if PROTOCOLS[name].kind is kind]
+    return [name for name in PROTOCOLS if PROTOCOLS[name].kind == kind]
 
 
 def server_protocol(name: str) -> str:

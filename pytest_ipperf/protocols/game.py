@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from pytest_ipperf.core.portable.factor import Factor
 from pytest_ipperf.core.portable.offload import OFFLOAD
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER
 from pytest_ipperf.core.portable.traffic.load import GENERATORS, LOAD
 from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN
+from pytest_ipperf.core.portable.workload_kind import FLOWS, WorkloadKind
 from pytest_ipperf.protocols.traffic import OWN_BYTES, Traffic
 
 GAME = Factor(
@@ -25,6 +27,8 @@ GAME = Factor(
 @dataclass(frozen=True, kw_only=True)
 class Game(Traffic):
     """Games; a connection is a player."""
+
+    kind: ClassVar[WorkloadKind] = replace(FLOWS, unit="player")
 
     name: str = "game"
     title: str = "Game traffic"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
@@ -19,6 +20,7 @@ from pytest_ipperf.core.portable.scaling import four_digits, number, rate_of, ti
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER, UDP
 from pytest_ipperf.core.portable.traffic.load import GENERATORS, LOAD, LOAD_ROW, check_load
 from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN, MOST_BYTES, TrafficModel
+from pytest_ipperf.core.portable.workload_kind import FLOWS, WorkloadKind
 from pytest_ipperf.protocols.base import Flow
 
 OWN_BYTES = 1
@@ -92,6 +94,8 @@ MODEL = Factor(
 @dataclass(frozen=True, kw_only=True)
 class Traffic(Flow):
     """Traffic of a model that the factor `model_factor` names; a connection is one call, player or session."""
+
+    kind: ClassVar[WorkloadKind] = replace(FLOWS, unit="session")
 
     name: str = "traffic"
     title: str = "Modelled traffic"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
@@ -13,6 +14,7 @@ from pytest_ipperf.core.portable.traffic.carrier import CARRIER
 from pytest_ipperf.core.portable.traffic.distribution import Variable
 from pytest_ipperf.core.portable.traffic.load import GENERATORS, LOAD
 from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN, Stream, TrafficModel
+from pytest_ipperf.core.portable.workload_kind import FLOWS, WorkloadKind
 from pytest_ipperf.protocols.traffic import OWN_BYTES, Traffic
 
 OFF, P59, DITG = "off", "p59", "ditg"
@@ -65,6 +67,8 @@ RTP = Factor(
 @dataclass(frozen=True, kw_only=True)
 class Voip(Traffic):
     """VoIP; a connection is a call."""
+
+    kind: ClassVar[WorkloadKind] = replace(FLOWS, unit="call")
 
     name: str = "voip"
     title: str = "VoIP"

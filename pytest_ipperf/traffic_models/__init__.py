@@ -1,7 +1,8 @@
 """Traffic models: one model, one file of TOML, in this folder or in those of a user.
 
 Only the controller reads the files; a model travels to hosts as a value. A file's name without `.toml` is the name of
-its model, of small letters, digits and dots.
+its model, of small letters, digits and dots. A user's folder may hold other files of TOML, such as `pyproject.toml`:
+those with neither [[stream]] nor title and source are no models.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from pytest_ipperf.core.closest_match import did_you_mean
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN, MODEL_NAME_RULE, TrafficModel
-from pytest_ipperf.traffic_models.base import model_from_text
+from pytest_ipperf.traffic_models.base import is_model, model_from_text
 
 SUFFIX = ".toml"
 _SHIPPED = Path(__file__).parent
@@ -31,7 +32,8 @@ class TrafficModels(Mapping[str, TrafficModel]):
                 raise UsageError(f"folder {folder} of traffic models does not exist")
         for folder in (*folders, _SHIPPED):
             for path in sorted(folder.glob(f"*{SUFFIX}")):
-                self._files.setdefault(_name_of(path), path)
+                if folder == _SHIPPED or is_model(_text_of(path)):
+                    self._files.setdefault(_name_of(path), path)
 
     def __getitem__(self, name: str) -> TrafficModel:
         if name not in self._files:
@@ -70,10 +72,16 @@ def _name_of(path: Path) -> str:
     return name
 
 
-def _read(name: str, path: Path) -> TrafficModel:
+def _text_of(path: Path) -> str:
     try:
-        return model_from_text(name, path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"traffic model {path} cannot be read: {error}") from error
+
+
+def _read(name: str, path: Path) -> TrafficModel:
+    text = _text_of(path)
+    try:
+        return model_from_text(name, text)
     except UsageError as error:
         raise UsageError(f"traffic model {path}: {error}") from error

@@ -33,6 +33,18 @@ _MS = 1e-3
 _HIGHEST_CLOCK_HZ = 1_000_000
 
 
+def is_model(text: str) -> bool:
+    """Return whether a file's text is to be read as that of a model: it has tables [[stream]], or title and source.
+
+    A text that is no TOML is to be read too, which tells the mistake in it.
+    """
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return True
+    return "stream" in given or {"title", "source"} <= given.keys()
+
+
 def model_from_text(name: str, text: str) -> TrafficModel:
     """Return the model that a file's text describes; raise UsageError for a mistake in it."""
     try:

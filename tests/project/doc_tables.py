@@ -46,7 +46,7 @@ def registries():
 def markers():
     for name, protocol in PROTOCOLS.items():
         assert protocol.summary, f"{name} has no summary for docs/suites.md"
-        yield f"`{name}`", protocol.summary + ("" if protocol.kind is CONNECTIONS else "; see [flows](flows.md)")
+        yield f"`{name}`", protocol.summary + ("" if protocol.kind == CONNECTIONS else "; see [flows](flows.md)")
 
 
 def servers():

@@ -173,6 +173,25 @@ def test_a_user_adds_a_model_by_a_file_alone(tmp_path):
     assert set(models) >= OF_DITG
 
 
+def test_files_of_other_programs_in_the_folder_are_no_models(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\n[tool.pytest.ini_options]\n')
+    (tmp_path / "My-Site.toml").write_text('title = "My site"\n')
+    (tmp_path / "opus.toml").write_text(GOOD)
+    models = TrafficModels([tmp_path])
+    models.check_own()
+    assert {*models} - {*TrafficModels()} == {"opus"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [('title = "a"\nsource = "b"\n', "the file has 0 tables"), ("title = \n", "the file is not TOML: ")],
+)
+def test_a_file_that_is_a_model_but_for_a_mistake_is_one(tmp_path, text, sentence):
+    (tmp_path / "opus.toml").write_text(text)
+    with pytest.raises(UsageError, match=f"traffic model .*opus.toml: {sentence}"):
+        TrafficModels([tmp_path]).check_own()
+
+
 def test_a_wrong_file_is_named(tmp_path):
     path = tmp_path / "opus.toml"
     path.write_text(GOOD.replace("100", "0"))
@@ -184,7 +203,7 @@ def test_a_wrong_file_is_named(tmp_path):
         TrafficModels([tmp_path])["opus"]
 
 
-@pytest.mark.parametrize("name", ["My-Codec", "my_codec", "ipv6", "r200", "r1.5", "w2", ".hidden"])
+@pytest.mark.parametrize("name", ["My-Codec", "my_codec", "ipv6", "r200", "r1.5", "w2", ".hidden", "none", "tcp.up"])
 def test_a_name_that_ids_cannot_have_is_refused(tmp_path, name):
     path = tmp_path / f"{name}.toml"
     path.write_text(GOOD)
@@ -192,7 +211,7 @@ def test_a_name_that_ids_cannot_have_is_refused(tmp_path, name):
         TrafficModels([tmp_path])
     assert str(error.value) == (
         f"traffic model {path} has a name that test ids cannot have; rename it: small letters, digits and dots, but "
-        "not ipv4, ipv6, r200 or w2, which mean other things in ids"
+        "not ipv4, ipv6, r200, w2, none or tcp.up, which mean other things in ids"
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 LEAN = "lean"
@@ -57,8 +57,8 @@ class RunSize(NamedTuple):
 class WorkloadKind(ABC):
     """Differences between the kinds of workload."""
 
-    unit: str
-    """Thing counted by the number of connections, in the singular."""
+    unit: str = field(compare=False)
+    """Thing counted by the number of connections, in the singular; a protocol may have another word for its own."""
     counts_failures: bool
     """True if reports count the failures; otherwise losses are a metric."""
     has_times: bool

@@ -192,7 +192,7 @@ class LiveTestbed:
         """
         self.offloads.switch(workload)
         request = _RunRequest(bursts, deadline_s, duration, pattern, self._captures(capture))
-        run = self._connect if PROTOCOLS[workload.protocol].kind is CONNECTIONS else self._flow
+        run = self._connect if PROTOCOLS[workload.protocol].kind == CONNECTIONS else self._flow
         with HEARTBEAT.pause(longest_s(workload, duration, deadline_s)):
             return run(arm, service, workload, request)
 

@@ -49,7 +49,7 @@ class EpochServers:
         """Start the server of the workload's protocol, as `choose_server` chooses it, and the name server."""
         protocols = {served_workload(workload).protocol, naming_protocol()}
         unusable = self._server.unusable([name for name in SERVERS if SERVERS[name].protocol in protocols])
-        serve = self._serve_agent if PROTOCOLS[workload.protocol].kind is FLOWS else self._serve_program
+        serve = self._serve_agent if PROTOCOLS[workload.protocol].kind == FLOWS else self._serve_program
         return serve(served_workload(workload), wanted, unusable)
 
     def _serve_agent(self, workload: Workload, wanted: str, unusable: Mapping[str, str]) -> ServerEndpoint:

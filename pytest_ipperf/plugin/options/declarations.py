@@ -40,7 +40,7 @@ LIMITS = (
     ("--ipperf-limit", "FIGURE:VALUE", ("absolute bound on a figure of every measured arm, such as p95:20ms, mean:5ms, "
      "failed_share:0.1pp or throughput:90mbit; replaces the limits of that figure that tests have")),
 )  # fmt: skip
-FLOW_NAMES = [name for name in PROTOCOLS if PROTOCOLS[name].kind is not CONNECTIONS]
+FLOW_NAMES = [name for name in PROTOCOLS if PROTOCOLS[name].kind != CONNECTIONS]
 FACTORS = {factor.name: factor for name in PROTOCOLS for factor in PROTOCOLS[name].factors}
 """The factors of protocols by name; an option of that name sets the levels."""
 

@@ -3,6 +3,7 @@
 The Recommendation has four states: one person talks, the other one does, both do, nobody does. The durations of single
 talk, double talk and mutual silence are exponential. After single talk comes double talk in 40 of 100 cases, else
 mutual silence; after those, either person talks alone with equal probability. A person talks 42 % of the time.
+These figures were not compared with the text of the Recommendation.
 """
 
 from __future__ import annotations

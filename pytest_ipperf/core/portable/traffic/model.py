@@ -19,7 +19,7 @@ There an underscore is between a compared factor and its level, `ipv6`, `r200` a
 workers, and `none`, `tcp.up` and `tcp.down` are loads.
 """
 MODEL_NAME_RULE = (
-    "small letters, digits and dots, but not ipv4, r200, w2, none or tcp.up, which mean other things in ids"
+    "small letters, digits and dots, but not ipv4, ipv6, r200, w2, none or tcp.up, which mean other things in ids"
 )
 """Rule for the name of a model, as sentences on wrong names end."""
 MOST_BYTES = 65507
