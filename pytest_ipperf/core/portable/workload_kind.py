@@ -57,6 +57,7 @@ class RunSize(NamedTuple):
 class WorkloadKind(ABC):
     """Differences between the kinds of workload."""
 
+    name: str
     unit: str = field(compare=False)
     """Thing counted by the number of connections, in the singular; a protocol may have another word for its own."""
     counts_failures: bool
@@ -144,8 +145,12 @@ class _Transfers(_Flows):
 
 
 CONNECTIONS: WorkloadKind = _Connections(
-    "connection", counts_failures=True, has_times=True, most_clients=math.inf, overhead_s=0.05
+    "connections", "connection", counts_failures=True, has_times=True, most_clients=math.inf, overhead_s=0.05
 )
-FLOWS: WorkloadKind = _Flows("stream", counts_failures=False, has_times=False, most_clients=1, overhead_s=0.3)
-QUERIES: WorkloadKind = _Transfers("client", counts_failures=True, has_times=False, most_clients=1, overhead_s=0.6)
-TRANSFERS: WorkloadKind = _Transfers("session", counts_failures=True, has_times=False, most_clients=1, overhead_s=0.6)
+FLOWS: WorkloadKind = _Flows("flows", "stream", counts_failures=False, has_times=False, most_clients=1, overhead_s=0.3)
+QUERIES: WorkloadKind = _Transfers(
+    "queries", "client", counts_failures=True, has_times=False, most_clients=1, overhead_s=0.6
+)
+TRANSFERS: WorkloadKind = _Transfers(
+    "transfers", "session", counts_failures=True, has_times=False, most_clients=1, overhead_s=0.6
+)

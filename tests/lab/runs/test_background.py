@@ -160,7 +160,7 @@ def test_round_trips_wait_in_the_queue_that_tcp_has_filled(home):
     """On the wire a probe takes less than a millisecond, and each full packet before it in the queue six."""
     idle, loaded = runs(home, SIX, "rtt", ["none", "tcp.down", "none"])
     assert "load_bit_s" not in idle.data.facts
-    assert loaded.data.facts["load_bit_s"] <= 2e6
+    assert 0 < loaded.data.facts["load_bit_s"] <= 1.25 * 2e6  # TCP may deliver what had waited for a lost segment
     assert loaded.proof["load"]["load_bytes"] == loaded.data.facts["load_bytes"] > 0
     # The idle run came last: nothing of the load was left in the queues.
     assert median(loaded.data.column("rtt_s")) > 10 * median(idle.data.column("rtt_s"))
