@@ -20,6 +20,8 @@ import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from benchmarks.arena import DIRECT, LOCAL, Arena, Host, arena, enter, have, machine
 from benchmarks.ends import Ends, ends
@@ -48,11 +50,14 @@ class Bench:
     seconds: int
     tools: Sequence[str]
 
-    def ours(self, write_bytes: int = SMALL, streams: int = 1, window: int | str = "auto") -> Sequence[float]:
-        """Run the project's own engine."""
+    def ours(
+        self, write_bytes: int = SMALL, streams: int = 1, window: int | str = "auto", **copies: Any
+    ) -> Sequence[float]:
+        """Run the project's own engine, which may leave out `copies`: factors `sending` and `receiving`."""
         flown = self.ends.run(
-            "tcp", self.address, payload_bytes=write_bytes, run_s=self.seconds, connections=streams, window=window
-        )
+            "tcp", self.address, payload_bytes=write_bytes, run_s=self.seconds, connections=streams, window=window,
+            **copies,
+        )  # fmt: skip
         sent_bytes = flown.fact("sent_bytes") - flown.fact("retransmitted_bytes")
         return _figures(
             flown.value("throughput"), sent_bytes, (flown.near_cpu_s, flown.far_cpu_s), flown.fact("retransmits")
@@ -100,9 +105,19 @@ def _figures(bit_s: float, moved_bytes: float, cpu_s: tuple[float, float], retra
     return bit_s, *(1e9 * each / moved_bytes for each in cpu_s), retransmits
 
 
+def without_copies(bench: Bench, streams: int) -> dict[str, Tool]:
+    """Return the trials with writes of 1 MiB that leave out copies of the sender, of the receiver, or of both."""
+    ways = {"sendfile": ("sendfile", "read"), "zerocopy": ("zerocopy", "read"), "discard": ("write", "discard"),
+            "sendfile, discard": ("sendfile", "discard")}  # fmt: skip
+    return {
+        f"{OURS_LARGE}, {name}": partial(bench.ours, LARGE, streams, sending=sending, receiving=receiving)
+        for name, (sending, receiving) in ways.items()
+    }
+
+
 def streams_of(bench: Bench) -> dict[str, Tool]:
     """Return the trials of one stream, by tool."""
-    found: dict[str, Tool] = {OURS: bench.ours, OURS_LARGE: lambda: bench.ours(LARGE)}
+    found: dict[str, Tool] = {OURS: bench.ours, OURS_LARGE: lambda: bench.ours(LARGE), **without_copies(bench, 1)}
     if "iperf3" in bench.tools:
         found |= {"iperf3": bench.iperf3, "iperf3 -Z": lambda: bench.iperf3("-Z")}
     if "netperf" in bench.tools:
@@ -115,6 +130,7 @@ def streams_of(bench: Bench) -> dict[str, Tool]:
 def four_of(bench: Bench) -> dict[str, Tool]:
     """Return the trials of four streams at once, by tool."""
     found: dict[str, Tool] = {OURS: lambda: bench.ours(streams=4), OURS_LARGE: lambda: bench.ours(LARGE, streams=4)}
+    found |= without_copies(bench, 4)
     if "iperf3" in bench.tools:
         found |= {"iperf3 -P 4": lambda: bench.iperf3("-P", "4"), "iperf3 -P 4 -Z": lambda: bench.iperf3("-P4", "-Z")}
     return found

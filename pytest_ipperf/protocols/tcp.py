@@ -92,6 +92,26 @@ class Tcp(Flow):
             words=("auto", "cubic", "reno", "bbr"),
             implicit="auto",
         ),
+        Factor(
+            name="sending",
+            title="sending",
+            unit="word",
+            levels=("write",),
+            help="how TCP's sender hands over data: write (copied), sendfile (of a file in memory) or zerocopy",
+            words=("write", "sendfile", "zerocopy"),
+            implicit="write",
+            silent=True,
+        ),
+        Factor(
+            name="receiving",
+            title="receiving",
+            unit="word",
+            levels=("read",),
+            help="what TCP's receiver does with data: read (copied) or discard (thrown away by the kernel)",
+            words=("read", "discard"),
+            implicit="read",
+            silent=True,
+        ),
         OFFLOAD,
     )
 

@@ -22,8 +22,8 @@ HELLO_BYTES = 12
 
 
 def spec(**changes):
-    """A short run on the loopback device; `window`, `direction` and `congestion` are its factors."""
-    names = {"window": "auto", "direction": "up", "congestion": "auto"}
+    """A short run on the loopback device; the names below are its factors."""
+    names = {"window": "auto", "direction": "up", "congestion": "auto", "sending": "write", "receiving": "read"}
     factors = {name: changes.pop(name, level) for name, level in names.items()}
     plain: dict[str, Any] = {
         "engine": "tcp", "ipver": 4, "source": "", "address": "127.0.0.1", "ports": (20000, 20999), "connections": 1,

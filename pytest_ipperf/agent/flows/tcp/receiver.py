@@ -1,7 +1,8 @@
 """Receiver of the streams of a TCP run, whose clock and counts are the run's.
 
-The clock begins with the first byte. Each thread reads into a buffer of its own, as a program does that uses its data;
-MSG_TRUNC, with which the kernel discards data, would save the receiver a quarter of its time, which no application can.
+The clock begins with the first byte. Each thread reads into a buffer of its own, as a program does that uses its data.
+With factor `receiving` at `discard` the kernel throws the data away instead (MSG_TRUNC, tcp(7)), which no application
+can do: so the figure is that of sender, kernel and path.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
 from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, readable
 from pytest_ipperf.core.portable.errors import LabError
 
+READ, DISCARD = "read", "discard"
 _READ_BYTES = 2**20
 
 
@@ -44,9 +46,10 @@ class StreamReceiver(Streams):
 
     def _move(self, sock: socket.socket, place: int) -> None:
         into, counts, receive = bytearray(_READ_BYTES), self.counts, sock.recv_into
+        flags = socket.MSG_TRUNC if self._spec.factors.get("receiving", READ) == DISCARD else 0
         while True:
             try:
-                while size := receive(into):
+                while size := receive(into, 0, flags):
                     counts[place] += size
             except BlockingIOError:  # nothing came before the time-out
                 continue

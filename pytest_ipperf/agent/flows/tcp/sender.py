@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import random
 import socket
 import time
@@ -12,13 +11,11 @@ from collections.abc import Callable, Sequence
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
 from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, limit_blocking, readable
-from pytest_ipperf.agent.sockets.batch_io import UnsupportedError, WriteBatch
+from pytest_ipperf.agent.flows.tcp.writers import WRITE, Writers
 from pytest_ipperf.agent.sockets.tcp_info import TcpInfoSampler
 from pytest_ipperf.core.portable.errors import LabError
 
 _BLOCK_BYTES = 65536
-_BATCH = 64
-_BATCHED_BYTES = 512  # for writes smaller than this, batches pay
 _LAST_S = 0.001
 
 
@@ -30,7 +27,14 @@ class StreamSender(Streams):
         self._spec = spec
         self._over = False
         block = random.Random(spec.ident).randbytes(min(spec.payload_bytes, _BLOCK_BYTES))  # noqa: S311 - no secret
-        self._content = (block * (spec.payload_bytes // len(block) + 1))[: spec.payload_bytes]
+        content = (block * (spec.payload_bytes // len(block) + 1))[: spec.payload_bytes]
+        self._writers = Writers(str(spec.factors.get("sending", WRITE)), content)
+        self._writes = {sock: self._writers.writer(sock) for sock in socks}
+
+    def close(self) -> None:
+        """End all threads and sockets, and release the content."""
+        super().close()
+        self._writers.close()
 
     def run(self, alive: Callable[[], None]) -> FlowReport:
         """Send; return the facts of `TcpInfoSampler`, `send_buffer_bytes` and, of a complete run, `sender_cpu_s`."""
@@ -53,25 +57,18 @@ class StreamSender(Streams):
         return FlowReport(
             facts=facts,
             detail={"sender": detail},
-            notes=self.bounds("sender"),
+            notes=[*self.bounds("sender"), *self._writers.notes()],
             cpu_s=self.cpu_s,
             wall_s=self.wall_s,
         )
 
     def _move(self, sock: socket.socket, place: int) -> None:
-        counts, send = self.counts, self._writer(sock)
+        counts, send = self.counts, self._writes[sock]
         while not self._stopping:
             try:
                 counts[place] += send()
             except (BlockingIOError, InterruptedError):  # the socket had no room before the time-out
                 continue
-
-    def _writer(self, sock: socket.socket) -> Callable[[], int]:
-        """Return a function that makes one write, or a batch of them, and returns the number of bytes accepted."""
-        if len(self._content) < _BATCHED_BYTES:
-            with contextlib.suppress(UnsupportedError):
-                return WriteBatch(sock, self._content, _BATCH).send
-        return functools.partial(sock.send, self._content)
 
     def _wait_end(self, alive: Callable[[], None]) -> None:
         if not readable(self.socks[:1], self._spec.deadline_s, alive):

@@ -27,6 +27,7 @@ DRAIN_S = 0.2
 Megabytes would otherwise keep a slow link busy for seconds, and disturb the next run.
 """
 _TICK_S = 0.1
+_ERRORS_S = 0.001
 _BLOCK_S = 0.2  # longest time that a call blocks, and so that a thread takes to notice that it has to end
 _WAIT = struct.Struct("ll")
 _LINGER = struct.pack("ii", 1, 0)
@@ -49,11 +50,15 @@ def readable(socks: Sequence[socket.socket], limit_s: float, alive: Callable[[],
     for sock in socks:
         poll.register(sock, select.POLLIN)
     end = time.perf_counter() + limit_s
-    while not poll.poll(_TICK_S * 1000):
+    while True:
+        found = [events for _, events in poll.poll(_TICK_S * 1000)]
+        if any(events != select.POLLERR for events in found):
+            return True
         alive()
         if time.perf_counter() >= end:
             return False
-    return True
+        if found:  # a socket with completions of MSG_ZEROCOPY is in error; a broken one can be read too
+            time.sleep(_ERRORS_S)
 
 
 class Streams(ABC):
