@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pytest_ipperf.report.studies.figures.experiment import Experiment, StudyFigure
 
-_TCP = (("direction", "up"), ("congestion", "auto"), ("payload", 131072))
+_TCP = (
+    ("direction", "up"), ("congestion", "auto"), ("sending", "write"), ("receiving", "read"), ("payload", 131072),
+)  # fmt: skip
 _RTT = (("probe", "udp"), ("waiting", "path"))
 _UDP = (("payload", 1400),)
 

@@ -241,6 +241,7 @@ def test_one_column_is_no_summary_and_other_references_and_twins_are_none(made):
     ("protocol", "change"),
     [
         ("tcp", {"levels": {"direction": "down"}}), ("tcp", {"levels": {"congestion": "reno"}}),
+        ("tcp", {"levels": {"sending": "sendfile"}}), ("tcp", {"levels": {"receiving": "discard"}}),
         ("rtt", {"levels": {"probe": "icmp"}}), ("rtt", {"levels": {"waiting": "wire"}}),
         ("udp", {"payload_bytes": 8192}),
     ],
