@@ -6,6 +6,7 @@ from importlib.metadata import version
 import pytest
 
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
+from tests.support.sessions.project_settings import GLANCE
 
 BOTH = """
     import pytest
@@ -34,7 +35,8 @@ SENTENCE = (
 
 def test_the_library_client_is_measured_with_and_named(project):
     project.pytester.makepyfile(BOTH)
-    result = project.run("--client=library", "--design=smoke", "--ipperf-server=embedded", "-v")
+    project.pytester.makeconftest(GLANCE)
+    result = project.run("--client=library", "--design=glance", "--ipperf-server=embedded", "-v")
     assert result.ret == NOTHING_DECIDED, result.outlines
     result.stdout.fnmatch_lines_random(
         [

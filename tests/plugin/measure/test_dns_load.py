@@ -6,9 +6,11 @@ import pytest
 
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.servers import SERVERS
+from tests.support.sessions.project_settings import GLANCE
 
 SUITE = """
 import pytest
+from tests.support.sessions.project_settings import GLANCE
 
 @pytest.mark.dns_load
 @pytest.mark.levels(carrier=["udp", "tcp"])
@@ -39,8 +41,9 @@ def suite(project):
 def test_loads_are_in_records_tables_and_page(suite, server):
     if server == "real" and (missing := SERVERS["bind"].missing()):
         pytest.skip(f"bind cannot run here: {missing}")
+    suite.pytester.makeconftest(GLANCE)
     result = suite.run(
-        "--design=smoke", "--duration=200ms", "--ipver=6", "--transport=native", f"--ipperf-server={server}", "-v",
+        "--design=glance", "--duration=200ms", "--ipver=6", "--transport=native", f"--ipperf-server={server}", "-v",
         "-p", "no:randomly",
     )  # fmt: skip
     assert result.ret == NOTHING_DECIDED

@@ -27,6 +27,7 @@ from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import HostAddresses
 from tests.support.hosts.machines import SSHD_CONFIG, sshd_program
+from tests.support.sessions.project_settings import GLANCE
 
 ROOT = Path(__file__).parents[3]
 BACKEND = "ebpf"
@@ -160,7 +161,7 @@ def hosts(tmp_path):
 
 
 def asked(hosts, *more):
-    return [f"--ipperf-hosts={hosts.inventory}", "--testbed=office", "--transport=tunnel,isatap", "--design=smoke",
+    return [f"--ipperf-hosts={hosts.inventory}", "--testbed=office", "--transport=tunnel,isatap", "--design=glance",
             "--connections=5", *more]  # fmt: skip
 
 
@@ -180,6 +181,7 @@ def carried(proof):
 def test_tunnels_are_made_for_a_session_and_gone_after_it(project, hosts):
     hosts.describe(MADE)
     project.pytester.makepyfile(SUITE)
+    project.pytester.makeconftest(GLANCE)
     before = hosts.state()
     result = project.run(*asked(hosts), testbed="")
     assert result.ret == NOTHING_DECIDED, result.outlines
@@ -197,6 +199,7 @@ def test_tunnels_are_made_for_a_session_and_gone_after_it(project, hosts):
 def test_nothing_is_left_on_the_hosts_when_the_session_is_killed(project, hosts):
     hosts.describe(MADE)
     project.pytester.makepyfile(SUITE)
+    project.pytester.makeconftest(GLANCE)
     before = hosts.state()
     argv = [sys.executable, "-m", "pytest", "-p", "no:randomly", *asked(hosts)]
     with subprocess.Popen(

@@ -20,6 +20,7 @@ from pytest_ipperf.servers import SERVERS
 from tests.support.hosts.agents import NEW_AGENTS
 from tests.support.needs import require
 from tests.support.sessions.forked_python import ForkedPython
+from tests.support.sessions.project_settings import GLANCE
 
 NATIVE = ("--transport=native", "--ipperf-server=embedded")
 SMOKE = ("--design=smoke", "--connections=2", *NATIVE)
@@ -29,6 +30,7 @@ LONG = ("--design=quick", "--connections=20", *NATIVE)
 # struck.
 SHORT = """
 from pytest_ipperf.core.design.design import DESIGNS, Design
+from tests.support.sessions.project_settings import GLANCE
 
 DESIGNS["short"] = Design(
     name="short", epochs=5, blocks=1, alpha=0.05, judges=True, purpose="this test", run_connections=90
@@ -161,7 +163,8 @@ def test_the_lab_proves_that_no_packet_took_the_other_family(project):
 @needs("postfix")
 @needs_lab
 def test_real_postfix_is_chosen_where_it_is_installed(project):
-    result = project.run("--design=smoke", "--connections=10,100", "--transport=native", testbed="lab")
+    project.pytester.makeconftest(GLANCE)
+    result = project.run("--design=glance", "--connections=10,100", "--transport=native", testbed="lab")
     assert result.ret == NOTHING_DECIDED
     result.stdout.fnmatch_lines(["*server postfix *", "* 10 * 100", "IPv4 *", "IPv6 *"])
 

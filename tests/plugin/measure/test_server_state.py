@@ -9,8 +9,9 @@ import pytest
 
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import application
+from tests.support.sessions.project_settings import GLANCE
 
-SMOKE = ("--design=smoke", "--ipperf-server=embedded", "-p", "no:cacheprovider")
+SHORT = ("--design=glance", "--ipperf-server=embedded", "-p", "no:cacheprovider")
 HEAD = """
     import pytest
     from pytest_ipperf.core.portable.server_state import ServerState
@@ -39,7 +40,8 @@ def suite(project, *parts, **values):
 
 
 def outcome(project, *arguments):
-    return project.run(*SMOKE, *arguments)
+    project.pytester.makeconftest(GLANCE)
+    return project.run(*SHORT, *arguments)
 
 
 def test_accounts_and_messages_of_a_suite_are_served_for_all_its_levels(project):

@@ -10,6 +10,7 @@ import pytest
 from pytest_ipperf.core.design.payload_preset import PRESETS
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
+from tests.support.sessions.project_settings import GLANCE
 
 SUITE = Path(__file__).parents[3] / "suites" / "traffic" / "test_traffic.py"
 
@@ -30,8 +31,9 @@ def test_the_grid_has_every_size_of_the_study_and_an_option_has_them_in_any_suit
 
 
 def test_a_sweep_has_tables_figures_and_a_part_of_the_page(suite):
+    suite.pytester.makeconftest(GLANCE)
     result = suite.run(
-        SUITE.name, "--payload=32,2k", "--design=smoke", "--duration=100ms", "--ipver=6", "-k", "by_payload"
+        SUITE.name, "--payload=32,2k", "--design=glance", "--duration=100ms", "--ipver=6", "-k", "by_payload"
     )
     assert result.ret == NOTHING_DECIDED
     said = result.stdout.str()

@@ -9,6 +9,7 @@ from pytest_ipperf.core.design.cell import ARM_LEVEL_PATTERN
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.traffic_models import shipped_models
+from tests.support.sessions.project_settings import GLANCE
 
 SUITE = """
 import pytest
@@ -29,7 +30,7 @@ def test_traffic(measured, margin):
     assert measured.slowdown <= margin
 """
 # The seed fixes all packets, so that in no run everybody is silent.
-SMOKE = ("--design=smoke", "--duration=0.3s", "--ipperf-seed=7")
+FLOW = ("--duration=0.3s", "--ipperf-seed=7")
 
 
 @pytest.fixture
@@ -167,7 +168,7 @@ def test_a_model_that_does_not_exist_is_an_error_of_the_option(suite):
 
 
 def test_a_smoke_session_measures_calls_and_players_and_shows_them(suite):
-    result = suite.run(*SMOKE, "-m", "voip or game", "-v")
+    result = suite.run("--design=smoke", *FLOW, "-m", "voip or game", "-v")
     assert result.ret == NOTHING_DECIDED, result.stdout.str()
     said = result.stdout.str()
     for row in ("payload, of planned", "IP packets, of planned", "MOS", "R factor", "jitter (RFC 3550)", "sent late"):
@@ -193,9 +194,11 @@ def test_a_smoke_session_measures_calls_and_players_and_shows_them(suite):
 def test_every_arm_of_a_lab_carries_both_carriers(suite):
     if why := unusable():
         pytest.skip(why)
+    suite.pytester.makeconftest(GLANCE)
     result = suite.run(
-        *SMOKE, "-m", "voip", "--vad=off", "--carrier=udp,tcp", "--transport=native,tunnel,isatap", testbed="lab.20mbit"
-    )
+        "--design=glance", *FLOW, "-m", "voip", "--vad=off", "--carrier=udp,tcp",
+        "--transport=native,tunnel,isatap", testbed="lab.20mbit",
+    )  # fmt: skip
     assert result.ret == NOTHING_DECIDED, result.stdout.str()
     runs = [each for each in suite.kept() if each["event"] == "run"]
     assert {each["arm"] for each in runs} == {"ipv4", "ipv6", "ipv6-tunnel", "ipv6-isatap"}

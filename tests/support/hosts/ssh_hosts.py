@@ -33,7 +33,7 @@ from tests.support.hosts import machines
 from tests.support.hosts.machines import ADMIN, CLERK, Machine, bare_pythons, said
 from tests.support.needs import lacking
 from tests.support.sessions.forked_python import ForkedPython
-from tests.support.sessions.project_settings import STRICT
+from tests.support.sessions.project_settings import GLANCE, STRICT
 
 ROOT = Path(__file__).parents[3]
 CONTROL, CONTROL6 = "198.19.0", "2001:2:0:f0"
@@ -358,8 +358,8 @@ class Farm:
     ) -> subprocess.Popen[str] | ForkedPython:
         """Run an inner pytest as the controller, on all testbeds unless the arguments name some.
 
-        What it says, errors too, is to be read from `stdout`. A `cwd` has its suite already. With a PYTHONPATH in `env`
-        it is a new process that imports the package from there.
+        What it says, errors too, is to be read from `stdout`. A `cwd` has its suite already; in others there is the
+        design of GLANCE too. With a PYTHONPATH in `env` it is a new process that imports the package from there.
         """
         if cwd is None:
             self._sessions += 1
@@ -367,6 +367,7 @@ class Farm:
             cwd.mkdir()
             (cwd / "test_suite.py").write_text(textwrap.dedent(suite))
             (cwd / "pyproject.toml").write_text(STRICT)
+            (cwd / "conftest.py").write_text(GLANCE)
         beds = ",".join(sorted({f"bed{place.bed + 1}" for place in self._places}))
         named = [] if any(word.startswith("--testbed") for word in argv) else [f"--testbed={beds}"]
         words = ["-m", "pytest", "-p", "no:randomly", f"--ipperf-hosts={self.inventory}", *named, *argv]

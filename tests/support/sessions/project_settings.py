@@ -6,3 +6,11 @@ STRICT = """\
 addopts = ["--strict-config", "--strict-markers"]
 xfail_strict = true
 """
+
+# A conftest.py: a design that measures one epoch, for tests that need a run of each arm and no second lab.
+GLANCE = """\
+import dataclasses
+from pytest_ipperf.core.design.design import DESIGNS
+
+DESIGNS["glance"] = dataclasses.replace(DESIGNS["smoke"], name="glance", epochs=1)
+"""

@@ -34,7 +34,7 @@ def suite_of_three(farm, *argv, keys, arms=("ipv4", "ipv6")):
     stands = farm(routed=True, keys=keys)
     hosts = stands.hosts.values()
     assert len({host.python_version for host in hosts}) == min(3, len(bare_pythons()))
-    process = stands.session("--design=smoke", "--connections=10", *argv, suite=SUITE)
+    process = stands.session("--design=glance", "--connections=10", *argv, suite=SUITE)
     said, _ = process.communicate(timeout=400)
     assert process.returncode == (1 if " error" in said.splitlines()[-1] else NOTHING_DECIDED), said
     assert stands.left() == []
@@ -44,7 +44,7 @@ def suite_of_three(farm, *argv, keys, arms=("ipv4", "ipv6")):
         assert (run["contradictions"], run["failed"], run["proof"]["control"]) == ([], {}, 0), run
         # What is measured never goes over the control network.
         assert all(re.match(r"198\.18\.1\.1$|2001:2:0:(11|12|41)::", peer) for peer in run["proof"]["peers"]), run
-    assert len(runs) == len(PROTOCOLS) * len(arms) * 4
+    assert len(runs) == len(PROTOCOLS) * len(arms) * 2
     return said
 
 
@@ -63,7 +63,7 @@ def check_programs(said, runs):
 def test_the_whole_suite_runs_on_three_hosts_with_bare_pythons(farm):
     said = suite_of_three(farm, keys={})
     assert "5 unjudged" in said
-    check_programs(said, 8)
+    check_programs(said, 4)
 
 
 @pytest.mark.evidence
@@ -73,7 +73,7 @@ def test_the_whole_suite_runs_there_over_all_arms(farm):
         pytest.skip("nothing here can carry a tunnel between hosts")
     said = suite_of_three(farm, keys={**TUNNELS, "backend": backend}, arms=ARMS)
     assert "15 unjudged" in said
-    check_programs(said, 16)
+    check_programs(said, 8)
 
 
 @pytest.mark.evidence
@@ -108,13 +108,13 @@ def test_bare_hosts_are_measured_by_the_library_client(farm, protocol, package):
     )
     client, server = (oldest, newest) if protocol == "smtp" else (newest, oldest)
     stands = farm(pythons={"client1": client[1], "server1": server[1]})
-    words = ("--client=library", "--ipperf-server=embedded", "--design=smoke", "--connections=20")
+    words = ("--client=library", "--ipperf-server=embedded", "--design=glance", "--connections=20")
     process = stands.session(*words, suite=LIBRARY.format(protocol=protocol))
     said, _ = process.communicate(timeout=200)
     assert process.returncode == NOTHING_DECIDED, said
     assert stands.left() == []
     runs = stands.events("run")
-    assert len(runs) == 8
+    assert len(runs) == 4
     pure = " (pure Python)" if package == "aiohttp" and client[0][:2] != sys.version_info[:2] else ""
     for run in runs:
         assert (run["contradictions"], run["failed"]) == ([], {})

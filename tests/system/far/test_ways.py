@@ -125,11 +125,11 @@ def test_control_addresses_of_ipv6_bare_and_in_a_uri_with_a_port(farm):
     make_own(stands, text)
     stands.change("client1", ssh=f"root@{client.control6}")
     stands.change("server1", ssh=f"ssh://root@[{server.control6}]:2222")
-    process = stands.session("--design=smoke", "--ipperf-server=embedded", suite=ONE)
+    process = stands.session("--design=glance", "--ipperf-server=embedded", suite=ONE)
     said, _ = process.communicate(timeout=200)
     assert process.returncode == NOTHING_DECIDED, said
     assert stands.left() == []
-    assert [run["proof"]["control"] for run in stands.events("run")] == [0] * 8
+    assert [run["proof"]["control"] for run in stands.events("run")] == [0] * 4
     logs = {name: (host.tmp.parent / "sshd.log").read_text() for name, host in stands.hosts.items()}
     assert f"Accepted publickey for root from {CONTROL6}::1 " in logs["client1"]
     assert "Accepted" not in logs["server1"]  # but by the sshd beside it
@@ -141,7 +141,7 @@ def test_the_agents_of_ordinary_users_are_roots_by_sudo_and_measure(farm):
     for name in stands.hosts:
         stands.change(name, ssh=f"admin@{name}", sudo="yes")
     seen = set()
-    with stands.session("--design=smoke", "--ipperf-server=embedded", suite=ONE) as process:
+    with stands.session("--design=glance", "--ipperf-server=embedded", suite=ONE) as process:
         while process.poll() is None:
             for host in stands.hosts.values():
                 seen |= set(host.run("ps", "-wwAo", "user:9,args").splitlines())
@@ -152,7 +152,7 @@ def test_the_agents_of_ordinary_users_are_roots_by_sudo_and_measure(farm):
     agents = [line for line in seen if re.search(r"^\w+ +\S*python3 -I -c", line)]
     assert {line.split()[0] for line in agents} == {"root"}
     # The agents know the line to the controller, of which sudo tells them nothing.
-    assert [run["proof"]["control"] for run in stands.events("run")] == [0] * 8
+    assert [run["proof"]["control"] for run in stands.events("run")] == [0] * 4
 
 
 @needs_sudo

@@ -158,7 +158,7 @@ def test_on_a_host_behind_ssh_mail_is_taken_on_measured_addresses_alone(farm):
 def session_listens_on_measured_addresses_alone(farm, protocol):
     stands = farm()
     suite = SUITE.format(protocol=protocol, levels=LEVELS[protocol])
-    controller = stands.session("--design=smoke", "-q", suite=suite)
+    controller = stands.session("--design=glance", "-q", suite=suite)
     pids = [host.pid for host in stands.hosts.values()]
     with Watch(lambda: [*below(controller.pid), *pids]) as watch:
         said, _ = controller.communicate(timeout=200)
