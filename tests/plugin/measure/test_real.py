@@ -125,7 +125,7 @@ KILLED_ON = [pytest.param("lab", marks=[needs_lab, pytest.mark.evidence]), "loop
 
 
 @pytest.mark.parametrize("testbed", TESTBEDS)
-def test_smtp_and_http_are_measured_over_both_families(project, testbed):
+def test_smtp_and_http_are_measured_over_both_families_and_no_packet_takes_the_other(project, testbed):
     project.pytester.makepyfile(
         """
         import pytest
@@ -148,12 +148,9 @@ def test_smtp_and_http_are_measured_over_both_families(project, testbed):
     assert [run["proof"]["families"] for run in runs if run["arm"] == "ipv6"] == [["AF_INET6"]] * 8
     assert [list(epoch["paths"]) for epoch in events(project, "epoch")] == [["ipv4", "ipv6"]] * 4
     assert all(not path["contradictions"] for epoch in events(project, "epoch") for path in epoch["paths"].values())
-
-
-@needs_lab
-def test_the_lab_proves_that_no_packet_took_the_other_family(project):
-    project.run(*SMOKE, testbed="lab")
-    for run in events(project, "run"):
+    if testbed == "loopback":  # which counts no packets
+        return
+    for run in runs:
         other = {"ipv4": "ipv6", "ipv6": "ipv4"}[run["arm"]]
         assert run["proof"]["packets"][other] == 0
         assert run["proof"]["packets"][run["arm"]] > 3 * 30
@@ -281,7 +278,8 @@ def test_without_rights_for_namespaces_loopback_is_used_and_the_reason_named(pro
 
 def test_two_jobs_never_measure_on_one_machine_at_once(project):
     """Each waits for the other between workloads; the epochs of the two never overlap."""
-    command = ["-m", "pytest", "-p", "no:randomly", "--testbed=loopback", *SMOKE, "--connections=3"]
+    project.pytester.makeconftest(GLANCE)
+    command = ["-m", "pytest", "-p", "no:randomly", "--testbed=loopback", *SMOKE, "--connections=3", "--design=glance"]
     with contextlib.ExitStack() as stack:
         jobs = []
         for _ in range(2):
