@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -20,7 +19,7 @@ from pytest_ipperf.report.flow.tables import in_order, latest, tables_of
 from pytest_ipperf.report.studies import file_transfer, offload, response_time, router, traffic
 from pytest_ipperf.report.studies.response_time import files
 from pytest_ipperf.report.tables.csv_text import write_csv
-from pytest_ipperf.report.tables.layout import Table
+from pytest_ipperf.report.tables.layout import Table, fitted, refitted
 from pytest_ipperf.report.tables.limit_table import NOTES, limit_figures, limit_tables
 from pytest_ipperf.report.tables.response_time_rows import response_time_rows
 from pytest_ipperf.report.terminal import application_tables
@@ -168,7 +167,8 @@ def tables(records: Iterable[Record], width: int | None = None, *, detail: bool 
 
     `detail` is that of `KindReports.lines`.
     """
-    return [line for reports, own in by_kind(records) for line in reports.lines(own, width, detail=detail)]
+    found = (reports.lines(own, width, detail=detail) for reports, own in by_kind(records))
+    return [line for lines in found for line in refitted(lines, width)]
 
 
 def how_to_read(width: int | None = None) -> list[str]:
@@ -177,7 +177,7 @@ def how_to_read(width: int | None = None) -> list[str]:
         "how to read: first rows are means; a change is the mean over the epochs of the median log ratio of a block, "
         "judged by its interval against the margin; -v prints all rows and notes, pytest-ipperf docs statistics more"
     )
-    return [text] if width is None else textwrap.wrap(text, width, subsequent_indent="  ")
+    return fitted(text, width)
 
 
 def reports_of(record: Record) -> KindReports:

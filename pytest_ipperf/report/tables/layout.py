@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -13,6 +14,9 @@ Row = tuple[str, list[str]]
 """Title and cells of a row; a row without cells is a heading."""
 
 _GAP = "  "
+_UNBROKEN = "\N{NO-BREAK SPACE}"
+_QUANTITY = re.compile(r"(?<=\d) (?=%|(?:pp|ms|us|s)\b)")
+"""Space between a number and its unit."""
 T = TypeVar("T")
 
 
@@ -31,10 +35,36 @@ class Table:
 
     def lines(self, width: int | None = None) -> list[str]:
         """Return the table as lines of at most `width` characters."""
-        head = [self.title, *self.about]
-        if width is not None:
-            head = [part for line in head for part in textwrap.wrap(line, width, subsequent_indent=_GAP)]
+        head = [part for line in (self.title, *self.about) for part in fitted(line, width)]
         return [*head, "", *aligned(self.rows, width)]
+
+
+def fitted(line: str, width: int | None) -> list[str]:
+    """Return a line as it is if it fits, else in lines of whole words, options and quantities, all but one indented."""
+    if width is None or len(line) <= width:
+        return [line]
+    whole = _QUANTITY.sub(_UNBROKEN, line)
+    parts = textwrap.wrap(whole, width, subsequent_indent=_GAP, break_on_hyphens=False)
+    return [part.replace(_UNBROKEN, " ") for part in parts]
+
+
+def refitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """Yield lines with those of text that are too long wrapped anew, with the indented ones that continue them.
+
+    Rows of a table, which have gaps of several spaces, stay as they are.
+    """
+    waiting = ""
+    for line in lines:
+        if waiting and line.startswith(_GAP):
+            waiting = f"{waiting} {line.strip()}"
+            continue
+        if waiting:
+            yield from fitted(waiting, width)
+        waiting = line if width is not None and len(line) > width and _GAP not in line.strip() else ""
+        if not waiting:
+            yield line
+    if waiting:
+        yield from fitted(waiting, width)
 
 
 def row(name: str, found: Mapping[int, T], columns: Sequence[int], text: Callable[[T], str], nothing: str = "") -> Row:

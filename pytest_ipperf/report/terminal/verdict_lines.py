@@ -15,6 +15,7 @@ from pytest_ipperf.report.answer.sentence import plain_answer
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, cell_results, change_text, headline
 from pytest_ipperf.report.tables.component_rows import component_text, deciding_part, title_of
+from pytest_ipperf.report.tables.layout import fitted
 from pytest_ipperf.report.tables.verdict_rows import typical_text
 
 _GAP = "  "
@@ -54,8 +55,8 @@ def answer_lines(
     banner = summary.completeness.banner
     worst = min((result.kind for result in results), key=list(ResultKind).index, default=ResultKind.GREEN)
     return [
-        *([Line(banner, "red")] if banner else []),
-        *(Line(text, _COLOURS[worst]) for text in _sentences(summary, results)),
+        *(Line(text, "red") for text in (fitted(banner, width) if banner else ())),
+        *(Line(part, _COLOURS[worst]) for text in _sentences(summary, results) for part in fitted(text, width)),
         *verdict_lines(results, width, detail=detail),
     ]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.nightly.report import CellReport, NightReport
@@ -12,7 +13,7 @@ from pytest_ipperf.report.answer.names import Names, place_of, subject_of
 from pytest_ipperf.report.answer.words import spoken
 from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.page.html.badges import decision_class, shape, verdict_class
-from pytest_ipperf.report.page.html.markup import Markup, anchor, boxed, caption, element
+from pytest_ipperf.report.page.html.markup import Markup, anchor, boxed, caption, element, joined
 from pytest_ipperf.report.tables.arm_rows import arm_rank
 from pytest_ipperf.report.tables.cell_results import change_text
 from pytest_ipperf.report.tables.component_rows import verdict_text
@@ -20,6 +21,8 @@ from pytest_ipperf.report.tables.component_rows import verdict_text
 Decided = Mapping[HistoryKey, CellReport]
 _NUMBERED = 14
 """Number of columns above which squares have no figures."""
+_COLUMNS = 40
+"""Maximum number of columns of a table, so that no square lies beyond the page's edge."""
 
 
 def cell_map(records: Sequence[Record], names: Names, night: NightReport | None) -> Markup:
@@ -36,20 +39,30 @@ def _of_metric(records: Sequence[Record], names: Names, decided: Decided) -> Mar
     rows: dict[tuple[object, ...], dict[str, Record]] = {}
     for record in sorted(records, key=lambda record: (place_of(record), arm_rank(record.test.arm))):
         rows.setdefault((record.test.arm, *place_of(record)), {})[names.level(record)] = record
+    title, tables = subject_of(records[0]), math.ceil(len(levels) / _COLUMNS)
+    size = math.ceil(len(levels) / tables)
+    parts = [levels[at : at + size] for at in range(0, len(levels), size)]
+    titles = [title if tables == 1 else f"{title}, {part[0]} to {part[-1]}" for part in parts]
+    made = (_table(name, part, rows.values(), names, decided) for name, part in zip(titles, parts, strict=True))
+    return joined(boxed(f"Map of {name}", table) for name, table in zip(titles, made, strict=True))
+
+
+def _table(
+    title: str, levels: Sequence[str], rows: Iterable[Mapping[str, Record]], names: Names, decided: Decided
+) -> Markup:
+    """Return the map of some levels, with a row for each arm and place."""
     dense = len(levels) > _NUMBERED
     heads = [element("th", level or "all", scope="col") for level in levels]
     made = []
-    for own in rows.values():
+    for own in rows:
         first = next(iter(own.values()))
         squares = [_square(own.get(level), decided, dense=dense) for level in levels]
         made.append(
             element("tr", element("th", f"{spoken(first.test.arm)}{names.place(first)}", scope="row"), *squares)
         )
-    title = subject_of(records[0])
     head = element("thead", element("tr", element("th", "arm", scope="col"), *heads))
     dense_class = " dense" if dense else ""
-    table = element("table", caption(title), head, element("tbody", *made), class_=f"map{dense_class}")
-    return boxed(f"Map of {title}", table)
+    return element("table", caption(title), head, element("tbody", *made), class_=f"map{dense_class}")
 
 
 def _square(record: Record | None, decided: Decided, *, dense: bool) -> Markup:

@@ -54,6 +54,14 @@ def test_372_cells_fit_a_map_without_figures(factory):
     assert 'title="within: ' in found
 
 
+def test_levels_that_are_wider_than_the_page_have_several_tables(factory):
+    records = [factory.application("http", count, "ipv6", 1.0) for count in range(1, 63)]
+    found = cell_map(records, Names(records), None)
+    captions = re.findall(r"<caption><span>(.*?)</span>", found)
+    assert captions == ["HTTP, 1 to 31", "HTTP, 32 to 62"]
+    assert len(set(re.findall(r'href="#([^"]+)"', found))) == 62
+
+
 def test_an_interval_is_drawn_where_its_figures_are(factory):
     record = factory.application("smtp", 10, "ipv6", 1.05)
     axis = common_axis([record])
