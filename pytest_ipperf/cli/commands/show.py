@@ -113,9 +113,7 @@ def _answer(
     if summary.night:
         found = verdict_lines(cell_results(summary), width, detail=detail)
     else:
-        found = [
-            line for line in answer_lines(summary, width, detail=detail) if line.text != summary.completeness.banner
-        ]
+        found = answer_lines(summary, width, detail=detail, banner=False)
     return [coloured(line.text, line.colour) for line in found]
 
 

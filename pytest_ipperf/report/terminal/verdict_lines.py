@@ -43,19 +43,24 @@ class Line:
 
 
 def answer_lines(
-    summary: SessionSummary, width: int | None = None, *, detail: bool = False, flags: bool = False
+    summary: SessionSummary,
+    width: int | None = None,
+    *,
+    detail: bool = False,
+    flags: bool = False,
+    banner: bool = True,
 ) -> list[Line]:
-    """Return the state of an incomplete session, the answer in a sentence, and a line for each cell.
+    """Return the state of an incomplete session if there is to be a `banner`, the answer, and a line for each cell.
 
     Lines of cells have at most `width` characters if that is possible: columns are left out from the right, and
     sentences are cut. Many green cells are counted unless there is `detail`. `flags` says that cells beyond their
     margins are only flagged, as in a night, which measures them again.
     """
     results = tuple(map(_flagged, cell_results(summary))) if flags else cell_results(summary)
-    banner = summary.completeness.banner
+    state = summary.completeness.banner if banner else ""
     worst = min((result.kind for result in results), key=list(ResultKind).index, default=ResultKind.GREEN)
     return [
-        *(Line(text, "red") for text in (fitted(banner, width) if banner else ())),
+        *(Line(text, "red") for text in (fitted(state, width) if state else ())),
         *(Line(part, _COLOURS[worst]) for text in _sentences(summary, results) for part in fitted(text, width)),
         *verdict_lines(results, width, detail=detail),
     ]
