@@ -206,8 +206,9 @@ class Load:
         return min(wake_s, self._by_age[0].sent_s + self._deadline_s) if self._by_age else wake_s
 
     def _wait(self, patience_s: float) -> None:
-        events = self._epoll.poll(0, 1024)
-        if not events and patience_s:
+        # A closed loop has no instant to keep: a whole number of milliseconds, in one call, will do.
+        events = self._epoll.poll(patience_s if self._until_s else 0, 1024)
+        if not events and patience_s and not self._until_s:
             # epoll's time-out has whole milliseconds; select's has microseconds, but takes low descriptors only.
             if self._epoll.fileno() < _SELECTABLE:
                 select.select((self._epoll,), (), (), patience_s)

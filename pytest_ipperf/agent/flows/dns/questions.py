@@ -34,6 +34,7 @@ class Questions:
         self._question = slice(_HEAD_BYTES - 2, self._message.index(b"\0", _HEAD_BYTES - 2) + 5)
         self._response_question = slice(_HEAD_BYTES, self._question.stop + 2)
         self._right: set[bytes] = set()
+        self._right_of_one: set[bytes] = set()
 
     def message(self, number: int) -> bytes:
         """Return the query with that number, without its identifier."""
@@ -44,10 +45,14 @@ class Questions:
 
         Return "" if it has the record that the server was given, `TRUNCATED`, or the kind of failure.
         """
+        if response[2:] in self._right_of_one and message is self._message:
+            return ""
         rest, same = b"", response[self._response_question] == message[self._question]
         if same:
             rest = response[2:_HEAD_BYTES] + response[self._response_question.stop :]
             if rest in self._right:
+                if not self._unique:
+                    self._right_of_one.add(response[2:])
                 return ""
             if _is_truncated(response):
                 return TRUNCATED
