@@ -10,6 +10,7 @@
 #                  the engines beside other tools, then make grids; hours
 # make grids       measure the studies' full grids, those of routers and traffic in runs of 1 s, then response times under
 #                  design standard, on real servers; 2 hours; resume a broken-off run by ARGS=--ipperf-resume=last
+# make study-004   measure a part of paper 004's grid: three payloads, three games, two codecs, DNS; 9 minutes
 # make docs        regenerate the tables of docs/ that are written from the code
 # make lock        renew requirements.lock and requirements.lowest (needs uv)
 # make clean       remove .venv and all other generated files except results
@@ -21,7 +22,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 SERVERS := apache2-bin postfix proftpd-core dovecot-imapd bind9
 
-.PHONY: measure report check test lint types contracts servers evidence grids docs lock clean help venv network
+.PHONY: measure report check test lint types contracts servers evidence grids study-004 docs lock clean help venv network
 
 # A lab with a link rate has tunnels for every user, and its links rather than the processor determine the figures.
 measure: ARGS ?= --connections=1,10
@@ -75,6 +76,13 @@ grids: venv
 	@$(PYTEST) suites/traffic --testbed=lab.100mbit,pair.100mbit --transport=native,tunnel --design=paper \
 	    --duration=1s -p no:randomly $(ARGS) || [ $$? = 10 ]
 	@$(PYTEST) $(STUDY_000) --design=standard --ipperf-server=real -p no:randomly $(ARGS)
+
+STUDY_004 := suites/traffic/test_traffic.py --testbed=lab.100mbit --transport=native -p no:randomly
+
+study-004: venv
+	@$(PYTEST) $(STUDY_004) --design=paper --duration=0.3s -k by_payload --payload=32,1408,65496 $(ARGS) || [ $$? = 10 ]
+	@$(PYTEST) $(STUDY_004) --design=paper --duration=0.3s -k dns --outstanding=100 $(ARGS) || [ $$? = 10 ]
+	@$(PYTEST) $(STUDY_004) --design=smoke -k "game or voice" $(ARGS) || [ $$? = 10 ]
 
 docs: venv
 	@$(PYTHON) -m tests.project.doc_tables
