@@ -118,6 +118,8 @@ def verdict_notes(record: Record) -> list[str]:
     if not record.judges:
         return [f"Design {record.design} never judges."]
     rule = f"Verdict: one-sided {100 * (1 - record.alpha):.4g} % bounds against the margin (design {record.design})"
+    if record.confirms is not None:
+        rule += f"; in fresh epochs an excess is confirmed at {100 * (1 - record.confirms.level):.4g} %"
     if record.looks == 1:
         return [f"{rule}."]
     each = record.epochs // record.look

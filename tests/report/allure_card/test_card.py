@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.inference.claim import Slowdown
 from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.records.first_estimate import FirstEstimate
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -129,6 +130,17 @@ def test_a_description_has_the_figures_of_the_terminals_table(made):
         assert {f"{name} {text}" for text in (reference, test) if text} <= set(lines)
     first, second = shown["mean of the runs"]
     assert {f"IPv4 {first}", f"IPv6 isatap {second}"} <= set(lines)
+
+
+def test_a_description_of_a_confirmed_cell_names_the_level_of_its_confirmation(factory):
+    record = factory.application("smtp", 10, "ipv6", 1.3)
+    first = FirstEstimate(
+        estimate=25.0, lower_bound=20.0, upper_bound=30.0, epochs=6, alpha=0.05, level=0.04, sentence=""
+    )
+    rule = "Verdict: one-sided 95 % bounds against the margin (design nightly)"
+    assert f"<li>{rule}.</li>" in description(record)
+    confirmed = description(dataclasses.replace(record, confirms=first))
+    assert f"<li>{rule}; in fresh epochs an excess is confirmed at 96 %.</li>" in confirmed
 
 
 def test_a_description_says_verdict_and_sentence_first_and_loads_nothing(made):
