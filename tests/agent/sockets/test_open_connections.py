@@ -82,6 +82,25 @@ def test_connections_of_ipv4_at_a_socket_of_both_versions_count_once(source):
             assert open_connections(port) == 2, source
 
 
+ORPHAN = """
+import socket
+from pathlib import Path
+from pytest_ipperf.agent.sockets import open_connections as module
+print(module._none())
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    client = socket.create_connection(listener.getsockname())
+    server, _ = listener.accept()
+Path("/proc/sys/net/ipv4/tcp_fin_timeout").write_text("30")
+server.close()  # as a client that closes first; the other end has not yet
+print(module._none(), module.open_connections())
+client.close()
+"""
+
+
+def test_a_namespace_without_connections_is_known_by_its_counters_alone_and_half_closed_ones_count(isolated):
+    assert isolated(ORPHAN).split("\n")[:2] == ["True", "False 2"]
+
+
 MANY = """
 import socket
 from pytest_ipperf.agent.sockets.open_connections import open_connections
