@@ -6,6 +6,7 @@ On each such host a separate agent holds the folder and removes it when the sess
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Self
 
 from pytest_ipperf.core.design.cell import Workload
@@ -32,6 +33,7 @@ class Provisioning:
         self._testbeds: dict[str, None] = {}
         self._folders: dict[_Held, str] = {}
         self._verified: set[_Held] = set()
+        self._unusable: dict[tuple[_User, str, tuple[str, ...]], Mapping[str, str]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -57,6 +59,13 @@ class Provisioning:
                 raise
         return self._folders[key]
 
+    def unusable(self, agent: AgentClient, names: tuple[str, ...]) -> Mapping[str, str]:
+        """Return why each of these servers cannot run on the agent's host, as it was when this was asked first."""
+        key = _user(agent.host), agent.host.way, names
+        if key not in self._unusable:
+            self._unusable[key] = agent.unusable([*names])
+        return self._unusable[key]
+
     def verified(self, host: Host, server: str, workload: Workload, state: ServerState) -> bool:
         """Return whether the state of this server has been verified."""
         return _key(host, server, workload, state) in self._verified
@@ -71,6 +80,7 @@ class Provisioning:
         testbeds, self._testbeds = list(self._testbeds), {}
         self._folders.clear()
         self._verified.clear()
+        self._unusable.clear()
         if leftovers := shut_down(agents):
             raise leftovers_error(leftovers, testbeds)
 

@@ -48,9 +48,15 @@ class EpochServers:
     def serve(self, workload: Workload, wanted: str) -> ServerEndpoint:
         """Start the server of the workload's protocol, as `choose_server` chooses it, and the name server."""
         protocols = {served_workload(workload).protocol, naming_protocol()}
-        unusable = self._server.unusable([name for name in SERVERS if SERVERS[name].protocol in protocols])
+        unusable = self._unusable(tuple(name for name in SERVERS if SERVERS[name].protocol in protocols))
         serve = self._serve_agent if PROTOCOLS[workload.protocol].kind == FLOWS else self._serve_program
         return serve(served_workload(workload), wanted, unusable)
+
+    def _unusable(self, names: tuple[str, ...]) -> Mapping[str, str]:
+        """Return why each of these servers cannot run there; one that can no longer run fails when it is started."""
+        if self.provisioning is None:
+            return self._server.unusable([*names])
+        return self.provisioning.unusable(self._server, names)
 
     def _serve_agent(self, workload: Workload, wanted: str, unusable: Mapping[str, str]) -> ServerEndpoint:
         """Start only the name server, by which paths are proven: a flow ends at the agent."""

@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,22 @@ WORK = Workload(testbed="loopback", protocol="imap", client="lean", connections=
 FEW = ServerState(users=20, password="secret")
 HOST = BUILTIN["loopback"].server
 both_servers = pytest.mark.parametrize("server", ["courier", "dovecot"])
+
+
+def test_a_host_is_asked_once_a_session_which_servers_it_cannot_run():
+    asked = []
+
+    def unusable(names):
+        asked.append(names)
+        return dict.fromkeys(names, "no")
+
+    agent: Any = SimpleNamespace(host=HOST, unusable=unusable)
+    with Provisioning() as keeping:
+        for names in (("apache", "null"), ("apache", "null"), ("bind",)):
+            assert keeping.unusable(agent, names) == dict.fromkeys(names, "no")
+        agent.host = dataclasses.replace(HOST, way="namespace")
+        assert keeping.unusable(agent, ("bind",)) == {"bind": "no"}
+    assert asked == [["apache", "null"], ["bind"], ["bind"]]
 
 
 @pytest.fixture(autouse=True)
