@@ -32,6 +32,7 @@ SMALL, LARGE = 128 * KIB, KIB * KIB
 WINDOWS = tuple(kib * KIB for kib in (8, 16, 64, 256, 1024))
 WRITES = (32, 512, 1408, 8192, 65496)
 OURS, OURS_LARGE = "ours, 128 KiB", "ours, 1 MiB"
+NO_COPIES = f"{OURS_LARGE}, discard", f"{OURS_LARGE}, sendfile, discard"
 PORT = itertools.count(26000)
 BIT_S, NEAR_CPU, FAR_CPU, RETRANSMITS, FOREIGN = range(5)
 """The figures of a trial; processor time is in s/GB."""
@@ -188,19 +189,29 @@ def veth(bench: Bench, rounds: int) -> list[Goal]:
         },
     )
     if "iperf3" in found:
-        goals.append(Goal("one stream, veth: s/GB of ours, 128 KiB / iperf3", _cpu_ratios(found), 0.65))
+        goals.append(Goal("one stream, veth: s/GB of ours, 128 KiB / iperf3", _cpu_ratios(found, OURS, "iperf3"), 0.65))
+    return goals + goals_without_copies(found, "one stream, veth", "iperf3 -Z")
+
+
+def goals_without_copies(found: Figures, path: str, theirs: str) -> list[Goal]:
+    """Return the goals of throughput and processor time beside a tool that sends without copies."""
+    goals = []
+    for mine in NO_COPIES if theirs in found else ():
+        goals += goals_of(found, path, {(mine, theirs): 1.2})
+        goals.append(Goal(f"{path}: s/GB of {mine} / {theirs}", _cpu_ratios(found, mine, theirs), 1.0))
     return goals
 
 
-def _cpu_ratios(found: Figures) -> list[float]:
-    return paired(_cpu(found, OURS), _cpu(found, "iperf3"))
+def _cpu_ratios(found: Figures, mine: str, theirs: str) -> list[float]:
+    return paired(_cpu(found, mine), _cpu(found, theirs))
 
 
 def loopback(bench: Bench, rounds: int) -> list[Goal]:
     """Measure one stream within one host."""
     found = measured(streams_of(bench), rounds, "loopback")
     show_streams("one stream, loopback", found)
-    return goals_of(found, "one stream, loopback", {(OURS, "iperf3"): 1.0, (OURS_LARGE, "iperf3"): 1.3})
+    goals = goals_of(found, "one stream, loopback", {(OURS, "iperf3"): 1.0, (OURS_LARGE, "iperf3"): 1.3})
+    return goals + goals_without_copies(found, "one stream, loopback", "iperf3 -Z")
 
 
 def four(bench: Bench, rounds: int) -> list[Goal]:
@@ -208,7 +219,8 @@ def four(bench: Bench, rounds: int) -> list[Goal]:
     found = measured(four_of(bench), rounds, "four")
     show_streams("four streams, veth", found)
     asked = {(OURS, "iperf3 -P 4"): 1.15, (OURS_LARGE, "iperf3 -P 4"): 1.3}
-    return goals_of(found, "four streams, veth", asked)
+    goals = goals_of(found, "four streams, veth", asked)
+    return goals + goals_without_copies(found, "four streams, veth", "iperf3 -P 4 -Z")
 
 
 def window(bench: Bench, rounds: int) -> list[Goal]:
