@@ -32,9 +32,7 @@ def test_the_grid_has_every_size_of_the_study_and_an_option_has_them_in_any_suit
 
 def test_a_sweep_has_tables_figures_and_a_part_of_the_page(suite):
     suite.pytester.makeconftest(GLANCE)
-    result = suite.run(
-        SUITE.name, "--payload=32,2k", "--design=glance", "--duration=100ms", "--ipver=6", "-k", "by_payload"
-    )
+    result = suite.run(SUITE.name, "--payload=32,2k", "--design=glance", "--ipver=6", "-k", "by_payload")
     assert result.ret == NOTHING_DECIDED
     said = result.stdout.str()
     for line in (
