@@ -62,8 +62,11 @@ _STARTED = {
     "PYTEST_ADDOPTS": "-p no:hypothesispytest",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-# These hold the longest files. Begun last they would keep one worker busy while the others have nothing left.
-_LONGEST_FIRST = ("cli", "system/far", "system/trouble", "plugin", "system/truth", "lab")
+# These are, or hold, the longest files. Begun last they would keep one worker busy while the others have nothing left.
+_LONGEST_FIRST = (
+    "cli/", "system/trouble/test_far_faults.py", "system/trouble/test_faults.py", "system/far/", "system/trouble/",
+    "plugin/", "system/truth/", "lab/",
+)  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -189,5 +192,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _rank(item: pytest.Item) -> int:
     here = Path(__file__).parent
     path = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""  # of the suites
-    ranks = (rank for rank, folder in enumerate(_LONGEST_FIRST) if path.startswith(f"{folder}/"))
+    ranks = (rank for rank, start in enumerate(_LONGEST_FIRST) if path.startswith(start))
     return next(ranks, len(_LONGEST_FIRST))
