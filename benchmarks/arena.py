@@ -42,6 +42,7 @@ TOOLS = {
     "iperf3": ("iperf3", "--version", "iperf3"),
     "netperf": ("netperf", "-V", "netperf, in non-free"),
     "nuttcp": ("nuttcp", "-V", "nuttcp"),
+    "SIPp": ("sipp", "-v", "sip-tester"),
     "ping": ("ping", "-V", "iputils-ping"),
     "sockperf": ("sockperf", "--version", "sockperf"),
     "tcpdump": ("tcpdump", "--version", "tcpdump"),

@@ -1,6 +1,6 @@
 """Voice and games beside D-ITG: rates, sizes, pacing and processor time, by tcpdump at the receiver.
 
-    python benchmarks/traffic.py [--seconds 60] [--rounds 1] [--calls 100,300,1000] [--realtime]
+    python benchmarks/traffic.py [--seconds 60] [--rounds 1] [--calls 100,300,1000] [--one-way N] [--realtime]
 
 Every codec with and without RTP's header compressed and D-ITG's voice activity detection, and three games: all of these
 flows at once, one way, from one process to one process over a veth pair, for each IP version once by ours and once by
@@ -13,11 +13,12 @@ Sizes and intervals of games are random, so their distributions are compared, by
 distribution functions (Kolmogorov-Smirnov) and the probability p of a larger one by chance. Gaps are rounded to a
 millisecond, as the error of pacing is another matter.
 
-The second part makes many calls of G.729.3 at once: both directions as the protocol `voip` has them, and one way beside
-D-ITG. Sent late is by how much packets left after their instants, of the direction that was later; the error of a gap
-is its distance on the wire from the codec's. Processor time is that of each end for a call, in parts in 1000 of one
-processor. `foreign` is the number of processors that other programs used. With `--realtime` both tools run before all
-other programs (SCHED_FIFO), so that these do not interrupt them.
+The second part makes many calls at once: of G.729.3 in both directions, as the protocol `voip` has them, and of G.729.2
+one way beside D-ITG and SIPp, whose called end reads no RTP (`--one-way 100` makes these alone). Sent late is by how
+much packets left after their instants, of the direction that was later; the error of a gap is its distance on the wire
+from the codec's. Processor time is that of each end for a call, in parts in 1000 of one processor. `foreign` is the
+number of processors that other programs used. With `--realtime` all tools run before all other programs (SCHED_FIFO),
+so that these do not interrupt them.
 """
 
 from __future__ import annotations
@@ -39,9 +40,12 @@ from benchmarks.ends import Ends, ends
 from benchmarks.modelled import CALL, CODECS, LEAST_BYTES, SENT, Sent, cumulative, distance, together
 from benchmarks.referee import Datagram, watching
 from benchmarks.rounds import Goal, foreign, head, interleaved, paired, row, show, spread
+from benchmarks.sipp import RTP_PORT, scenario
 
-OURS, DITG = "ours", "D-ITG"
+OURS, DITG, SIPP = "ours", "D-ITG", "SIPp"
 PORT = itertools.count(30000)
+NEAR = {4: "198.18.0.1", 6: "2001:2::1"}
+"""Address of the near end on the veth pair."""
 CLOSE, LATE_US, ALL = 1.0, 1000, 99.9
 """The limits of the goals: percent, us, percent."""
 BOTH = 5
@@ -113,6 +117,31 @@ class Bench:
         reported = dict(_reported(near.run("ITGDec", log, fails=True).said))
         bit_s = {which: reported[port] for which, port in enumerate(ports) if port in reported}
         return Trial([found[port] for port in ports], bit_s, (one.cpu_s, other.cpu_s))
+
+    def sipp(self, sent: Sequence[Sent], ipver: int, _: str) -> Trial:
+        """Make as many calls of G.729 as there are flows, each of which streams RTP to the called end."""
+        near, far, address, port = self.place.near, self.place.far, DIRECT[ipver], next(PORT)
+        caller = (
+            "sipp",
+            "-sf",
+            scenario(self.folder, self.seconds),
+            f"{address}:{port}",
+            "-i",
+            NEAR[ipver],
+            "-nostdin",
+        )
+        with (
+            watching(far, "direct", "in", self.folder) as seen,
+            far.running(
+                "sipp", "-sn", "uas", "-i", address, "-p", str(port), "-mp", str(RTP_PORT), "-nostdin"
+            ) as called,
+            near.running(*caller, "-m", str(len(sent)), "-r", str(10 * len(sent))) as calling,
+        ):
+            one = calling.ended(self.seconds + LEFT_S)
+            other = called.stop(9)
+        found = _by(seen.of(RTP_PORT), lambda each: int.from_bytes(each.key[8:12], "big"))
+        assert len(found) == len(sent), f"SIPp sent {len(found)} of {len(sent)} streams: {one.said[-400:]}"
+        return Trial(list(found.values()), {}, (one.cpu_s, other.cpu_s))
 
     def calls(self, number: int) -> tuple[float, ...]:
         """Make calls in both directions; return lateness in us, shares that came, and processor time of a call."""
@@ -287,9 +316,9 @@ def calls(bench: Bench, numbers: Sequence[int], rounds: int) -> list[Goal]:
 
 
 def one_way(bench: Bench, tools: Sequence[str], number: int, rounds: int) -> None:
-    """Make calls in one direction beside D-ITG."""
-    call = next(each for each in SENT if each.name == "G.729.3, RTP")
-    sends = {OURS: bench.ours, DITG: bench.ditg}
+    """Make calls in one direction beside D-ITG and SIPp, which streams this codec."""
+    call = next(each for each in SENT if each.name == "G.729.2, RTP")
+    sends = {OURS: bench.ours, DITG: bench.ditg, SIPP: bench.sipp}
     found: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     for name in interleaved(tools, rounds, f"calls {number}"):
         trial, others = foreign(partial(sends[name], [call] * number, 4, f"{len(found[name])}"))
@@ -318,6 +347,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1, help="of these")
     parser.add_argument("--calls", default="100,300,1000", help="at once")
     parser.add_argument("--call-seconds", type=float, default=5, help="of each trial of calls")
+    parser.add_argument("--one-way", type=int, default=0, help="number of calls of that part; alone if given")
     parser.add_argument("--call-rounds", type=int, default=3, help="of these")
     parser.add_argument("--realtime", action="store_true", help="run both tools before all other programs")
     asked = parser.parse_args()
@@ -330,10 +360,14 @@ def main() -> None:
         place = replace(plain, near=replace(plain.near, policy=policy), far=replace(plain.far, policy=policy))
         both = stack.enter_context(ends(place.near, place.far))
         bench = Bench(place, both, asked.seconds, folder)
+        if asked.one_way:
+            bench = replace(bench, seconds=asked.call_seconds)
+            one_way(bench, [*tools, *have(SIPP)], asked.one_way, asked.call_rounds)
+            return
         goals = at_once(bench, tools, asked.rounds)
         bench = replace(bench, seconds=asked.call_seconds)
         goals += calls(bench, numbers, asked.call_rounds)
-        one_way(bench, tools, numbers[0], asked.call_rounds)
+        one_way(bench, [*tools, *have(SIPP)], numbers[0], asked.call_rounds)
     show(goals, 3)
 
 

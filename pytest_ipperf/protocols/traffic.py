@@ -7,16 +7,15 @@ stream, and when it was sent and received, in seconds since the run began, on th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
-from pytest_ipperf.core.portable.figure_row import FigureRow, Figures, figure_row, trouble
+from pytest_ipperf.core.portable.figure_row import CLOCK_ERROR_ROW, FigureRow, Figures, figure_row, trouble
 from pytest_ipperf.core.portable.offload import OFFLOAD
-from pytest_ipperf.core.portable.scaling import four_digits, number, rate_of, time_pair, time_text
+from pytest_ipperf.core.portable.scaling import four_digits, number, rate_of, time_pair
 from pytest_ipperf.core.portable.traffic.carrier import CARRIER, UDP
 from pytest_ipperf.core.portable.traffic.load import GENERATORS, LOAD, LOAD_ROW, check_load
 from pytest_ipperf.core.portable.traffic.model import MODEL_NAME_PATTERN, MOST_BYTES, TrafficModel
@@ -26,11 +25,6 @@ from pytest_ipperf.protocols.base import Flow
 OWN_BYTES = 1
 """Payload of a workload whose model has its own sizes."""
 _MOST_CONNECTIONS = 1000
-
-
-def _clock_error(figures: Figures) -> str:
-    error_s = figures["clock_error_s"]
-    return time_text(error_s) if error_s and math.isfinite(error_s) else ""
 
 
 def _of_planned(title: str, reached: str, planned: str) -> FigureRow:
@@ -62,7 +56,7 @@ _ROWS: tuple[str | FigureRow, ...] = (
     "ipdv",
     "delay",
     "worst_delay",
-    figure_row("clock error", "delay clock_error_s", _clock_error),
+    CLOCK_ERROR_ROW,
     "reordering",
     "duplication",
     figure_row(

@@ -6,15 +6,21 @@ it, both in seconds since the run began, on the sender's clock within the fact `
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
-from pytest_ipperf.core.portable.figure_row import FigureRow, Figures, figure_row, processor_time, trouble
+from pytest_ipperf.core.portable.figure_row import (
+    CLOCK_ERROR_ROW,
+    FigureRow,
+    Figures,
+    figure_row,
+    processor_time,
+    trouble,
+)
 from pytest_ipperf.core.portable.offload import OFFLOAD
-from pytest_ipperf.core.portable.scaling import four_digits, rate_of, rate_unit, time_pair, time_text
+from pytest_ipperf.core.portable.scaling import four_digits, rate_of, rate_unit, time_pair
 from pytest_ipperf.core.portable.traffic.load import GENERATORS, LOAD, LOAD_ROW, check_load
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.protocols.base import Flow
@@ -32,11 +38,6 @@ def _sent(figures: Figures) -> str:
 def _ideal(figures: Figures) -> str:
     unit = rate_unit(figures["ideal_bit_s"])
     return f"{unit.text(figures['ideal_bit_s'])} {unit.name}"
-
-
-def _clock_error(figures: Figures) -> str:
-    error_s = figures["clock_error_s"]
-    return time_text(error_s) if error_s and math.isfinite(error_s) else ""
 
 
 def _sent_bytes(figures: Figures) -> float:
@@ -66,7 +67,7 @@ _ROWS: tuple[str | FigureRow, ...] = (
     "pdv",
     "delay",
     "worst_delay",
-    figure_row("clock error", "delay clock_error_s", _clock_error),
+    CLOCK_ERROR_ROW,
     "reordering",
     "duplication",
     figure_row(

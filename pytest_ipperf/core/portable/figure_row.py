@@ -5,10 +5,11 @@ Figures are means over an arm's runs: of all metrics, and of what the engines co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pytest_ipperf.core.portable.scaling import number
+from pytest_ipperf.core.portable.scaling import number, time_text
 
 Figures = Mapping[str, float]
 Text = Callable[[Figures], str]
@@ -73,3 +74,12 @@ def processor_time(
         return " / ".join(number(cpu_s / moved * 1e9) if moved else "-" for cpu_s, moved in parts)
 
     return figure_row("CPU s/GB, sender / receiver", f"sender_cpu_s receiver_cpu_s {needs}", text)
+
+
+def _clock_error(figures: Figures) -> str:
+    error_s = figures["clock_error_s"]
+    return time_text(error_s) if error_s and math.isfinite(error_s) else ""
+
+
+CLOCK_ERROR_ROW = figure_row("clock error", "delay clock_error_s", _clock_error)
+"""Row with the largest error of one-way delays, which compare the clocks of two hosts; none on one host."""

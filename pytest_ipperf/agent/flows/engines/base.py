@@ -57,3 +57,26 @@ class Engine(ABC):
         """
         del spec, report, direction, during_s
         raise LabError(f"engine {type(self).__name__.strip('_').lower()} makes no background traffic")
+
+
+class ServersEnd(FarEnd):
+    """Far end of transfers, which a server program carries out."""
+
+    listening = FarListening()
+
+    def finish(self, near: FlowReport) -> FlowReport:
+        """Return an empty report."""
+        del near
+        return FlowReport()
+
+    def close(self) -> None:
+        """Release nothing."""
+
+
+class ServedEngine(Engine):
+    """Engine whose far end is a server program of the epoch."""
+
+    def far(self, spec: FlowSpec) -> FarEnd:
+        """Return a far end that does nothing, as the server serves already."""
+        del spec
+        return ServersEnd()

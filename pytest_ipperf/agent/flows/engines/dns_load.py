@@ -27,8 +27,7 @@ from pytest_ipperf.agent.flows.dns.query import Client
 from pytest_ipperf.agent.flows.dns.questions import Questions
 from pytest_ipperf.agent.flows.dns.stream import StreamClient
 from pytest_ipperf.agent.flows.dns.tally import LOST, Tally
-from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, Engine, FarEnd
-from pytest_ipperf.agent.flows.engines.file_transfer import ServersEnd
+from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, ServedEngine
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.kernel.timer_slack import low_jitter
 from pytest_ipperf.agent.sockets.target import failure_kind
@@ -42,13 +41,8 @@ _BUSY = 0.9
 _KEPT_UP = 0.9
 
 
-class DnsLoad(Engine):
+class DnsLoad(ServedEngine):
     """Engine whose far end is the name server of the epoch."""
-
-    def far(self, spec: FlowSpec) -> FarEnd:
-        """Return a far end that does nothing, as the server serves already."""
-        del spec
-        return ServersEnd()
 
     def near(
         self, spec: FlowSpec, alive: Callable[[], None], background: AbstractContextManager[None] = NO_BACKGROUND

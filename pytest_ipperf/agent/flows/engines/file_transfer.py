@@ -23,9 +23,9 @@ from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import NamedTuple
 
-from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, Engine, FarEnd
+from pytest_ipperf.agent.flows.engines.base import NO_BACKGROUND, ServedEngine
 from pytest_ipperf.agent.flows.ftp_client import FtpClient
-from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.kernel.interface_bytes import interface_bytes
 from pytest_ipperf.agent.kernel.resources import resources_of
 from pytest_ipperf.agent.sockets.target import failure_kind
@@ -38,13 +38,8 @@ _JOIN_S = 10.0
 _REPLY_CHARACTERS = 80
 
 
-class FileTransfer(Engine):
+class FileTransfer(ServedEngine):
     """Engine whose far end is the FTP server of the epoch."""
-
-    def far(self, spec: FlowSpec) -> FarEnd:
-        """Return a far end that does nothing, as the server serves already."""
-        del spec
-        return ServersEnd()
 
     def near(
         self, spec: FlowSpec, alive: Callable[[], None], background: AbstractContextManager[None] = NO_BACKGROUND
@@ -52,20 +47,6 @@ class FileTransfer(Engine):
         """Log in with a session for each stream, and fetch the file in each again and again."""
         with contextlib.closing(Transfers(spec)) as transfers, background:
             return transfers.run(alive)
-
-
-class ServersEnd(FarEnd):
-    """Far end of transfers, which a server program carries out."""
-
-    listening = FarListening()
-
-    def finish(self, near: FlowReport) -> FlowReport:
-        """Return an empty report."""
-        del near
-        return FlowReport()
-
-    def close(self) -> None:
-        """Release nothing."""
 
 
 class Reading(NamedTuple):
