@@ -44,8 +44,8 @@ def build_testbed(
 ) -> Iterator[BuiltTestbed]:
     """Build a lab's nodes, start the agents, and set up the tunnels of these transports; undo all of it afterwards.
 
-    With `teardowns` a lab is undone in the background, if nothing has failed, and nothing that was built here before is
-    left once the testbed is up.
+    With `teardowns` a lab is undone in the background if nothing has failed, once the nodes of the next one are linked,
+    and nothing that was built here before is left once the testbed is up.
 
     `lease` is called for every host whose agent holds its lease, in the order of machine names, so that jobs that name
     their hosts alike cannot deadlock.
@@ -55,7 +55,7 @@ def build_testbed(
             raise LabError(f"this machine: {mark}; {remedy(testbed.name)}")
         forks = stack.enter_context(ForkServer()) if testbed.is_lab else None
         entries = stack.enter_context(namespaces(testbed, linked=False)) if testbed.is_lab else {}
-        agents = _start_agents(testbed, entries, forks, stack)
+        agents = _start_agents(testbed, entries, forks, stack, teardowns or Teardowns())
         _prepare_hosts(testbed, agents, lease)
         tunnels = stack.enter_context(set_up_tunnels(testbed, agents, transports, backend))
         if testbed.links != Links():  # rate, loss and delay apply to single packets
@@ -66,7 +66,7 @@ def build_testbed(
             teardowns.finish()  # nothing may be served or measured beside it
         yield BuiltTestbed(entries, agents, tunnels)
         if teardowns and testbed.is_lab:
-            teardowns.begin(stack.pop_all())
+            teardowns.postpone(stack.pop_all())
 
 
 def _prepare_hosts(testbed: Testbed, agents: Mapping[str, AgentClient], lease: Callable[[AgentClient], None]) -> None:
@@ -94,7 +94,11 @@ def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
 
 
 def _start_agents(
-    testbed: Testbed, entries: Mapping[str, Sequence[str]], forks: ForkServer | None, stack: contextlib.ExitStack
+    testbed: Testbed,
+    entries: Mapping[str, Sequence[str]],
+    forks: ForkServer | None,
+    stack: contextlib.ExitStack,
+    teardowns: Teardowns,
 ) -> dict[str, AgentClient]:
     """Start the agents in parallel, and link the nodes of a lab meanwhile; return the agents by role.
 
@@ -107,6 +111,8 @@ def _start_agents(
         stack.push(partial(_shut_down, testbed, starting.values()))
         if testbed.is_lab:
             link_nodes(testbed, entries)
+            # The kernel makes and removes devices one at a time, and takes long to remove those of the lab before.
+            teardowns.begin_postponed()
     return {role: start.result() for role, start in starting.items()}
 
 

@@ -15,6 +15,7 @@ class Teardowns:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1)
         self._pending: Future[None] | None = None
+        self._postponed: contextlib.ExitStack | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -33,8 +34,20 @@ class Teardowns:
         self.finish()
         self._pending = self._pool.submit(built.close)
 
+    def postpone(self, built: contextlib.ExitStack) -> None:
+        """Keep what the stack holds until `begin_postponed`, or at the latest until `finish`."""
+        self.finish()
+        self._postponed = built
+
+    def begin_postponed(self) -> None:
+        """Begin to undo what was kept, if there is anything."""
+        built, self._postponed = self._postponed, None
+        if built is not None:
+            self.begin(built)
+
     def finish(self) -> None:
         """Wait until nothing is left of what was taken down; raise the error of its teardown, once."""
+        self.begin_postponed()
         pending, self._pending = self._pending, None
         if pending:
             pending.result()

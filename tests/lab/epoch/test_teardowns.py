@@ -51,6 +51,18 @@ def test_another_teardown_waits_for_the_one_before():
     assert done == [1, 2]
 
 
+def test_a_postponed_teardown_begins_when_it_is_told_to_or_at_the_end():
+    done = []
+    with Teardowns() as teardowns:
+        teardowns.begin_postponed()
+        teardowns.postpone(undoing(lambda: done.append(1)))
+        assert done == []
+        teardowns.begin_postponed()
+        teardowns.postpone(undoing(lambda: done.append(2)))
+        assert done == [1]
+    assert done == [1, 2]
+
+
 def test_trouble_is_raised_once_by_whoever_waits():
     with Teardowns() as teardowns:
         teardowns.begin(undoing(fails))
