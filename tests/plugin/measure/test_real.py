@@ -205,7 +205,7 @@ def test_an_agent_and_a_server_that_are_killed_are_errors_and_the_next_workload_
     project.pytester.makeconftest(SHORT)
     with Killable(project, testbed, "--connections=30,40", "--design=short") as inner:
         inner.wait_for_runs(2)
-        os.kill(inner.victim(r"python\S* -P -u -c"), signal.SIGKILL)
+        os.kill(inner.victim(r"python\S* -P (-u )?-c "), signal.SIGKILL)
         (first,) = {run["workload"] for run in events(project, "run")}
         inner.wait_for(lambda: sum(run["workload"] != first for run in events(project, "run")) >= 2)
         os.kill(inner.victim(r"^\S*python\S* -m pytest_ipperf.servers.aiosmtpd"), signal.SIGKILL)

@@ -78,7 +78,7 @@ _SHELF = {
     "differs6": ("http",),
 }
 _FAULTY = Path(__file__).with_name("faulty.py")
-_AGENT = r"^\S*python\S* -P -u -c"
+_AGENT = r"^\S*python\S* -P (-u )?-c "
 _HANGS_S = 400.0
 _ROWS = pytest.StashKey[list[Row]]()
 
