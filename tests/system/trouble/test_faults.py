@@ -447,9 +447,9 @@ def starved(inner, runs):
 @FORMS
 def test_an_agent_that_is_starved_is_seen_in_how_late_its_loop_comes_round(session, note, form):
     """Its figures are too high, and the records tell why. What is to be said of it is to be asked for here."""
-    arguments = ("--design=smoke", "--connections=100", "--ipperf-server=embedded", "-m", "http", *deadline(form, 5))
+    arguments = ("--design=paper", "--connections=100", "--ipperf-server=embedded", "-m", "http", *deadline(form, 5))
     inner = session(*arguments)
-    with starved(inner, 4):
+    with starved(inner, 22):  # all, as the first are over before the agent is found
         assert inner.end() == NOTHING_DECIDED, inner.text
     assert inner.outcome == "1 unjudged"
     assert max(run["proof"]["lag_s"] for run in inner.kept_runs()) > PAUSE_S
