@@ -19,6 +19,7 @@ from pytest_ipperf.core.inference.claim import Slowdown
 from pytest_ipperf.core.inference.effect import Effect, difference
 from pytest_ipperf.core.inference.limit import LimitJudgement
 from pytest_ipperf.core.inference.verdict import Judgement, Verdict, judge
+from pytest_ipperf.core.measurement import token_bucket
 from pytest_ipperf.core.measurement.link_rate import link_rate
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError
@@ -342,6 +343,7 @@ def _version(measurement: Measurement, arm: Arm, reference: Arm, conditions: Con
         state=conditions.state.digest_without_password,
         models=models_digest(filter(None, models)),
         judged=METRICS[metric].metric.version,
+        links=token_bucket.VERSION if measurement.network.links.rate_bit_s else 1,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.portable.token_bucket import bucket_bytes
+from pytest_ipperf.core.measurement.token_bucket import bucket_bytes
 
 TOLERANCE = 0.01
 """Largest relative deviation from the requested rate; a path beyond it is a different path."""

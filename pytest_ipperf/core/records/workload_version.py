@@ -29,17 +29,19 @@ def workload_version(
     state: str,
     models: str = "",
     judged: int = 1,
+    links: int = 1,
 ) -> str:
     """Return the version of a workload as text, such as `1-apache-ipv4-300x-10s-1f0c5d-judged2`.
 
     `protocol` is the version of its definition, `server` the program's name (empty for flows), `size` the length of a
     run, `state` the digest of the server state, `models` that of its traffic models (empty if its traffic is not
-    modelled), and `judged` the version of the values by which its metric judges runs, left out if it is 1. It repeats
-    nothing of the cell's text.
+    modelled), `judged` the version of the values by which its metric judges runs, and `links` that of a lab's links
+    with a rate, both left out if they are 1. It repeats nothing of the cell's text.
     """
     shaped = f"model{models[:_DIGITS]}" if models else ""
     values = f"judged{judged}" if judged > 1 else ""
-    parts = (str(protocol), server, str(reference), size, f"{deadline_s:g}s", state[:_DIGITS], shaped, values)
+    paced = f"links{links}" if links > 1 else ""
+    parts = (str(protocol), server, str(reference), size, f"{deadline_s:g}s", state[:_DIGITS], shaped, values, paced)
     return "-".join(filter(None, parts))
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from ipaddress import ip_interface
 
-from pytest_ipperf.core.portable.token_bucket import bucket_bytes
+from pytest_ipperf.core.measurement.token_bucket import bucket_bytes
 from pytest_ipperf.lab.inventory.builtin import FAR, FAR6, NEAR, NEAR6
 from pytest_ipperf.lab.inventory.model import Links, Testbed
 from pytest_ipperf.lab.netns import delay_line

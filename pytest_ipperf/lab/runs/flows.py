@@ -12,10 +12,10 @@ from pytest_ipperf.agent.flows.spec import Background, FlowReport, FlowServer, F
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import goodput_violations
 from pytest_ipperf.core.measurement.run_data import RunData
+from pytest_ipperf.core.measurement.token_bucket import bucket_bytes
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 from pytest_ipperf.core.portable.traffic.model import TrafficModel
 from pytest_ipperf.core.portable.units import seconds_text, short_rate_text
 from pytest_ipperf.lab.agents.client import AgentClient

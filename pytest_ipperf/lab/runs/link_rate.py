@@ -14,8 +14,8 @@ from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead, header_cost
 from pytest_ipperf.core.measurement.link_rate import TrainRates, above_rate, below_rate
 from pytest_ipperf.core.measurement.path_proof import goodput_violations
+from pytest_ipperf.core.measurement.token_bucket import bucket_bytes
 from pytest_ipperf.core.portable.factor import values_of
-from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Links, Testbed
 from pytest_ipperf.protocols import PROTOCOLS

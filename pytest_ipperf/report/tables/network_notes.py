@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead
 from pytest_ipperf.core.measurement.link_rate import TOLERANCE, LinkRate
+from pytest_ipperf.core.measurement.token_bucket import bucket_bytes, lacking_s
 from pytest_ipperf.core.portable.scaling import rate_of, time_text
-from pytest_ipperf.core.portable.token_bucket import bucket_bytes, lacking_s
 from pytest_ipperf.core.portable.units import milliseconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.inventory.model import Links

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.paths.packet_train import TrainReceiver, length, rate_bit_s, send_train
+from pytest_ipperf.core.measurement.token_bucket import bucket_bytes
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 
 WIRE = 1538
 
@@ -93,7 +93,7 @@ REAL = """
 import ctypes, os, subprocess, time
 from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.agent.paths.packet_train import TrainReceiver, length, rate_bit_s, send_train
-from pytest_ipperf.core.portable.token_bucket import bucket_bytes
+from pytest_ipperf.core.measurement.token_bucket import bucket_bytes
 run = lambda words: subprocess.run(words.split(), check=True, capture_output=True)
 stamped = rx_timestamping()
 held = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)

@@ -12,7 +12,7 @@ from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceili
 from pytest_ipperf.core.measurement.link_rate import LinkRate, link_rate
 from pytest_ipperf.core.measurement.path_proof import goodput_violations, rate_shortfalls, rate_violations
 from pytest_ipperf.core.measurement.run import Run
-from pytest_ipperf.core.portable.token_bucket import bucket_bytes
+from pytest_ipperf.core.measurement.token_bucket import bucket_bytes
 
 TUNNEL = HeaderOverhead(ipver=6, overhead_bytes=20)
 

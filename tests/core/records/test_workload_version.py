@@ -75,17 +75,18 @@ def test_every_model_of_the_package_has_a_digest_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("models", "judged", "text"),
+    ("models", "judged", "links", "text"),
     [
-        ("", 1, "1-apache-ipv4-300x-10s-1f0c5d"),
-        ("", 2, "1-apache-ipv4-300x-10s-1f0c5d-judged2"),
-        ("3ac2f00b1122", 1, "1-apache-ipv4-300x-10s-1f0c5d-model3ac2f0"),
-        ("3ac2f00b1122", 2, "1-apache-ipv4-300x-10s-1f0c5d-model3ac2f0-judged2"),
+        ("", 1, 1, "1-apache-ipv4-300x-10s-1f0c5d"),
+        ("", 2, 1, "1-apache-ipv4-300x-10s-1f0c5d-judged2"),
+        ("", 1, 2, "1-apache-ipv4-300x-10s-1f0c5d-links2"),
+        ("3ac2f00b1122", 1, 1, "1-apache-ipv4-300x-10s-1f0c5d-model3ac2f0"),
+        ("3ac2f00b1122", 2, 2, "1-apache-ipv4-300x-10s-1f0c5d-model3ac2f0-judged2-links2"),
     ],
 )
-def test_the_version_has_the_digest_of_models_where_there_are_any(models, judged, text):
+def test_the_version_has_the_digest_of_models_and_later_versions_where_there_are_any(models, judged, links, text):
     found = workload_version(
         protocol=1, server="apache", reference=Arm(4, "native"), size="300x", deadline_s=10, state="1f0c5d22aa",
-        models=models, judged=judged,
+        models=models, judged=judged, links=links,
     )  # fmt: skip
     assert found == text

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.portable.token_bucket import bucket_bytes
+from pytest_ipperf.core.measurement.token_bucket import bucket_bytes
 from pytest_ipperf.lab.epoch.build import build_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
 from pytest_ipperf.lab.inventory.model import Links

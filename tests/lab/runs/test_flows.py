@@ -6,9 +6,9 @@ import itertools
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.measurement.token_bucket import bucket_bytes
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.core.portable.factor import levels_from_text
-from pytest_ipperf.core.portable.token_bucket import bucket_bytes
 from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate

@@ -12,6 +12,8 @@ import math
 
 FULL_PACKET_BYTES = 1538
 """A packet of 1500 bytes, Ethernet's header, check sequence, preamble and gap included."""
+VERSION = 2
+"""Version of the links with a rate of a lab, a part of the workload's version; those of version 1 held 16 KiB."""
 _LATE_S = 100e-6
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES
-from pytest_ipperf.core.portable.token_bucket import FULL_PACKET_BYTES, bucket_bytes, lacking_s
+from pytest_ipperf.core.measurement.token_bucket import FULL_PACKET_BYTES, bucket_bytes, lacking_s
 
 
 @pytest.mark.parametrize(("rate_bit_s", "size"), [(2e6, 1563), (1e8, 2788), (1e9, 14038)])
