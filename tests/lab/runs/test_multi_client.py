@@ -81,9 +81,11 @@ def up(processes, tmp_path, monkeypatch):
 def elsewhen(monkeypatch):
     """Set the second client's CLOCK_MONOTONIC a day ahead of all others."""
 
-    def agent(host, entry=()):
+    def agent(host, entry=(), *, fork=None):
         words = ("unshare", "--time", "--monotonic", str(AHEAD_S), "--fork", "--kill-child")
-        return AgentClient(host, (*entry, *words) if host.name == "client2" else entry)
+        if host.name == "client2":  # a new process, as a fork would have the clock of the others
+            return AgentClient(host, (*entry, *words))
+        return AgentClient(host, entry, fork=fork)
 
     monkeypatch.setattr(build, "AgentClient", agent)
 
