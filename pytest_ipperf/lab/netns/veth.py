@@ -134,7 +134,8 @@ def create_veths(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
             ends = [text for port in (one, other) for text in (str(inside[port.role]), port.device)]
             run(one.role, [*_DELAYING, str(testbed.links.delay_s), *ends], "")
         else:
-            first, second = (f"name {port.device} netns {inside[port.role]}" for port in (one, other))
+            # Older kernels want the first name to be free where the command runs, at the client: the router's are.
+            first, second = (f"name {port.device} netns {inside[port.role]}" for port in (other, one))
             lines.append(f"link add {first} type veth peer {second}\n")
     if lines:
         run(CLIENT, ["ip", "-batch", "-"], "".join(lines))

@@ -115,7 +115,9 @@ def captured(entry: Sequence[str]) -> Iterator[list[Packet]]:
                 os.kill(each.pid, signal.SIGTERM)
             said = process.stderr.read()
         process.wait(10)
-        if "0 packets dropped by kernel" not in said:
+        # A tcpdump that is asked to end leaves what it has not read yet.
+        read, came = re.findall(r"(\d+) packets? (?:captured|received by filter)", said)
+        if read != came or "0 packets dropped by kernel" not in said:
             raise MissedPacketsError(said)
         file.seek(0)
         found += packets(file.read())
