@@ -126,7 +126,8 @@ def test_everyday_runs_alternate_and_are_judged(suite):
         (["--client=library"], "--client: it has no effect on any selected protocol; selected: file_transfer"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(suite, arguments, sentence):
-    result = suite.ask("--design=smoke", "-p", "no:randomly", *arguments)
+def test_what_cannot_be_is_one_sentence(project, arguments, sentence):
+    project.pytester.makepyfile(SUITE)  # without the parts, which would stay in this process
+    result = project.ask("--design=smoke", "-p", "no:randomly", *arguments)
     assert sentence in result.stdout.str() + result.stderr.str()
     assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED)

@@ -13,7 +13,7 @@ import pytest_ipperf
 from tests.support.needs import require
 
 SUITE = (Path(pytest_ipperf.__file__).parents[1] / "suites/offload/test_offload.py").read_text()
-ARGUMENTS = ("--design=glance", "--transport=native", "--duration=100ms", "-p", "no:randomly")
+ARGUMENTS = ("--design=glance", "--transport=native", "--duration=500ms", "-p", "no:randomly")
 DEVICES = r"$(ip -o link | sed -n 's/^[0-9]*: \([^:@]*\).*/\1/p' | grep -v '^lo$')"
 # TSO is not in force without checksums, and is wanted all the same; one of its features is not.
 MIXED = f"""

@@ -22,7 +22,7 @@ def pretend(self, role, device, settings):
     return settings
 HostOffloads._switch_device = pretend
 """
-SMOKE = ("--testbed=lab", "--design=smoke", "--duration=100ms", "-p", "no:randomly")
+SMOKE = ("--testbed=lab", "--design=smoke", "--duration=500ms", "-p", "no:randomly")
 
 pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 

@@ -47,17 +47,19 @@ def _of_unit(unit: str, records: Sequence[Record], names: Names) -> Markup:
     scale = element(
         "tr", *[element("td", NOTHING)] * 2, element("td", axis_labels(axis, unit)), *[element("td", NOTHING)] * 3
     )
-    title = _title(records, len(worst) - len(shown))
+    title = _title(records, unit, len(worst) - len(shown))
     table = element("table", caption(title), element("thead", head), element("tbody", *rows, scale), class_="forest")
     return boxed(f"Changes in {unit}", table)
 
 
-def _title(records: Sequence[Record], left: int) -> str:
+def _title(records: Sequence[Record], unit: str, left: int) -> str:
     levels = levels_text(map(deciding_part, records))
     drawn = f"thick bar: the {levels} interval that decides; " if levels else ""
     band = "shaded: the margin" if levels else "dot: the change"
     more = f"; {left} more lines are in the map" if left > 0 else ""
-    return f"Worst cell of each protocol and arm; {drawn}{band}{more}"
+    # Who divides the values beside a change would find another one.
+    ratio = "; a change in % is the typical ratio of runs of one block, and not that of the means" if unit == "%" else ""
+    return f"Worst cell of each protocol and arm; {drawn}{band}{ratio}{more}"
 
 
 def _row(record: Record, group: Sequence[Record], names: Names, axis: Axis) -> Markup:

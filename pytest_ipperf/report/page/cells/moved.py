@@ -93,7 +93,7 @@ class _Listing:
         texts = (("cell", "what"), ("change in A → in B", "values"))
         columns = [element("span", text, class_=name) for text, name in texts]
         columns.append(element("span", *scales, class_="drawn-in"))
-        columns += [element("span", "difference", class_="changed"), element("span", "verdict")]
+        columns += [element("span", "B against A", class_="changed"), element("span", "verdict")]
         return element("div", *columns, class_="heads", aria_hidden="true")
 
     def line(self, found: Difference) -> Markup:
