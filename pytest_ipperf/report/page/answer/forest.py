@@ -58,7 +58,8 @@ def _title(records: Sequence[Record], unit: str, left: int) -> str:
     band = "shaded: the margin" if levels else "dot: the change"
     more = f"; {left} more lines are in the map" if left > 0 else ""
     # Who divides the values beside a change would find another one.
-    ratio = "; a change in % is the typical ratio of runs of one block, and not that of the means" if unit == "%" else ""
+    typical = "; a change in % is the typical ratio of runs of one block, and not that of the means"
+    ratio = typical if unit == "%" else ""
     return f"Worst cell of each protocol and arm; {drawn}{band}{ratio}{more}"
 
 
