@@ -25,6 +25,7 @@ from pathlib import Path
 
 from benchmarks.rounds import Goal, head, row, show
 from tests.support.sessions.projects import SYNTHETIC
+from tests.support.sessions.xdist_workers import HOST
 
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:randomly")
 ARMS = 3
@@ -72,13 +73,6 @@ TESTBED = """
 [testbed side{number}]
 client = client{number}
 server = server{number}
-"""
-HOST = """
-[host {name}]
-way = ssh
-ssh = {name}.test
-ipv4 = 192.0.2.{number}
-ipv6 = 2001:db8::{number}
 """
 
 

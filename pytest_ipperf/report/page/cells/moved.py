@@ -82,7 +82,7 @@ def moved_list(differences: Iterable[Difference]) -> CellList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
-    """What all lines share: filters, and an axis for each unit."""
+    """Filters, and an axis for each unit, that all lines share."""
 
     filters: Sequence[Filter]
     axes: dict[str, Axis]
