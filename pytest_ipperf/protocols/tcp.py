@@ -49,6 +49,8 @@ class Tcp(Flow):
     """
 
     name: str = "tcp"
+    # Version 2: with a window of a fixed size the receiver tries several times before it sleeps.
+    version: int = 2
     title: str = "TCP"
     summary: str = "transfer bulk data over one or several streams"
     source: str = "RFC 9293, RFC 6349; paper 001, Figs 4 and 5"

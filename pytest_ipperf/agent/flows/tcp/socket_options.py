@@ -14,7 +14,7 @@ from pytest_ipperf.agent.sockets.ports import listed
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.units import bytes_text
 
-_AUTO, _USUAL = "auto", "cubic"
+AUTO, _USUAL = "auto", "cubic"
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
@@ -29,9 +29,9 @@ def configure(sock: socket.socket, factors: Mapping[str, Any]) -> None:
     the kernel refuses.
     """
     name = str(factors["congestion"])
-    with contextlib.suppress(LabError) if name == _AUTO else contextlib.nullcontext():  # reported by `notes`
-        _set_congestion(sock, _USUAL if name == _AUTO else name)
-    if (window := factors["window"]) != _AUTO:
+    with contextlib.suppress(LabError) if name == AUTO else contextlib.nullcontext():  # reported by `notes`
+        _set_congestion(sock, _USUAL if name == AUTO else name)
+    if (window := factors["window"]) != AUTO:
         for option in _LIMITS:
             _set_buffer(sock, option, int(window))
 
@@ -44,7 +44,7 @@ def congestion(sock: socket.socket) -> str:
 def check_congestion(socks: Sequence[socket.socket], factors: Mapping[str, Any]) -> None:
     """Raise LabError if a connection has another congestion control than requested."""
     for sock in socks:
-        if factors["congestion"] not in (_AUTO, found := congestion(sock)):
+        if factors["congestion"] not in (AUTO, found := congestion(sock)):
             raise LabError(f"a stream has congestion control {found} instead of {factors['congestion']}")
 
 
@@ -55,9 +55,9 @@ def effective_bytes(socks: Sequence[socket.socket], option: int) -> int:
 
 def notes(sock: socket.socket, factors: Mapping[str, Any], whose: str) -> Iterator[str]:
     """Yield sentences where the kernel's congestion control is not CUBIC, or its window not the requested one."""
-    if factors["congestion"] == _AUTO and (found := congestion(sock)) != _USUAL:
+    if factors["congestion"] == AUTO and (found := congestion(sock)) != _USUAL:
         yield f"the {whose}'s congestion control is {found}, its host's default, as this user cannot set {_USUAL}"
-    if (window := factors["window"]) == _AUTO:
+    if (window := factors["window"]) == AUTO:
         return
     for option, limit in _LIMITS.items():
         # The kernel doubles the requested size, as its own records of packets count too (socket(7)).

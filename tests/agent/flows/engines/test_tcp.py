@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import socket
 
 import pytest
 
@@ -118,6 +119,34 @@ def test_what_is_sent_or_received_without_copies_is_counted_alike(output_of):
     assert copied == [False, True, False, False, True]
     calls = [{"sendfile", "recv_into"}, {"recv_into"}, {"recv_into discard"}, {"sendfile", "recv_into discard"}]
     assert [used for *_, used in found] == [*calls, {"recv_into discard"}]
+
+
+WINDOWS = """
+found, flags = [], set()
+receive = socket.socket.recv_into
+def seen(sock, into, size, given):
+    flags.add(given)
+    return receive(sock, into, size, given)
+socket.socket.recv_into = seen
+for window, receiving in (("auto", "read"), (8192, "read"), (8192, "discard")):
+    flags.clear()
+    for _ in range(5):
+        near, far = run(asked := spec(window=window, receiving=receiving))
+        if (near.detail | far.detail)["sender"]["drained"]:
+            break
+    found.append((sorted(int(flag) for flag in flags), unaccounted(asked, near, far)))
+print(found)
+"""
+
+
+def test_with_a_window_the_receiver_reads_without_sleep_before_it_sleeps(output_of):
+    """Else a small window would measure how long the receiver's idle processor takes to wake up."""
+    asleep, discards = 0, socket.MSG_TRUNC
+    assert output_of(WINDOWS) == [
+        ([asleep], 0),
+        ([asleep, socket.MSG_DONTWAIT], 0),
+        ([discards, discards | socket.MSG_DONTWAIT], 0),
+    ]
 
 
 def test_small_writes_do_without_batches_as_well(output_of):
