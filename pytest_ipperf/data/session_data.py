@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,17 +39,44 @@ class Rows(Iterable[Row]):
         first = next(self._rows(), None)
         return self._columns() if first is None else list(first)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a data frame (`pandas.DataFrame`); raise ImportError if pandas is not installed."""
-        try:
-            import pandas as pd  # noqa: PLC0415 - optional
-        except ImportError:
-            raise ImportError("to_pandas() needs the package pandas (pip install pandas)") from None
-        found: dict[str, list[Any]] = {name: [] for name in self.columns}
-        for row in self._rows():
-            for name, values in found.items():
-                values.append(row[name])
-        return pd.DataFrame(found)
+    def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return all rows as a data frame (`pandas.DataFrame`), or only some `columns` of them in that order.
+
+        All values are in memory at once; of millions of rows take some columns, or `iter_batches`. Raise UsageError if
+        a column does not exist, and ImportError if pandas is not installed.
+        """
+        return _frame(self._rows(), self._chosen(columns), "to_pandas()")
+
+    def iter_batches(self, batch_size: int = 100_000, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        """Iterate over data frames of `batch_size` rows each, the last one of fewer; only one is in memory at a time.
+
+        `columns` and errors are those of `to_pandas`. A column without a value in a whole batch has dtype `object`
+        there.
+        """
+        if batch_size < 1:
+            raise UsageError(f"batch_size: {batch_size} is not a number of rows above 0, such as 100_000")
+        names, rows = self._chosen(columns), self._rows()
+        while batch := list(itertools.islice(rows, batch_size)):
+            yield _frame(batch, names, "iter_batches()")
+
+    def _chosen(self, columns: Sequence[str] | None) -> list[str]:
+        known = self.columns
+        unknown = [name for name in columns or () if name not in known]
+        if unknown:
+            raise UsageError(f"column {unknown[0]!r} does not exist; there are {', '.join(known)}")
+        return known if columns is None else list(columns)
+
+
+def _frame(rows: Iterable[Row], columns: Iterable[str], call: str) -> pd.DataFrame:
+    try:
+        import pandas as pd  # noqa: PLC0415 - optional
+    except ImportError:
+        raise ImportError(f"{call} needs the package pandas (pip install pandas)") from None
+    found: dict[str, list[Any]] = {name: [] for name in columns}
+    for row in rows:
+        for name, values in found.items():
+            values.append(row[name])
+    return pd.DataFrame(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

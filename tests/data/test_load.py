@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 
 import pytest_ipperf
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
+from pytest_ipperf.data import Rows
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.data.series import mean_name
 from pytest_ipperf.report.data.tidy_rows import SCHEMA
@@ -102,12 +103,45 @@ def test_data_frames_have_the_same_rows_and_types(stored):
     assert data.cells.to_pandas().query("role == 'test'").verdict.tolist() == ["exceeds"]
 
 
+def test_batches_have_the_same_rows_one_part_at_a_time(stored):
+    samples = pytest_ipperf.load(stored).samples
+    batches = list(samples.iter_batches(batch_size=50))
+    assert [len(each) for each in batches] == [50, 50, 20]
+    pd.testing.assert_frame_equal(pd.concat(batches, ignore_index=True), samples.to_pandas())
+    chosen = ["total", "arm"]
+    assert list(samples.to_pandas(columns=chosen).columns) == chosen
+    assert all(list(each.columns) == chosen for each in samples.iter_batches(columns=chosen))
+
+
+def test_only_one_batch_is_read_ahead():
+    read = []
+
+    def rows():
+        for number in range(10):
+            read.append(number)
+            yield {"number": number}
+
+    frames = Rows(rows, lambda: ["number"]).iter_batches(batch_size=3)
+    assert next(frames).number.tolist() == [0, 1, 2]
+    assert len(read) <= 4  # the first row once more, for the names of the columns
+
+
+def test_what_is_no_batch_is_named(stored):
+    runs = pytest_ipperf.load(stored).runs
+    with pytest.raises(UsageError, match="column 'totl' does not exist; there are session, workload, "):
+        runs.to_pandas(columns=["totl"])
+    with pytest.raises(UsageError, match="batch_size: 0 is not a number of rows above 0, such as 100_000"):
+        next(runs.iter_batches(batch_size=0))
+
+
 def test_without_pandas_rows_are_there_and_a_frame_says_what_it_needs(stored, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     data = pytest_ipperf.load(stored)
     assert list(data.runs)
     with pytest.raises(ImportError, match=r"to_pandas\(\) needs the package pandas \(pip install pandas\)"):
         data.runs.to_pandas()
+    with pytest.raises(ImportError, match=r"iter_batches\(\) needs the package pandas"):
+        next(data.runs.iter_batches())
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"--format: parquet needs the package pyarrow .*; samples is the same as CSV"):
         FORMATS["parquet"].render(read_session_summary(data.folder))
@@ -204,7 +238,7 @@ def test_the_dashboard_asks_only_for_series_that_are_written(summary):
 
 
 def test_the_script_of_the_page_plots_a_session(stored, tmp_path):
-    (code,) = blocks(page("docs/data.md"), "python")
+    code, _ = blocks(page("docs/data.md"), "python")
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     (tmp_path / ".ipperf").symlink_to(stored)
     done = subprocess.run(
@@ -215,6 +249,14 @@ def test_the_script_of_the_page_plots_a_session(stored, tmp_path):
     assert re.search(r"ipv6 +30\.0 +10\.0", done.stdout), done.stdout
     (plot,) = tmp_path.glob("*.png")
     assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_batches_of_the_page_count_slow_samples(stored, tmp_path, monkeypatch, capsys):
+    _, code = blocks(page("docs/data.md"), "python")
+    (tmp_path / ".ipperf").symlink_to(stored)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "docs/data.md", "exec"), {})
+    assert {"'ipv4': 30", "'ipv6': 30"} == set(re.findall(r"'ipv\d': \d+", capsys.readouterr().out))
 
 
 def test_the_page_tells_every_column_and_gauge(stored, summary):

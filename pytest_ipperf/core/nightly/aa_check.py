@@ -6,6 +6,7 @@ if many more do, something other than the networks causes differences here.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -32,6 +33,24 @@ class AACheck:
     def stable(self) -> bool:
         """Return whether the session's other differences can be believed."""
         return self.excludes <= self.at_most
+
+    @property
+    def can_fail(self) -> bool:
+        """Return whether chance explains fewer than all cells; otherwise the check shows nothing."""
+        return self.at_most < self.cells
+
+    @property
+    def fewest(self) -> int:
+        """Fewest cells with which the check can fail."""
+        cells = itertools.count(1)
+        return next(count for count in cells if by_chance(count, 1 - self.confidence) < count)
+
+    @property
+    def chance(self) -> str:
+        """What chance explains, in words; of too few cells, how many would show something."""
+        if self.can_fail:
+            return f"chance gives {self.at_most} at most"
+        return f"so few cannot fail the check, which needs {self.fewest} or more"
 
 
 def by_chance(cells: int, share: float) -> int:

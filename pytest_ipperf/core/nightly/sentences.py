@@ -26,7 +26,7 @@ def sentence(each: Evidence, decision: GateDecision, rates: ErrorRates) -> str:
     against_margin = _of_fresh(each, rates) if each.flagged else _of_screening(each.screen, each.metric)
     parts = [_of_nights(each, rates), against_margin] if decision is GateDecision.WORSE else [against_margin]
     if decision is not GateDecision.WORSE and each.prediction is not None:
-        parts.append(f"nothing worse is shown against {_nights(each)}")
+        parts.append(_beside_margin(each, rates))
     if each.lapsed is not None and each.acceptance is None and decision in (GateDecision.EXCEEDS, GateDecision.WORSE):
         parts.append(_over(each.lapsed))
     return "; ".join(parts)
@@ -140,6 +140,13 @@ def _of_fresh(each: Evidence, rates: ErrorRates) -> str:
         return f"{finding} ({screened}) is within {_margin(now)}"
     by_holm = _by_holm(confirmation.adjusted, confirmation)
     return f"{finding} ({screened}) does not show that it is beyond {_margin(now)}: {by_holm}"
+
+
+def _beside_margin(each: Evidence, rates: ErrorRates) -> str:
+    """Describe how a cell compares with its nights, where another finding has decided."""
+    if each.p_history is not None and each.p_history <= rates.history:
+        return _of_nights(each, rates)
+    return f"it is not shown to be worse than {_nights(each)}"
 
 
 def _of_nights(each: Evidence, rates: ErrorRates) -> str:

@@ -9,7 +9,7 @@ from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.core.design.question import BESIDE
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.answer.words import at_levels, level_in, spoken, subject, varying_dimensions
+from pytest_ipperf.report.answer.words import at_levels, level_in, subject, varying_dimensions
 
 _PLACES = ("on testbed", "from server", "by client", "under design")
 
@@ -54,7 +54,7 @@ class Names:
 
     def cell(self, record: Record) -> str:
         """Return the name of a cell: its workload, and the arm if the session has several: `SMTP, IPv6`."""
-        arm = f", {spoken(record.test.arm)}" if len(self._arms) > 1 else ""
+        arm = f", {record.test.arm.title}" if len(self._arms) > 1 else ""
         return f"{self.workload(record)}{arm}"
 
     def at(self, record: Record) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design.cell import Arm
@@ -14,14 +14,15 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.answer.values import allowed_text, instead_text, short_change
-from pytest_ipperf.report.answer.words import level_words, listed, spoken
+from pytest_ipperf.report.answer.words import level_words, listed
 from pytest_ipperf.report.flow.tables import answered
 from pytest_ipperf.report.tables.arm_rows import arm_rank
 from pytest_ipperf.report.tables.cell_results import MEASURED, UNJUDGED, VERDICTS
 from pytest_ipperf.report.tables.component_rows import deciding_part
 
-_NAMED = 2
-"""Number of cells that the sentence names; the others are counted."""
+_UNDECIDED = "undecided"
+_WITHOUT_DECISION = {"inconclusive": _UNDECIDED, "invalid": "invalid", UNJUDGED: "unjudged"}
+"""Words for cells without a decision, by their verdict."""
 _FEW = 6
 """Number of cells up to which a single undecided one is named too."""
 _RATES_AND_TIMES = ("s", "bit/s")
@@ -82,23 +83,21 @@ def _compared(cells: Sequence[Record]) -> str:
     """Return the sentence about cells that are compared with the reference."""
     of = {name: [record for record in cells if record.verdict == name] for name in VERDICTS}
     names, within, beyond = Names(cells), of["within"], of["exceeds"]
-    words = {"inconclusive": "undecided", "invalid": "invalid", UNJUDGED: "unjudged"}
-    alone = not within and not beyond
-    left = [_left(of[verdict], word, cells, names, alone=alone) for verdict, word in words.items() if of[verdict]]
+    left = {word: of[verdict] for verdict, word in _WITHOUT_DECISION.items() if of[verdict]}
     if within:
         head = f"{_claim(within)}{_scope(within, beyond, cells)}"
         head += f", except {_named(beyond, names)}" if beyond else ""
-        return "; ".join((head, *left))
-    if beyond:
-        return "; ".join((f"{_claim(beyond, denied=True)}: {_named(beyond, names)}", *left))
-    return "; ".join(left) or _without_verdict(cells)
+    elif beyond:
+        head = f"{_claim(beyond, denied=True)}{_worst(beyond, cells, names)}"
+    else:
+        return "; ".join(_alone(found, word, cells, names) for word, found in left.items()) or _without_verdict(cells)
+    return "; ".join(filter(None, (head, _left(left, cells, names, is_red=bool(beyond)))))
 
 
 def _claim(cells: Sequence[Record], *, denied: bool = False) -> str:
     """Return `IPv6 is as fast as IPv4 for HTTP and SMTP`."""
-    arms = [(record.test.arm.level if record.own_reference else record.test.arm.ipver) for record in cells]
-    several = len(set(arms))
-    verb = f"{'are' if several > 1 else 'is'}{' not' if denied else ''}"
+    several = len({record.test.arm.level if record.own_reference else record.test.arm for record in cells}) > 1
+    verb = f"{'are' if several else 'is'}{' not' if denied else ''}"
     timed = {METRICS[record.metric].metric.unit for record in cells} <= set(_RATES_AND_TIMES)
     how = f"as {'fast' if timed else 'good'} as"
     subjects, against, over = _subjects(cells)
@@ -110,18 +109,15 @@ def _subjects(cells: Sequence[Record]) -> tuple[str, str, str]:
     arms = sorted({record.test.arm for record in cells}, key=arm_rank)
     references = sorted({record.reference.arm for record in cells}, key=arm_rank)
     if all(record.own_reference for record in cells):
-        ways = listed(dict.fromkeys(spoken(replace(arm, level="")) for arm in arms))
+        ways = listed(dict.fromkeys(replace(arm, level="").title for arm in arms))
         levels = (listed(dict.fromkeys(map(level_words, own))) for own in (arms, references))
         return next(levels), next(levels), f" over {ways}"
-    return _arms(arms), _arms(references), ""
+    return _titles(arms), _titles(references), ""
 
 
-def _arms(arms: Sequence[Arm]) -> str:
-    """Return the names of the arms: `IPv6`, or `IPv6 (native, through a tunnel)`."""
-    if len(arms) < 2 or len({arm.ipver for arm in arms}) > 1 or any(arm.level for arm in arms):
-        return listed(map(spoken, arms))
-    ways = ("native" if arm.transport == "native" else spoken(arm).partition(" ")[2] for arm in arms)
-    return f"IPv{arms[0].ipver} ({', '.join(ways)})"
+def _titles(arms: Sequence[Arm]) -> str:
+    """Return the names of the arms: `IPv6, IPv6 tunnel and IPv6 isatap`."""
+    return listed(arm.title for arm in arms)
 
 
 def _protocols(cells: Iterable[Record]) -> str:
@@ -141,20 +137,38 @@ def _scope(within: Sequence[Record], beyond: Sequence[Record], cells: Sequence[R
 
 
 def _named(beyond: Sequence[Record], names: Names) -> str:
-    """Return the worst cells with their figures, and count the others."""
-    worst = sorted(beyond, key=worse_by, reverse=True)
-    shown = " and ".join(_figures(record, names) for record in worst[:_NAMED])
-    more = len(worst) - _NAMED
-    return f"{shown}, and {more} other cell{'s' * (more != 1)}" if more > 0 else shown
+    """Return the worst cell with its figures, and count the others."""
+    figures, more = _figures(max(beyond, key=worse_by), names), len(beyond) - 1
+    return f"{figures} and {more} other cell{'s' * (more > 1)}" if more else figures
+
+
+def _worst(beyond: Sequence[Record], cells: Sequence[Record], names: Names) -> str:
+    """Return in how many cells the claim is denied, and the figures of the worst."""
+    if len(cells) == 1:
+        return f": {_only(cells[0])}"
+    figures = _figures(max(beyond, key=worse_by), names)
+    share = f"all {len(cells)}" if len(beyond) == len(cells) else f"{len(beyond)} of {len(cells)}"
+    return f" in {share} cells{', worst' if len(beyond) > 1 else ':'} {figures}"
 
 
 def _figures(record: Record, names: Names) -> str:
     """Return `HTTP at 100 connections: 61.4 instead of 50.3 ms (+22 %, allowed 10 %)`."""
+    return f"{names.cell(record)}: {_own_figures(record)}"
+
+
+def _only(record: Record) -> str:
+    """Return the figures of the only cell, after what was measured if the protocol does not say it."""
+    name = Names([record]).cell(record)
+    return _own_figures(record) if name == PROTOCOLS[record.protocol].title else f"{name}: {_own_figures(record)}"
+
+
+def _own_figures(record: Record) -> str:
+    """Return the figures of a cell without its name; those of a component have its title."""
     part = deciding_part(record)
     if Limit.named(part.metric):
-        return f"{names.cell(record)}: {part.sentence.rstrip('.')}"
-    what = "" if part.metric == record.metric else f", {METRICS[part.metric].metric.title}"
-    return f"{names.cell(record)}{what}: {instead_text(part)} ({_change(part)})"
+        return part.sentence.rstrip(".")
+    title = "" if part.metric == record.metric else f"{METRICS[part.metric].metric.title} "
+    return f"{title}{instead_text(part)} ({_change(part)})"
 
 
 def _change(part: Record) -> str:
@@ -162,21 +176,29 @@ def _change(part: Record) -> str:
     return ", allowed ".join(filter(None, (short_change(part), allowed_text(part))))
 
 
-def _left(found: Sequence[Record], word: str, cells: Sequence[Record], names: Names, *, alone: bool) -> str:
-    """Return how many cells have no decision, or the figures of a single one."""
-    if len(found) == 1 and len(cells) <= _FEW:
-        figures = _figures(found[0], names) if word == "undecided" else names.cell(found[0])
-        return f"{word} is {figures}" if not alone else _open(found) if word == "undecided" else f"{figures} is {word}"
-    if alone and word == "undecided":
+def _left(left: Mapping[str, Sequence[Record]], cells: Sequence[Record], names: Names, *, is_red: bool) -> str:
+    """Return how many cells have no decision, or the figures of a single one beside cells that are well."""
+    if [len(found) for found in left.values()] == [1] and len(cells) <= _FEW and not is_red:
+        ((word, (record,)),) = left.items()
+        return f"{word} is {_figures(record, names) if word == _UNDECIDED else names.cell(record)}"
+    return ", ".join(f"{len(found)} {word}" for word, found in left.items())
+
+
+def _alone(found: Sequence[Record], word: str, cells: Sequence[Record], names: Names) -> str:
+    """Return the sentence about cells without a decision where no cell has one."""
+    if word == _UNDECIDED:
         return _open(found)
+    if len(found) == 1 and len(cells) <= _FEW:
+        return f"{names.cell(found[0])} is {word}"
     return f"{len(found)} of {len(cells)} cells {'is' if len(found) == 1 else 'are'} {word}"
 
 
 def _open(found: Sequence[Record]) -> str:
-    names = Names(found)
-    worst = max(found, key=worse_by)
-    count = f"all {len(found)} cells; the largest change is " if len(found) > 1 else ""
-    return f"It is undecided whether {_claim(found)}: {count}{_figures(worst, names)}"
+    names, worst = Names(found), max(found, key=worse_by)
+    if len(found) == 1:
+        return f"It is undecided whether {_claim(found)}: {_only(worst)}"
+    count = f"in all {len(found)} cells; the largest change is "
+    return f"It is undecided whether {_claim(found)} {count}{_figures(worst, names)}"
 
 
 def _without_verdict(cells: Sequence[Record]) -> str:
@@ -196,12 +218,13 @@ def _without_verdict(cells: Sequence[Record]) -> str:
 
 def _limits(cells: Sequence[Record]) -> str:
     """Return the sentence about cells of which only limits were asked."""
-    arms = listed(map(spoken, sorted({record.test.arm for record in cells}, key=arm_rank)))
+    arms = sorted({record.test.arm for record in cells}, key=arm_rank)
+    named, one = _titles(arms), len(arms) == 1
     beyond = [record for record in cells if record.verdict == "exceeds"]
     within = [record for record in cells if record.verdict == "within"]
-    names = Names(cells)
     if beyond:
-        return f"{arms} does not keep the limits of {_protocols(beyond)}: {_named(beyond, names)}"
+        verb = "does" if one else "do"
+        return f"{named} {verb} not keep the limits of {_protocols(beyond)}: {_named(beyond, Names(cells))}"
     if len(within) == len(cells):
-        return f"{arms} keeps the limits of {_protocols(cells)}"
+        return f"{named} {'keeps' if one else 'keep'} the limits of {_protocols(cells)}"
     return f"{len(cells) - len(within)} of {len(cells)} cells are undecided about the limits of {_protocols(cells)}"

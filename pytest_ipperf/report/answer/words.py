@@ -16,16 +16,8 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.dimensions import dimensions, order, point
 
-_THROUGH = {"isatap": "ISATAP", "tunnel": "a tunnel"}
 _NAMED = 6
 """Number of levels that are named; more are counted."""
-
-
-def spoken(arm: Arm) -> str:
-    """Return an arm in words: `IPv6 through ISATAP`, `IPv4 with offload on`."""
-    through = "" if arm.transport == "native" else f" through {_THROUGH.get(arm.transport, arm.transport)}"
-    level = f" with {level_words(arm)}" if arm.level else ""
-    return f"IPv{arm.ipver}{through}{level}{' (its twin)' if arm.twin else ''}"
 
 
 def level_words(arm: Arm) -> str:

@@ -140,7 +140,7 @@ def _about(summary: SessionSummary) -> Iterator[str]:
     if found := summary.night and summary.night.aa_check:
         yield (
             f"A/A: in {found.excludes} of {found.cells} cells the interval of the reference against its twin "
-            f"excludes 0; chance gives {found.at_most} at most"
+            f"excludes 0; {found.chance}"
         )
 
 

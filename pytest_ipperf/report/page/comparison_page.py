@@ -23,8 +23,6 @@ from pytest_ipperf.report.page.html.markup import (
 )
 from pytest_ipperf.report.terminal.comparison import counts_text, lines
 
-_NAMED = 2
-"""Number of cells that the sentence names; the others are counted."""
 _METHOD = (
     "The change of a cell is that of its arm against its reference, in the same blocks; what slows down both arms "
     "cancels. The difference of two changes has a 95 % interval (thin line) by Welch and Satterthwaite over the "
@@ -88,12 +86,10 @@ def _answer(found: Comparison) -> tuple[str, str, str]:
 
 
 def _named(worse: Iterable[Difference]) -> str:
-    """Return the worst cells with their differences, and the number of the others."""
-    found = list(worse)
-    texts = [f"{name_of(each.now.key)}: {difference_text(each)}, allowed {each.margin}" for each in found[:_NAMED]]
-    more = len(found) - _NAMED
-    others = f", and {more} other{'s' * (more > 1)}" if more > 0 else ""
-    return unbroken(f"{'; '.join(texts)}{others}")
+    """Return the worst cell with its difference, and the number of the others."""
+    first, *others = worse
+    more = f", and {len(others)} other{'s' * (len(others) > 1)}" if others else ""
+    return unbroken(f"{name_of(first.now.key)}: {difference_text(first)}, allowed {first.margin}{more}")
 
 
 def _text(text: str) -> Markup:

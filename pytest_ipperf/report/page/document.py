@@ -28,7 +28,8 @@ from pytest_ipperf.report.page.history import history, trends_of
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, bullets, element, folded, html_file, joined
 from pytest_ipperf.report.page.method.files import files
 from pytest_ipperf.report.page.method.glossary import glossary, with_terms
-from pytest_ipperf.report.page.method.method import environment, method
+from pytest_ipperf.report.page.method.hosts import environment
+from pytest_ipperf.report.page.method.method import method
 from pytest_ipperf.report.page.problems.card import Context, Problem, card_id
 from pytest_ipperf.report.page.problems.cards import carded, cards, problems
 from pytest_ipperf.report.page.tables.table_v import grade_rules, tables_v
@@ -101,7 +102,7 @@ class _Page:
         yield "tables", "Tables", f"Tables{self._of}", self._tables()
         yield "files", "Files", "Files", files(summary)
         yield "method", "Method", "Method", method(summary)
-        yield "environment", "Environment", "Environment", environment(summary)
+        yield "environment", "Hosts", "Hosts and versions", environment(summary)
         yield "glossary", "Glossary", "Glossary", folded("All terms of this page", glossary())
 
     def _answer(self) -> Markup:

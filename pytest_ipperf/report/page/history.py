@@ -51,8 +51,8 @@ def history(trends: Mapping[HistoryKey, Trend], names: Names, carded: Collection
     drawn = [trend_figure(trend, names.cell(trend.record)).html() for _, trend in shifted[:_TRENDS]]
     about = (
         f"The change of each cell in its last sessions, all on one scale of {percent_text(axis.low)} to "
-        f"{percent_text(axis.high)}; dashed upright: a lasting change; dotted: the margin. Those that "
-        "moved most come first."
+        f"{percent_text(axis.high)}; what lies beyond is drawn at its edge. Dot: this session; grey line: no change; "
+        "dotted line: the margin; dashed upright: a lasting change begins. Cells that moved most come first."
     )
     left = len(found) - len(tiles)
     parts = [element("p", about, class_="soft"), element("ul", *tiles, class_="sparks")]

@@ -25,8 +25,7 @@ def lines(report: NightReport, width: int | None = None) -> list[str]:
     found += report.notes
     if twins := report.aa_check:
         cells = f"{twins.cells} cell{'s' * (twins.cells != 1)}"
-        chance = f"chance gives {twins.at_most} at most"
-        found.append(f"A/A: in {twins.excludes} of {cells} the reference differs from its twin; {chance}")
+        found.append(f"A/A: in {twins.excludes} of {cells} the reference differs from its twin; {twins.chance}")
     found += [f"trouble: {nodeid}: {sentence}" for nodeid, sentence in report.troubles.items()]
     return [line for each in (*found, report.headline) for line in _wrapped(each, width)]
 

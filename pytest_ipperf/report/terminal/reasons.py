@@ -53,7 +53,7 @@ def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
     cells = f"{found.cells} cell{'s' * (found.cells > 1)}"
     yield Reason(
         f"A/A: in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference against its "
-        f"twin excludes 0; chance gives {found.at_most} at most, in 999 of 1000 sessions",
+        f"twin excludes 0; {found.chance}{', in 999 of 1000 sessions' * found.can_fail}",
         plain=True,
     )
     if not found.stable:

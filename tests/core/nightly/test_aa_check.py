@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.nightly.aa_check import aa_check_of, by_chance
+from pytest_ipperf.core.nightly.aa_check import AACheck, aa_check_of, by_chance
 from pytest_ipperf.core.records.arm_summary import ArmSummary
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import t_interval
@@ -25,6 +25,16 @@ def tail(cells: int, more_than: int, share: float) -> float:
 @pytest.mark.parametrize(("cells", "most"), [(1, 1), (2, 2), (3, 2), (6, 3), (10, 3), (20, 5), (40, 7), (100, 13)])
 def test_what_chance_gives_is_known_by_heart(cells, most):
     assert by_chance(cells, 0.05) == most
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_of_too_few_twins_no_outcome_fails_and_the_check_says_so(confidence):
+    least = AACheck(cells=1, excludes=0, at_most=1, confidence=confidence).fewest
+    for cells in range(1, 6):
+        found = AACheck(cells=cells, excludes=cells, at_most=by_chance(cells, 1 - confidence), confidence=confidence)
+        assert found.can_fail == (not found.stable) == (cells >= least)
+        words = f"chance gives {found.at_most} at most" if cells >= least else f"which needs {least} or more"
+        assert words in found.chance
 
 
 @given(st.integers(1, 300), st.floats(0.01, 0.2))

@@ -264,7 +264,16 @@ def test_fixtures_that_are_only_parameters_are_not_listed(night):
 
 def test_the_results_of_a_cell_are_small(night):
     sizes = [file.stat().st_size for file in (night.path / "one").glob("*-result.json")]
-    assert max(sizes) < 80_000  # 2 MB for the 12 cells of an everyday session, with their attachments
+    assert max(sizes) < 80_000
+
+
+def test_a_session_of_12_cells_writes_less_than_2_mb(night):
+    """Everything in the folder of results counts: descriptions with plots, attachments, environment."""
+    written = sum(file.stat().st_size for file in (night.path / "one").iterdir())
+    names = (each["name"] for result in night.results("one").values() for each in vars(result).get("parameters", ()))
+    cells = sum(name == "connections" for name in names)
+    assert cells >= 5
+    assert 12 * written / cells < 2_000_000
 
 
 def test_junit_has_a_few_short_properties_of_each_cell(night):

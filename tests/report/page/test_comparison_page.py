@@ -84,7 +84,8 @@ def test_a_margin_of_rates_lies_to_the_left_and_differences_of_shares_have_an_ax
     then, now = ({pair[at].key: pair[at] for pair in (rate, share)} for at in (0, 1))
     shown = moved_list(comparison(now, then, lambda name: METRICS[name].metric).differences).html
     assert len(re.findall(r'class="scale"', shown)) == 2
-    places = re.findall(r'class="(limit|zero)" x1="([\d.]+)%', shown)
+    lines = shown[shown.index('class="cells"') :]  # below the key
+    places = re.findall(r'class="(limit|zero)" x1="([\d.]+)%', lines)
     by_cell = [float(limit) < float(zero) for (_, limit), (_, zero) in zip(places[::2], places[1::2], strict=True)]
     assert sorted(by_cell) == [False, True]
     assert "TCP throughput, IPv6, c1-64k" in shown

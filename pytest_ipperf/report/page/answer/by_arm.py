@@ -13,7 +13,7 @@ from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.answer.names import Names, place_of, subject_of
 from pytest_ipperf.report.answer.sentence import worse_by
-from pytest_ipperf.report.answer.words import at_levels, level_text, margin_text, spoken, unbroken
+from pytest_ipperf.report.answer.words import at_levels, level_text, margin_text, unbroken
 from pytest_ipperf.report.flow.tables import answered, change_of_means
 from pytest_ipperf.report.page.html.badges import badge, trouble_class, verdict_class
 from pytest_ipperf.report.page.html.markup import Markup, bullets, element, joined
@@ -104,7 +104,7 @@ def _of_arm(arm: Arm, records: Sequence[Record]) -> Markup:
         )
         for parts, group in findings
     ]
-    return element("section", element("h3", spoken(arm)), bullets(items, class_="said"), class_="arm")
+    return element("section", element("h3", arm.title), bullets(items, class_="said"), class_="arm")
 
 
 def _finding(chosen: Sequence[Record], among: Sequence[Record]) -> str:

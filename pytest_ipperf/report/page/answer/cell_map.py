@@ -10,7 +10,6 @@ from pytest_ipperf.core.nightly.report import CellReport, NightReport
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.answer.names import Names, place_of, subject_of
-from pytest_ipperf.report.answer.words import spoken
 from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.page.html.badges import decision_class, shape, verdict_class
 from pytest_ipperf.report.page.html.markup import Markup, anchor, boxed, caption, element, joined
@@ -42,7 +41,10 @@ def _of_metric(records: Sequence[Record], names: Names, decided: Decided) -> Mar
     title, tables = subject_of(records[0]), math.ceil(len(levels) / _COLUMNS)
     size = math.ceil(len(levels) / tables)
     parts = [levels[at : at + size] for at in range(0, len(levels), size)]
-    titles = [title if tables == 1 else f"{title}, {part[0]} to {part[-1]}" for part in parts]
+    titles = [
+        title if tables == 1 else f"{title}, {part[0]} to {part[-1]} (part {number} of {tables})"
+        for number, part in enumerate(parts, 1)
+    ]
     made = (_table(name, part, rows.values(), names, decided) for name, part in zip(titles, parts, strict=True))
     return joined(boxed(f"Map of {name}", table) for name, table in zip(titles, made, strict=True))
 
@@ -57,9 +59,7 @@ def _table(
     for own in rows:
         first = next(iter(own.values()))
         squares = [_square(own.get(level), decided, dense=dense) for level in levels]
-        made.append(
-            element("tr", element("th", f"{spoken(first.test.arm)}{names.place(first)}", scope="row"), *squares)
-        )
+        made.append(element("tr", element("th", f"{first.test.arm.title}{names.place(first)}", scope="row"), *squares))
     head = element("thead", element("tr", element("th", "arm", scope="col"), *heads))
     dense_class = " dense" if dense else ""
     return element("table", caption(title), head, element("tbody", *made), class_=f"map{dense_class}")

@@ -22,7 +22,7 @@ from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.page.cells.filters import OTHER, Filter, filters_html
 from pytest_ipperf.report.page.cells.rows import CellList
 from pytest_ipperf.report.page.figures.axis import Axis
-from pytest_ipperf.report.page.figures.strip import axis_labels, axis_over, interval_strip
+from pytest_ipperf.report.page.figures.strip import axis_labels, axis_over, interval_key, interval_strip
 from pytest_ipperf.report.page.html.badges import badge, verdict_class
 from pytest_ipperf.report.page.html.markup import Markup, element, joined
 from pytest_ipperf.report.tables.paragraphs import capital
@@ -34,6 +34,7 @@ _ORDER = (
     Verdict.UNJUDGED.value, Verdict.WITHIN.value,
 )  # fmt: skip
 """Words of the lines in their order: worse cells, better ones, those without an answer, those that have not moved."""
+_KEY = interval_key("its one-sided 95 % bounds, which decide", "its 95 % interval", "the margin, which is allowed")
 _FOLDED = 30
 """Number of cells above which those that have not moved are folded."""
 
@@ -76,7 +77,7 @@ def moved_list(differences: Iterable[Difference]) -> CellList:
         name = " ".join(("group", filters[0].name(Verdict.WITHIN.value))).rstrip()
         lines = [page.head(), *map(page.line, still)]
         parts.append(element("details", element("summary", count, " have not moved"), *lines, class_=name))
-    html = joined((filters_html(filters), element("div", *parts, class_="cells")), "\n")
+    html = joined((filters_html(filters), _KEY, element("div", *parts, class_="cells")), "\n")
     return CellList(html=html, rules="".join(each.rules() for each in filters))
 
 

@@ -17,12 +17,11 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.answer.sentence import worse_by
 from pytest_ipperf.report.answer.values import allowed_text, arrow_text, typical_mark
-from pytest_ipperf.report.answer.words import spoken
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.flow.tables import change_of_means
 from pytest_ipperf.report.page.cells.filters import OTHER, Filter, filters_html
 from pytest_ipperf.report.page.figures.axis import Axis
-from pytest_ipperf.report.page.figures.strip import axis_labels, common_axis, strip
+from pytest_ipperf.report.page.figures.strip import axis_labels, common_axis, strip, strip_key
 from pytest_ipperf.report.page.html.badges import badge, decision_class, verdict_class
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, element, joined
 from pytest_ipperf.report.page.problems.evidence import capture_links
@@ -56,7 +55,7 @@ class CellLine:
     @property
     def arm(self) -> str:
         """Arm in words; `other` if the cell was not measured."""
-        return spoken(self.record.test.arm) if self.record else OTHER
+        return self.record.test.arm.title if self.record else OTHER
 
     @property
     def unit(self) -> str:
@@ -100,7 +99,8 @@ def cell_list(
         parts.append(
             element("details", element("summary", badge(count, _GREEN), f" {title}"), *inner, class_=f"group {name}")
         )
-    body = joined((filters_html(filters), element("div", *parts, class_="cells")), "\n")
+    key = strip_key(deciding_part(line.record) for line in lines if line.record)
+    body = joined((filters_html(filters), key, element("div", *parts, class_="cells")), "\n")
     return CellList(html=body if lines else NOTHING, rules="".join(each.rules() for each in filters))
 
 

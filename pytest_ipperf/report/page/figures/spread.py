@@ -92,9 +92,9 @@ def spread_figure(
             _upper_tail(found, styles, unit, label).html(f"Upper tail of the {what} of {of}. {quantiles}."),
         ],
         key=key(styles),
-        caption=f"{quantiles}. All runs of {of} together, failed connections or probes as infinitely slow; "
-        f"markers at p50, p95 and p99. The fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond the first "
-        f"axis{wide}.{ends}",
+        caption=f"{quantiles}. All runs of {of} together, failed connections or probes as infinitely slow. First plot: "
+        f"markers at p50, p95 and p99; the fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond its axis{wide}. "
+        f"Second plot: the same samples from above; markers where 10 %, 1 % and so on took longer.{ends}",
         pair=True,
         head=(
             "arm", "number", "done", *(f"{100 * share:g} % ({unit.name})" for share in _SHARES),

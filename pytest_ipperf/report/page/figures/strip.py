@@ -8,9 +8,9 @@ from html import escape
 
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.page.figures.axis import Axis, plain
-from pytest_ipperf.report.page.html.markup import NOTHING, Markup
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, element
 from pytest_ipperf.report.tables.cell_results import margin_change
-from pytest_ipperf.report.tables.intervals import deciding_interval, wider_interval
+from pytest_ipperf.report.tables.intervals import deciding_interval, levels_text, wider_interval
 
 Ends = tuple[float, float]
 """Lower and upper end of an interval."""
@@ -84,6 +84,36 @@ def interval_strip(
         parts.append(f'<circle cx="{_at(axis, estimate)}" cy="50%" r="4"/>')
     named = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
     return Markup(f'<svg class="strip" {named}>{"".join(parts)}</svg>')
+
+
+def strip_key(records: Iterable[Record]) -> Markup:
+    """Return the key of the pictures of these records: the elements that occur in them, each with its meaning."""
+    judged = [record for record in records if record.estimate is not None]
+    levels = levels_text(judged)
+    wider = any(map(wider_interval, judged))
+    return interval_key(
+        f"the {levels} interval that decides" if levels else "",
+        "the 95 % interval, where that is wider" if wider else "",
+        "the margin, which is allowed" if any(map(margin_change, judged)) else "",
+    )
+
+
+def interval_key(thick: str, thin: str, margin: str) -> Markup:
+    """Return the key of pictures of changes; an element without a meaning does not occur in them."""
+    items = [("dot", "the change", '<circle cx="50%" cy="50%" r="4"/>')]
+    bar = '<line class="{}" x1="0" x2="100%" y1="50%" y2="50%"/>'
+    items += [("thick bar", thick, bar.format("thick"))] if thick else []
+    items += [("thin line", thin, bar.format("thin"))] if thin else []
+    band = (
+        '<rect class="allowed" width="100%" height="100%"/><line class="limit" x1="100%" x2="100%" y1="0" y2="100%"/>'
+    )
+    items += [("shaded", margin, band)] if margin else []
+    items.append(("upright line", "no change", '<line class="zero" x1="50%" x2="50%" y1="0" y2="100%"/>'))
+    shown = (
+        element("li", Markup(f'<svg class="strip sample" aria-hidden="true">{drawn}</svg>'), f"{name}: {meaning}")
+        for name, meaning, drawn in items
+    )
+    return element("ul", *shown, class_="keys strip-key")
 
 
 def axis_labels(axis: Axis, unit: str) -> Markup:

@@ -24,6 +24,8 @@ _FEWEST = 2
 """Minimum number of earlier sessions for a trend."""
 _MOST = 120
 """Maximum number of earlier sessions that are drawn, the last ones."""
+_EDGE = 4.0
+"""Distance from the edge of a sparkline, in percent of its height, within which a line is drawn whole."""
 _TODAY = "this session"
 _OTHER_HOSTS = "measured on other hosts or settings than today"
 
@@ -68,15 +70,15 @@ class Trend:
         return statistics.fmean(since) - statistics.fmean(point.change for point in self.points[before:last])
 
     @property
-    def since(self) -> str:
-        """Sentence on when the cell's level changed last."""
+    def history(self) -> str:
+        """Sentence on when the cell's level changed last, or on the span of the earlier sessions."""
         count = len(self.points)
         if not self.change_points:
             return self._without_shift()
         at = self.change_points[-1]
         point, unit = self.points[at], self.record.change_unit
         when = "this session" if point.today else f"session {point.session} ({_date(point.at):%d %B %Y})"
-        return f"since {when}: {percent_text(self.shift)} {unit}, a lasting change, among {count} sessions"
+        return f"a lasting change of {percent_text(self.shift)} {unit} begins at {when}, among {count} sessions"
 
     def _without_shift(self) -> str:
         """Return whether this session lies outside of what the earlier ones had."""
@@ -84,7 +86,7 @@ class Trend:
         low, high = min(point.change for point in earlier), max(point.change for point in earlier)
         span = f"between {percent_text(low)} and {percent_text(high)} {self.record.change_unit}"
         if last.today and not low <= last.change <= high:
-            return f"new in this session ({percent_text(last.change)}): the {len(earlier)} before it lay {span}"
+            return f"this session ({percent_text(last.change)}) lies outside the {len(earlier)} before it, {span}"
         return f"no lasting change in {len(self.points)} sessions, which lay {span}"
 
 
@@ -111,7 +113,7 @@ def trend_figure(found: Trend, title: str) -> Figure:
     style = _style(record)
     return Figure(
         title=f"{title}: change over {len(points)} sessions",
-        plots=[_plot(found, style).html(f"Change of {record.cell} by session; {found.since}.")],
+        plots=[_plot(found, style).html(f"Change of {record.cell} by session; {found.history}.")],
         key=key({record.test.arm: style}),
         caption=_caption(found),
         head=("session", "began (UTC)", f"change ({record.change_unit})", "95 % interval", "remarks"),
@@ -122,21 +124,24 @@ def trend_figure(found: Trend, title: str) -> Figure:
 def sparkline(found: Trend, axis: Axis) -> Markup:
     """Return the trend as a line of a few pixels, on an axis of changes that all sparklines share."""
     points, last = found.points, max(1, len(found.points) - 1)
-    path = "L".join(
-        f"{round(1000 * at / last)} {round(1000 - 10 * axis.at(each.change))}" for at, each in enumerate(points)
-    )
+    path = "L".join(f"{round(1000 * at / last)} {1000 - _height(axis, each.change)}" for at, each in enumerate(points))
     marks = "".join(
         f'<path class="ln moved" d="M{round(1000 * (at - 0.5) / last)} 0v1000"/>' for at in found.change_points
     )
-    zero, name = round(1000 - 10 * axis.at(0.0)), _style(found.record).name
+    zero, name = 1000 - _height(axis, 0.0), _style(found.record).name
     limit = margin_change(found.record)
-    margin = "" if limit is None else f'<path class="ln margin" d="M0 {round(1000 - 10 * axis.at(limit))}h1000"/>'
-    end = f"{100 - axis.at(points[-1].change):.1f}%"
+    margin = "" if limit is None else f'<path class="ln margin" d="M0 {1000 - _height(axis, limit)}h1000"/>'
+    end = f"{100 - _height(axis, points[-1].change) / 10:.1f}%"
     return Markup(
         f'<svg class="spark {name}" aria-hidden="true"><svg viewBox="0 0 1000 1000" preserveAspectRatio="none" '
         f'width="100%" height="100%"><path class="ln zero" d="M0 {zero}h1000"/>{margin}{marks}'
         f'<path class="ln plain" d="M{path}"/></svg><circle cx="100%" cy="{end}" r="3"/></svg>'
     )
+
+
+def _height(axis: Axis, change: float) -> int:
+    """Return the place of a change in thousandths; one beyond the axis lies at its edge, by half a line inside."""
+    return round(10 * min(max(axis.at(change), _EDGE), 100 - _EDGE))
 
 
 def common_axis(trends: Sequence[Trend]) -> Axis:

@@ -11,14 +11,15 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.answer.next_step import next_step
-from pytest_ipperf.report.answer.sentence import plain_answer
+from pytest_ipperf.report.answer.sentence import plain_answer, worse_by
+from pytest_ipperf.report.answer.since import since_text
 from pytest_ipperf.report.answer.words import day_text, listed, unbroken
 from pytest_ipperf.report.flow.tables import answered
 from pytest_ipperf.report.page.head.night import aa_check_line, night_part
 from pytest_ipperf.report.page.html.badges import BROKEN, PLAIN, badge, shape, trouble_class, verdict_class
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, command, element, joined
+from pytest_ipperf.report.page.method.hosts import versions_text
 from pytest_ipperf.report.tables.cell_results import VERDICTS
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
@@ -43,7 +44,7 @@ def session_head(summary: SessionSummary) -> Iterator[Markup]:
     """Yield the top of a session's page: when, the banner, counts and facts."""
     yield element("p", f"pytest-ipperf, {day_text(summary.began_at)}", class_="kicker")
     if summary.night:
-        yield night_part(summary.night, Names(summary.records))
+        yield night_part(summary, summary.night, _facts(summary))
         return
     yield _banner(summary)
 
@@ -67,9 +68,14 @@ def _banner(summary: SessionSummary) -> Markup:
     records = [record for record in summary.records if not record.twin]
     answer = plain_answer(records, summary.troubles)
     class_, word = _state(summary, answer.verdict)
-    facts = element("p", _where(summary), class_="soft")
     next_ = next_step(summary)
-    below = [counts(records, summary.troubles), _never(records), facts, _aa(summary)]
+    below = [
+        counts(records, summary.troubles),
+        _never(records),
+        _since(records, summary),
+        _facts(summary),
+        _aa(summary),
+    ]
     below += [element("p", "Next: ", _with_command(next_), class_="next")] if next_ else []
     if state := summary.completeness.banner:
         word, _, rest = state.partition(": ")
@@ -95,6 +101,22 @@ def _never(records: Sequence[Record]) -> Markup:
     bare = all(record.estimate is None for record in records)
     kind = " of the means" if bare else " without intervals"
     return element("p", f"Design {listed(never)} never judges: these are changes{kind}.", class_="soft")
+
+
+def _facts(summary: SessionSummary) -> Markup:
+    """Return where and how long was measured, and on which versions, with a link to all facts of the hosts."""
+    link = element("a", versions_text(summary) or "hosts and versions", href="#environment")
+    return element("p", joined(filter(None, (_where(summary), link)), "; "), class_="soft")
+
+
+def _since(records: Iterable[Record], summary: SessionSummary) -> Markup:
+    """Return since when the worst cell is worse; empty without a worse cell or a history."""
+    worse = [record for record in answered(records) if record.verdict == "exceeds" and record.key in summary.histories]
+    if not worse:
+        return NOTHING
+    which = " the worst cell" if len(worse) > 1 else ""
+    text = unbroken(since_text(max(worse, key=worse_by), summary))
+    return element("p", element("b", f"Since when{which}: "), f"{text}.")
 
 
 def _where(summary: SessionSummary) -> str:

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import groupby
 
 from pytest_ipperf.core.nightly.aa_check import AACheck
-from pytest_ipperf.core.nightly.report import RANK, CellReport, GateDecision, NightReport
+from pytest_ipperf.core.nightly.report import RANK, RED, CellReport, GateDecision, NightReport
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.report.answer.names import Names
+from pytest_ipperf.report.answer.since import since_text
 from pytest_ipperf.report.answer.values import arrow_text
+from pytest_ipperf.report.answer.words import unbroken
 from pytest_ipperf.report.page.html.badges import badge, decision_class, gate_status_class, shape
-from pytest_ipperf.report.page.html.markup import Markup, anchor, bullets, element, joined
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, bullets, element, joined
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _TITLES = {
-    GateDecision.EXCEEDS: "Regressions",
-    GateDecision.WORSE: "Regressions",
+    GateDecision.EXCEEDS: "Beyond the margin",
+    GateDecision.WORSE: "Worse than in earlier nights",
     GateDecision.ACCEPTED: "Accepted",
     GateDecision.GONE: "Accepted",
     GateDecision.WITHIN: "",
 }
 """Headings that differ from the wording of the decision; cells within their margin have none and are counted."""
+_WORSE = (*RED, GateDecision.ACCEPTED)
 _NAMED = 40
 """Number of cells of one kind that are listed; the others are in the list of all cells."""
 
 
-def night_part(night: NightReport, names: Names) -> Markup:
-    """Return the gate status, and below it the cells that need attention, with troubles and warnings."""
-    parts = [_light(night), _counts(night)]
+def night_part(summary: SessionSummary, night: NightReport, facts: Markup) -> Markup:
+    """Return the gate status, and below it the cells that need attention, with troubles and warnings.
+
+    `facts` say where and how it was measured.
+    """
+    names = Names(summary.records)
+    parts = [_light(night), _counts(night), facts]
     for title, decisions in groupby(RANK, lambda decision: _TITLES.get(decision, capital(decision.value))):
         cells = night.with_decision(*decisions)
         if title and cells:
-            parts += [element("h2", f"{title} ({len(cells)})"), _cells(cells, names)]
+            parts += [element("h2", f"{title} ({len(cells)})"), _cells(cells, names, summary)]
     if night.troubles:
         parts += [element("h2", f"Items with other trouble ({len(night.troubles)})"), _troubles(night)]
     if night.warnings:
@@ -46,11 +53,10 @@ def _light(night: NightReport) -> Markup:
     class_ = gate_status_class(night.gate_status)
     light = element("span", shape(class_), night.gate_status.word, class_="light")
     headline = night.headline.removeprefix(f"{night.gate_status.word}: ")
-    # The list of cells may be long, so it follows the heading as a paragraph.
-    first, *others = re.split("(: |; )", headline, maxsplit=1)
-    below = [f"Namely {others[1]}." if others[0] == ": " else f"{capital(others[1])}."] if others else []
+    # The cells that the headline names are listed below, with their figures.
+    first, *others = (part.partition(": ")[0] for part in headline.split("; "))
+    more = [element("p", f"{capital('; '.join(others))}.")] if others else []
     exit_status = element("p", f"Exit status {night.gate_status.value}. {_levels(night)}", class_="soft")
-    more = [element("p", each) for each in below]
     return element("div", element("h1", light, " ", capital(first)), *more, exit_status, class_=f"banner {class_}")
 
 
@@ -81,19 +87,25 @@ def _aa_check(night: NightReport) -> Markup:
 def aa_check_line(found: AACheck) -> Markup:
     """Return the result of the A/A check."""
     cells = f"{found.cells} cell{'s' * (found.cells != 1)}"
-    stable = "no sign that anything but the networks made differences"
-    word = stable if found.stable else "the environment is unstable, and the other differences cannot be trusted"
+    stable = ": no sign that anything but the networks made differences" if found.can_fail else ""
+    word = stable if found.stable else ": the environment is unstable, and the other differences cannot be trusted"
     text = (
         f"A/A check: in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference "
-        f"against its twin excludes 0; chance gives {found.at_most} at most: {word}."
+        f"against its twin excludes 0; {found.chance}{word}."
     )
     return element("p", text, class_="soft" if found.stable else "warning")
 
 
-def _cells(cells: Sequence[CellReport], names: Names) -> Markup:
+def _cells(cells: Sequence[CellReport], names: Names, summary: SessionSummary) -> Markup:
     items = [
         joined(
-            (badge(cell.decision.value, decision_class(cell.decision)), " ", _name(cell, names), f": {cell.sentence}")
+            (
+                badge(cell.decision.value, decision_class(cell.decision)),
+                " ",
+                _name(cell, names),
+                f": {cell.sentence}",
+                _since(cell, summary),
+            )
         )
         for cell in cells[:_NAMED]
     ]
@@ -104,8 +116,12 @@ def _cells(cells: Sequence[CellReport], names: Names) -> Markup:
     return bullets(items, class_="said")
 
 
-def _badge(cell: CellReport) -> Markup:
-    return badge(cell.decision.value, decision_class(cell.decision))
+def _since(cell: CellReport, summary: SessionSummary) -> Markup:
+    """Return since when a worse cell is worse."""
+    if cell.record is None or cell.decision not in _WORSE:
+        return NOTHING
+    text = unbroken(since_text(cell.record, summary, cell.decision))
+    return element("p", element("b", "Since when: "), f"{text}.", class_="since")
 
 
 def _name(cell: CellReport, names: Names) -> Markup:

@@ -9,7 +9,7 @@ from pytest_ipperf.report.page.html.markup import Markup, element, joined
 _TERMS = {
     "cell": "a workload on one arm, such as HTTP with 10 connections over IPv6; its text is the id of the test",
     "workload": "what all arms have in common: testbed, protocol, client, connections, payload and other levels",
-    "arm": "what is compared: an IP version with its transport, such as IPv6 through a tunnel",
+    "arm": "what is compared: an IP version with its transport, such as IPv6 tunnel, in ids ipv6-tunnel",
     "reference": "the arm that others are compared with, measured in the same blocks",
     "run": "one execution of a cell: a number of connections, or some seconds of traffic; its value is their mean",
     "block": "one run of every arm of a workload, in random order",

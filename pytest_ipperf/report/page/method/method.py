@@ -1,23 +1,21 @@
-"""Describe method and environment, so that a reader can judge a session and repeat it."""
+"""Describe the method, so that a reader can judge a session and repeat it."""
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.core.design.design import PAPER
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
-from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.answer.words import day_text, listed, margin_text
 from pytest_ipperf.report.flow.tables import answered
-from pytest_ipperf.report.page.html.markup import NOTHING, Markup, boxed, caption, element, joined
+from pytest_ipperf.report.page.html.markup import NOTHING, Markup, element, joined
 from pytest_ipperf.report.page.method.glossary import with_terms
 from pytest_ipperf.report.tables.intervals import levels_text
 from pytest_ipperf.report.tables.network_notes import testbed_text
@@ -32,18 +30,8 @@ _NOTES = 12
 def method(summary: SessionSummary) -> Markup:
     """Return estimand, numbers, intervals, design, margins, order and times, as a list of terms."""
     records = answered(summary.records)
-    of_records = _terms(_of_records(records), linked=True) if records else NOTHING
-    return joined((of_records, _terms(_of_question(summary)), *_definitions(records)))
-
-
-def environment(summary: SessionSummary) -> Markup:
-    """Return versions, command line and the facts of the hosts."""
-    beds: dict[str, list[HostSummary]] = defaultdict(list)
-    for host in summary.hosts:
-        beds[host.testbed].append(host)
-    shown = [_hosts(name, hosts) for name, hosts in beds.items()]
-    nothing = element("p", "The facts of the hosts were not kept.", class_="soft")
-    return joined((_terms(_versions(summary)), *(shown or [nothing])))
+    of_records = terms(_of_records(records), linked=True) if records else NOTHING
+    return joined((of_records, terms(_of_question(summary)), *_definitions(records)))
 
 
 def _of_records(records: Sequence[Record]) -> Facts:
@@ -161,64 +149,10 @@ def _definitions(records: Iterable[Record]) -> list[Markup]:
         better = metric.direction.replace("_", " ")
         how = f"compared by {metric.scale}, in {UNITS_OF_CHANGE[metric.scale]}"
         found.append((capital(metric.title), f"{metric.formula}; {unit}, {better}; {how}. Source: {metric.source}."))
-    return [element("h3", "What was measured"), _terms(found)] if found else []
+    return [element("h3", "What was measured"), terms(found)] if found else []
 
 
-def _versions(summary: SessionSummary) -> Facts:
-    asked = summary.question
-    arguments = asked.get("arguments")
-    command = shlex.join(["pytest", *map(str, arguments)]) if isinstance(arguments, list) else ""
-    named = [("pytest-ipperf", "pytest_ipperf"), ("pytest", "pytest"), ("Schema of the records", "schema")]
-    return [
-        *([("Command", command)] if command else []),
-        *((name, str(asked[key])) for name, key in named if key in asked),
-        ("Records", str(summary.folder)),
-    ]
-
-
-def _hosts(testbed: str, hosts: Sequence[HostSummary]) -> Markup:
-    """Return the facts of hosts, in a column for each; a fact that all share is shown once."""
-    facts = [dict(_flat(host.facts)) for host in hosts]
-    names = list(dict.fromkeys(name for each in facts for name in each))
-    heads = [element("th", _called(host), scope="col") for host in hosts]
-    rows = []
-    for name in names:
-        values = [each.get(name, "") for each in facts]
-        if len(set(values)) == 1 and len(values) > 1:
-            cells = [element("td", values[0], colspan=str(len(values)))]
-        else:
-            cells = [element("td", value) for value in values]
-        rows.append(element("tr", element("th", name, scope="row"), *cells))
-    head = element("thead", element("tr", element("td", NOTHING), *heads))
-    title = f"Hosts of testbed {testbed}"
-    facts_table = element("table", caption(title), head, element("tbody", *rows), class_="facts")
-    return element("details", element("summary", f"{title} ({len(names)} facts)"), boxed(title, facts_table))
-
-
-def _called(host: HostSummary) -> str:
-    """Return the name of a host: `client: alpha (198.18.0.1, 2001:2::1)`; in a lab the role alone."""
-    name = f": {host.name}" if host.name not in ("", host.role) else ""
-    return f"{host.role}{name}" + (f" ({', '.join(host.addresses)})" if host.addresses else "")
-
-
-def _flat(facts: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, str]]:
-    """Yield nested facts under their full names: `sysctl net.core.somaxconn`."""
-    for name, value in facts.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name} ")
-        else:
-            yield f"{before}{name}", _value(value)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value))
-    return "" if value is None else str(value)
-
-
-def _terms(facts: Facts, *, linked: bool = False) -> Markup:
+def terms(facts: Facts, *, linked: bool = False) -> Markup:
     """Return a list of terms; if `linked`, words of the glossary in the descriptions lead to it."""
     shown = ((name, with_terms(text) if linked else text) for name, text in facts)
     return element("dl", *(joined((element("dt", name), element("dd", text))) for name, text in shown))

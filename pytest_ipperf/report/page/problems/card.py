@@ -6,19 +6,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.nightly.report import RED, GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.units import quantity_text
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.answer.next_step import reproduce_command
+from pytest_ipperf.report.answer.since import since_text
 from pytest_ipperf.report.answer.values import allowed_text, arrow_text
 from pytest_ipperf.report.answer.words import unbroken
 from pytest_ipperf.report.page.figures.axis import Axis
 from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.runs import runs_figure
 from pytest_ipperf.report.page.figures.spread import spread_figure
-from pytest_ipperf.report.page.figures.strip import axis_labels, common_axis, strip
+from pytest_ipperf.report.page.figures.strip import axis_labels, common_axis, strip, strip_key
 from pytest_ipperf.report.page.figures.trend import Trend, sparkline, trend_figure
 from pytest_ipperf.report.page.html.badges import badge
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, command, element, joined
@@ -30,13 +32,21 @@ from pytest_ipperf.report.tables.paragraphs import capital
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A cell that is not green: its verdict as `word` and `class_`, and the `sentence` of the ruling."""
+    """A cell that is not green: its verdict as `word` and `class_`, and the `sentence` of a night's `decision`."""
 
     key: HistoryKey
     record: Record | None
     word: str
     class_: str
     sentence: str
+    decision: GateDecision | None = None
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the cell was found worse, by its verdict or the night's decision."""
+        if self.decision:
+            return self.decision in (*RED, GateDecision.ACCEPTED)
+        return self.record is not None and self.record.verdict == "exceeds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +71,7 @@ def card(problem: Problem, context: Context, *, is_open: bool, is_named: bool = 
     name = context.names.cell(record) if record else str(problem.key)
     figures = unbroken(f"{arrow_text(record)}, {change_text(record) or 'no change known'}") if record else ""
     trend = context.trends.get(problem.key)
-    spark = sparkline(trend, context.spark_axis) if trend and context.spark_axis else NOTHING
+    spark = _spark(trend, context.spark_axis) if trend and context.spark_axis else NOTHING
     line = element(
         "summary",
         badge(problem.word, problem.class_),
@@ -69,18 +79,24 @@ def card(problem: Problem, context: Context, *, is_open: bool, is_named: bool = 
         element("span", figures, class_="figures-of"),
         spark,
     )
-    body = _body(problem, record, context, trend) if record else element("p", capital(problem.sentence))
+    body = _body(problem, record, context) if record else element("p", capital(problem.sentence))
     return element("details", line, body, class_=f"card {problem.class_}", **shown)
 
 
-def _body(problem: Problem, record: Record, context: Context, trend: Trend | None) -> Markup:
+def _spark(trend: Trend, axis: Axis) -> Markup:
+    count = len(trend.points)
+    return element("span", sparkline(trend, axis), element("small", f"its last {count} sessions"), class_="spark-of")
+
+
+def _body(problem: Problem, record: Record, context: Context) -> Markup:
+    trend = context.trends.get(problem.key)
     figures = [each.html(level=4) for each in _figures(record, context, trend)]
     return joined(
         (
             element("p", capital(problem.sentence), class_="said"),
             _change(record),
             element("div", *figures, class_="evidence"),
-            element("dl", *_facts(record, context, trend), class_="facts-of"),
+            element("dl", *_facts(problem, record, context), class_="facts-of"),
         )
     )
 
@@ -92,7 +108,7 @@ def _change(record: Record) -> Markup:
     drawn = strip(part, axis, label=f"Change {change_text(part)}, allowed {allowed_text(part) or 'anything'}")
     if not drawn:
         return NOTHING
-    return element("div", drawn, axis_labels(axis, part.change_unit), class_="change")
+    return joined((element("div", drawn, axis_labels(axis, part.change_unit), class_="change"), strip_key([part])))
 
 
 def _figures(record: Record, context: Context, trend: Trend | None) -> Iterator[Figure]:
@@ -110,10 +126,11 @@ def _arms(record: Record) -> list[Arm]:
     return [side.arm for side in record.sides]
 
 
-def _facts(record: Record, context: Context, trend: Trend | None) -> Iterator[Markup]:
+def _facts(problem: Problem, record: Record, context: Context) -> Iterator[Markup]:
     summary = context.summary
     facts: list[tuple[str, Markup | str]] = [
-        ("Since when", trend.since if trend else "no earlier sessions of this cell are known to this page"),
+        ("Since when", since_text(record, summary, problem.decision) if problem.is_worse else ""),
+        ("History", trend.history if (trend := context.trends.get(problem.key)) else ""),
         ("Trust", trust_text(record, summary)),
         ("Beside it", "; ".join(component_lines(record))),
         ("Phases", _phases(record)),

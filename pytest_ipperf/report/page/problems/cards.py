@@ -28,7 +28,7 @@ def problems(records: Iterable[Record], night: NightReport | None) -> list[Probl
         )
         return [
             Problem(key=cell.key, record=cell.record, word=cell.decision.value, class_=decision_class(cell.decision),
-                    sentence=cell.sentence)
+                    sentence=cell.sentence, decision=cell.decision)
             for cell in cells
         ]  # fmt: skip
     found = [record for record in latest(records) if record.verdict in _WORST and not record.twin]

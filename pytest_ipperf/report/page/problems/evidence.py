@@ -59,7 +59,9 @@ def _grounds(record: Record, summary: SessionSummary) -> Iterator[str]:
         yield listed(notes[:2])
     night = summary.night
     aa_check = night.aa_check if night else aa_check_of(summary.records, lambda name: METRICS[name].metric)
-    if aa_check:
+    if aa_check and not aa_check.can_fail:
+        yield f"no A/A check, which needs {aa_check.fewest} cells with a twin and had {aa_check.cells}"
+    elif aa_check:
         yield "A/A check: stable" if aa_check.stable else "A/A check: UNSTABLE, differences cannot be trusted"
     else:
         yield "no A/A check, as the reference had no twin"

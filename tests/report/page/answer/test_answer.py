@@ -43,7 +43,7 @@ def test_the_map_has_every_cell_in_its_place(factory):
     assert {anchor(each.key) for each in records} == set(re.findall(r'href="#([^"]+)"', found))
     first = found[: found.index("</table>")]
     assert re.findall(r'<th scope="col">(\w+)</th>', first) == ["arm", "1", "10", "100"]
-    assert re.findall(r'<th scope="row">([^<]+)</th>', first) == ["IPv6", "IPv6 through a tunnel"]
+    assert re.findall(r'<th scope="row">([^<]+)</th>', first) == ["IPv6", "IPv6 tunnel"]
 
 
 def test_372_cells_fit_a_map_without_figures(factory):
@@ -58,7 +58,7 @@ def test_levels_that_are_wider_than_the_page_have_several_tables(factory):
     records = [factory.application("http", count, "ipv6", 1.0) for count in range(1, 63)]
     found = cell_map(records, Names(records), None)
     captions = re.findall(r"<caption><span>(.*?)</span>", found)
-    assert captions == ["HTTP, 1 to 31", "HTTP, 32 to 62"]
+    assert captions == ["HTTP, 1 to 31 (part 1 of 2)", "HTTP, 32 to 62 (part 2 of 2)"]
     assert len(set(re.findall(r'href="#([^"]+)"', found))) == 62
 
 
