@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_ipperf.cli.commands.base import Command
@@ -80,6 +80,7 @@ def _session(found: Records, args: argparse.Namespace) -> SessionRef | None:
 
 
 def _show_session(found: Records, session: SessionRef, texts: Sequence[str], *, detail: bool) -> None:
+    from pytest_ipperf.report.tables.layout import fitted  # noqa: PLC0415 - imports scipy, which no trend needs
     from pytest_ipperf.report.terminal.night import lines  # noqa: PLC0415 - imports scipy, which no trend needs
     from pytest_ipperf.report.workload_kinds import how_to_read, tables  # noqa: PLC0415 - imports scipy
 
@@ -89,14 +90,18 @@ def _show_session(found: Records, session: SessionRef, texts: Sequence[str], *, 
         _write_page(summary, session)
     chosen = _chosen(summary, session, texts)
     width = screen_width()
-    write_lines([*damage, *_head(summary), ""])
+
+    def write_text(texts: Iterable[str]) -> None:
+        write_lines(line for text in texts for line in fitted(text, width))
+
+    write_text([*damage, *_head(summary), ""])
     if summary.night and not texts:
         write_lines([*lines(summary.night, width), ""])
     write_lines(_answer(summary, chosen, width, everything=not texts, detail=detail))
-    write_lines(["", *_reasons(summary, chosen, everything=not texts), ""])
+    write_text(["", *_reasons(summary, chosen, everything=not texts), ""])
     write_lines([*tables(chosen, width, detail=detail), *([] if detail or not chosen else how_to_read(width))])
     if not texts:
-        write_lines(_hosts(summary))
+        write_text(_hosts(summary))
     write_lines(_places(found, session))
 
 

@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.scaling import time_unit
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.answer.sentence import plain_answer
-from pytest_ipperf.report.flow.quantity import unit_of
+from pytest_ipperf.report.answer.values import arrow_text, typical_mark
 from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, cell_results, change_text, headline
 from pytest_ipperf.report.tables.component_rows import component_text, deciding_part, title_of
 from pytest_ipperf.report.tables.layout import fitted
-from pytest_ipperf.report.tables.verdict_rows import typical_text
 
 _GAP = "  "
 _MOST = 40
@@ -137,11 +135,8 @@ def _margin(part: Record) -> str:
 
 
 def _values(record: Record) -> str:
-    """Return the values of both arms: those to which the change belongs, or the means where there are none."""
-    sides = record.sides
-    unit = unit_of(METRICS[record.metric].metric, [side.mean for side in sides])
-    typical = typical_text(record, unit.text) if record.compared else ""
-    return f"{typical or ' -> '.join(unit.text(side.mean) for side in sides)} {unit.name}".rstrip()
+    """Return the values of both arms: their means, or typical values where the means contradict the change."""
+    return f"{arrow_text(record).replace('→', '->')} {typical_mark(record)}".rstrip()
 
 
 def _tail(record: Record) -> str:

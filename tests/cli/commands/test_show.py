@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from pytest_ipperf.cli.commands import show
 from pytest_ipperf.report.terminal.verdict_lines import answer_lines
 from pytest_ipperf.report.workload_kinds import how_to_read, tables
 from pytest_ipperf.store import read_session_summary
@@ -45,6 +46,16 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
     ]
     _, lines, _ = program(history, "show", "main", "-v")
     assert lines[4 + len(answer) + len(reasons) :][: len(full)] == full
+
+
+def test_sentences_that_are_wider_than_the_screen_are_wrapped_between_words(program, history, monkeypatch):
+    _, whole, _ = program(history, "show", "main")
+    monkeypatch.setattr(show, "screen_width", lambda: 60)
+    _, lines, _ = program(history, "show", "main")
+    (sentence,) = [line for line in whole if line.startswith("EXCEEDS ")]
+    assert len(sentence) > 60
+    assert sentence in " ".join(line.strip() for line in lines)
+    assert all(len(line) <= 60 for line in lines if not line.startswith(("records: ", "page: ", "tables: ")))
 
 
 def test_only_some_of_its_cells(program, history):

@@ -65,7 +65,8 @@ def _versions(summary: SessionSummary) -> Facts:
 
 def _hosts(testbed: str, hosts: Sequence[HostSummary]) -> Markup:
     """Return the facts of hosts: kernel, processor and Python at once, the others folded."""
-    facts = [dict(_flat(host.facts)) for host in hosts]
+    # The server software stands above, as it may differ from workload to workload.
+    facts = [{name: text for name, text in _flat(host.facts) if name != "server"} for host in hosts]
     names = list(dict.fromkeys(name for each in facts for name in each))
     main = [name for name in _SHOWN if name in names]
     others = [name for name in names if name not in main]
