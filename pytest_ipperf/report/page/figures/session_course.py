@@ -50,12 +50,12 @@ def session_course(summary: SessionSummary, records: Sequence[Record]) -> Figure
         y_title="from the cell's own mean, %",
     )
     plot.across(0.0, "zero")
-    arms = {record.reference.arm for record in records[:1]} | {record.test.arm for record in records[:1]}
-    styles = styles_of(arms)
+    chosen = min(records, key=lambda record: record.twin)
+    styles = styles_of((chosen.reference.arm, chosen.test.arm))
     shown = {}
     for is_reference in (True, False):
         points = runs[is_reference]
-        arm = records[0].reference.arm if is_reference else records[0].test.arm
+        arm = chosen.reference.arm if is_reference else chosen.test.arm
         own = sorted((x / size, value) for x, value in points)
         if own:
             shown[arm] = styles[arm]
@@ -63,7 +63,7 @@ def session_course(summary: SessionSummary, records: Sequence[Record]) -> Figure
     beyond = sum(not y.holds(value) for _, value in every)
     outside = f" {beyond} runs lie beyond the axis." if beyond else ""
     several = len({record.test.arm for record in records}) > 1
-    others = f" All arms but the reference are drawn as {records[0].test.arm.title}." if several else ""
+    others = f" All arms but the reference are drawn as {chosen.test.arm.title}." if several else ""
     how = (
         "a dot is a run"
         if len(every) <= _DOTS

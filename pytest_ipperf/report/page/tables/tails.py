@@ -22,7 +22,7 @@ def tails(records: Sequence[Record], names: Names) -> Markup:
     for record in records:
         own = by_protocol.setdefault(record.protocol, {})
         for side in record.sides:
-            sides = own.setdefault(names.workload(record), [])
+            sides = own.setdefault(names.workload(record) + ", fresh epochs" * (record.confirms is not None), [])
             if side.quantiles and side.arm not in {each.arm for each in sides}:
                 sides.append(side)
     shown = [_of_protocol(name, own) for name, own in by_protocol.items() if any(own.values())]

@@ -61,6 +61,14 @@ def test_runs_whose_times_are_not_known_are_left_out(factory, lost):
     assert session_course(summary_of([record], times), [record]) is None
 
 
+def test_other_arms_are_drawn_as_one_that_is_no_twin(factory):
+    records = [factory.application("http", 10, arm, 1.0) for arm in ("ipv4-twin", "ipv6", "ipv6-tunnel")]
+    times = {place: at for record in records for place, at in times_of(record).items()}
+    figure = session_course(summary_of(records, times), records)
+    assert figure is not None
+    assert "All arms but the reference are drawn as IPv6." in figure.caption
+
+
 def test_a_share_is_shown_in_points(made):
     record = made.record("udp", "loss", "ipv6", [0.02, 0.03] * 6, [0.01] * 12, levels={"rate": 1e7})
     record = dataclasses.replace(record, test=dataclasses.replace(record.test, values=(0.02, 0.03) * 6))

@@ -14,11 +14,13 @@ from pytest_ipperf.core.records.first_estimate import FirstEstimate
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_interval, t_quantile
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.flow.curves import curves_of
 from pytest_ipperf.report.page.figures.level_plot import margins_differ, offsets
 from pytest_ipperf.report.page.figures.levels import level_figure, level_sweeps
 from pytest_ipperf.report.page.figures.spread import Sorted, spread_figure
 from pytest_ipperf.report.page.figures.trend import trend_figure, trend_of
+from pytest_ipperf.report.page.tables.tails import tails
 from pytest_ipperf.report.tables.cell_results import margin_change
 from pytest_ipperf.report.terminal.trend import trend_lines, trend_steps
 
@@ -195,6 +197,9 @@ def test_figures_of_a_confirmed_cell_are_of_the_fresh_epochs_that_decided_it(fac
     }
     times = {("lab.100mbit-smtp-c10-1k-confirm-2", record.test.arm): [5.0]}
     summary = dataclasses.replace(factory.night_summary(), night=None, samples=samples, run_times=times)
+    other = factory.application("smtp", 10, "ipv6-tunnel", 1.0)
+    table = tails([fresh, other], Names([fresh, other]))
+    assert re.findall(r'scope="rowgroup" rowspan="(\d)">([^<]*)', table) == [("2", "SMTP, fresh epochs"), ("2", "SMTP")]
     assert summary.measured_as(record) == record.workload
     assert summary.measured_as(fresh) == f"{record.workload}-confirm-2"
     figure = spread_figure(summary.measured_as(fresh), fresh, summary.samples, "SMTP")
