@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
+from pytest_ipperf.core.nightly.report import RED, NightReport
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.flow.tables import answered
@@ -23,7 +24,7 @@ def next_step(summary: SessionSummary) -> str:
         resume = summary.completeness.resume
         return f"Measure the rest: pytest {_arguments(summary)} --ipperf-resume={resume}".rstrip() if resume else ""
     if summary.night is not None:
-        return ""
+        return _after_a_night(summary.night)
     verdicts = {record.verdict for record in answered(summary.records) if not record.twin}
     if "exceeds" in verdicts and not summary.question.get("confirm"):
         return f"Confirm what exceeds in fresh epochs: pytest {_arguments(summary)} --lf --ipperf-confirm=yes"
@@ -32,6 +33,15 @@ def next_step(summary: SessionSummary) -> str:
     if verdicts and verdicts <= {"unjudged"}:
         return f"Get a verdict: pytest {_arguments(summary)} --design=quick"
     return ""
+
+
+def _after_a_night(night: NightReport) -> str:
+    """Return what to do about the first worse cell of a night."""
+    worse = night.with_decision(*RED)
+    if not worse:
+        return ""
+    accept = f"pytest-ipperf accept {shlex.quote(worse[0].key.cell)} --reason TEXT"
+    return f"Repeat a cell by the command in its card, or accept a change that is meant to stay: {accept}"
 
 
 def reproduce_command(record: Record, summary: SessionSummary) -> str:

@@ -75,7 +75,9 @@ def _change(record: Record, entry: HistoryEntry) -> str:
     if entry.change is None:
         return "no change known"
     ratio = METRICS[record.metric].metric.scale == "ratio"
-    return f"{percent_text(percent_of_log(entry.change) if ratio else 100 * entry.change)} {record.change_unit}"
+    change = f"{percent_text(percent_of_log(entry.change) if ratio else 100 * entry.change)} {record.change_unit}"
+    then, now = (f"{100 * (each.margin_fraction or 0.0):.3g}" for each in (entry, record))
+    return change if then == now else f"{change}, then allowed {then} {record.change_unit}"
 
 
 def _differ(before: str, after: str) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ipperf.core.nightly.report import GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
 from pytest_ipperf.plugin.options import declarations
 from pytest_ipperf.report.answer.names import Names
@@ -158,6 +159,14 @@ def test_the_next_step_is_a_command_for_what_is_open(factory):
     assert next_step(summary(cells(factory, *FAST, SLOW))).endswith("--lf --ipperf-confirm=yes")
     assert next_step(summary(cells(factory, OPEN))).endswith("--lf --design=standard")
     assert "-m 'smtp or http' --testbed=lab.100mbit" in next_step(summary(cells(factory, OPEN)))
+
+
+def test_after_a_red_night_a_cell_is_repeated_or_accepted(factory):
+    night = factory.night_summary()
+    (red,) = night.night.with_decision(GateDecision.EXCEEDS)
+    assert next_step(night).endswith(f": pytest-ipperf accept {red.key.cell} --reason TEXT")
+    green = dataclasses.replace(night.night, cells=())
+    assert next_step(dataclasses.replace(night, night=green)) == ""
 
 
 def test_a_cell_is_reproduced_by_its_node_id_its_design_and_its_seed(factory):

@@ -80,6 +80,12 @@ def test_a_change_of_hosts_is_named_if_it_came_with_it(factory, slow):
     assert since_text(new, session([new], histories={new.key: entries[:2]})).endswith(hosts)
 
 
+def test_another_margin_then_is_named(factory, slow):
+    entries = past(factory, slow, "w", margin_fraction=0.25)
+    found = since_text(slow, session([slow], histories={slow.key: entries}))
+    assert found.endswith("did not find it worse (+2.0 %, then allowed 25 %)")
+
+
 def test_without_a_history_the_page_says_how_to_get_one(slow):
     told_ = since_text(slow, session([slow]))
     for words in ("--ipperf-save=NAME", f"pytest-ipperf show {slow.cell}", "pytest-ipperf compare last"):

@@ -44,7 +44,7 @@ def session_head(summary: SessionSummary) -> Iterator[Markup]:
     """Yield the top of a session's page: when, the banner, counts and facts."""
     yield element("p", f"pytest-ipperf, {day_text(summary.began_at)}", class_="kicker")
     if summary.night:
-        yield night_part(summary, summary.night, _facts(summary))
+        yield night_part(summary, summary.night, joined((_facts(summary), _next(summary))))
         return
     yield _banner(summary)
 
@@ -68,7 +68,6 @@ def _banner(summary: SessionSummary) -> Markup:
     records = [record for record in summary.records if not record.twin]
     answer = plain_answer(records, summary.troubles)
     class_, word = _state(summary, answer.verdict)
-    next_ = next_step(summary)
     below = [
         counts(records, summary.troubles),
         _never(records),
@@ -76,7 +75,7 @@ def _banner(summary: SessionSummary) -> Markup:
         _facts(summary),
         _aa(summary),
     ]
-    below += [element("p", "Next: ", _with_command(next_), class_="next")] if next_ else []
+    below.append(_next(summary))
     if state := summary.completeness.banner:
         word, _, rest = state.partition(": ")
         found = answer.sentence if records else "No cell has an answer so far."
@@ -132,6 +131,11 @@ def _where(summary: SessionSummary) -> str:
 def _aa(summary: SessionSummary) -> Markup:
     found = aa_check_of(summary.records, lambda name: METRICS[name].metric)
     return aa_check_line(found) if found else NOTHING
+
+
+def _next(summary: SessionSummary) -> Markup:
+    text = next_step(summary)
+    return element("p", "Next: ", _with_command(text), class_="next") if text else NOTHING
 
 
 def _with_command(text: str) -> Markup:

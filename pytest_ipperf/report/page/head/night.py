@@ -32,7 +32,7 @@ _NAMED = 40
 def night_part(summary: SessionSummary, night: NightReport, facts: Markup) -> Markup:
     """Return the gate status, and below it the cells that need attention, with troubles and warnings.
 
-    `facts` say where and how it was measured.
+    `facts` say where and how it was measured, and what to do next.
     """
     names = Names(summary.records)
     parts = [_light(night), _counts(night), facts]
