@@ -32,6 +32,9 @@ class Changes:
     `code_fd` is an open file with the packed code, as for a `ServerProcess`; None: the code that runs here.
     """
 
+    discarded = False
+    """True if the host is thrown away together with its changes."""
+
     def __init__(self, code_fd: int | None = None) -> None:
         self._code_fd = code_fd
         self._pipe: _HelperPipe | None = None

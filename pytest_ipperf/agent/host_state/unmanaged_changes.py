@@ -14,6 +14,8 @@ from pytest_ipperf.core.portable.errors import LabError
 class UnmanagedChanges(Changes):
     """Changes made by the agent itself, quickly; only a failed transaction is undone, and nothing verified."""
 
+    discarded = True
+
     def __init__(self) -> None:
         super().__init__()
         self._undo: list[Sequence[str]] = []

@@ -9,7 +9,7 @@ import struct
 ROUTE, SOCK_DIAG = 0, 4
 """Netlink families: routes, devices and addresses; sockets."""
 
-_REQUEST, _MULTI, _DUMP = 1, 2, 0x300
+_REQUEST, _MULTI, _ACKNOWLEDGE, _DUMP, _NEW = 1, 2, 4, 0x300, 0x600
 _ERROR, _DONE = 2, 3
 _HEADER = struct.Struct("=IHHII")
 _TYPE = 0x3FFF  # without the flags of an attribute
@@ -36,6 +36,18 @@ def ask(kind: int, body: bytes, *, dump: bool = False, family: int = ROUTE) -> l
                 if not flags & _MULTI:
                     return found
                 at += _padded(size)
+
+
+def order(kind: int, body: bytes, *, new: bool = True, family: int = ROUTE) -> None:
+    """Have the kernel change something, which must not exist yet if it is `new`; raise OSError if it refuses."""
+    flags = _REQUEST | _ACKNOWLEDGE | (_NEW if new else 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, family) as sock:
+        sock.settimeout(_WAIT_S)
+        sock.send(_HEADER.pack(_HEADER.size + len(body), kind, flags, 1, 0) + body)
+        answer = sock.recv(65536)
+    number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
+    if number:
+        raise OSError(number, os.strerror(number))
 
 
 def attribute(name: int, value: bytes) -> bytes:

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from pytest_ipperf.agent.host_state.changes import Changes
+from pytest_ipperf.agent.host_state.unmanaged_changes import UnmanagedChanges
 from pytest_ipperf.agent.tunnels import bpf_assembler, encapsulation
 from pytest_ipperf.agent.tunnels.tunnel import create_tunnel
 from pytest_ipperf.transports.base import TunnelEndpoint
@@ -33,9 +34,13 @@ def ends(local, remote, site, inner):
     yield TunnelEndpoint("isatap", "ipperf-isatap", site, ROUTER, isatap)
 
 
+IN_LAB = "@lab"
+
+
 def raised(backend, local, stack):
-    """Create both endpoints of this host; the stack undoes them."""
-    changes = Changes()
+    """Create both endpoints of this host, after the backend's name perhaps `@lab`; the stack undoes them."""
+    changes = UnmanagedChanges() if backend.endswith(IN_LAB) else Changes()
+    backend = backend.removesuffix(IN_LAB)
     stack.callback(lambda: undone(changes))
     mine = (NEAR, FAR, SITE_NEAR, OWN["tunnel"]) if local == NEAR else (FAR, NEAR, SITE_FAR, REACHED["tunnel"])
     for end in ends(*mine):

@@ -21,7 +21,9 @@ with Pair({near!r}, {far!r}):
 
 
 @needs("ping")
-@pytest.mark.parametrize(("near", "far"), [("ebpf", "ebpf"), ("ebpf", "userspace")])
+@pytest.mark.parametrize(
+    ("near", "far"), [("ebpf", "ebpf"), ("ebpf@lab", "ebpf"), ("ebpf@lab", "ebpf@lab"), ("ebpf", "userspace")]
+)
 def test_pings_fragments_streams_and_datagrams_are_carried(isolated, near, far):
     tunnel, isatap = ast.literal_eval(isolated(CARRIED.format(near=near, far=far)))
     assert tunnel[:3] == isatap[:3] == [True, True, True]
@@ -30,8 +32,9 @@ def test_pings_fragments_streams_and_datagrams_are_carried(isolated, near, far):
     assert isatap[3].hex() == "45b805dc000040004029a805c612000bc612000c"
 
 
-def test_only_the_peer_the_address_itself_and_the_router_get_in(isolated):
-    assert isolated(WHO_GETS_IN.format(backend="ebpf")) == EXPECTED
+@pytest.mark.parametrize("backend", ["ebpf", "ebpf@lab"])
+def test_only_the_peer_the_address_itself_and_the_router_get_in(isolated, backend):
+    assert isolated(WHO_GETS_IN.format(backend=backend)) == EXPECTED
 
 
 WHO_GETS_IN = """
@@ -75,6 +78,41 @@ print(waited(lambda: devices() == before and not programs("eth0")))
     assert isolated(code) == f"{there} 2\nTrue"
 
 
+def test_a_lab_s_filters_go_with_their_tunnels(isolated):
+    code = """
+from ends import *
+def filters(device, way):
+    argv = ["tc", "filter", "show", "dev", device, way]
+    found = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    return [line.split("pref ")[1].split()[0] for line in found.splitlines() if "direct-action" in line]
+ip(f"link add eth0 type veth peer name eth1\\naddr add {NEAR}/24 dev eth0\\naddr add {SITE_NEAR}/24 dev eth0")
+ip("link set eth0 up\\nlink set eth1 up")
+with contextlib.ExitStack() as stack:
+    raised("ebpf@lab", NEAR, stack)
+    print(filters("eth0", "ingress"), *(filters(f"ipperf-{each}", "egress") for each in ("6in4", "isatap")))
+    print(programs("eth0"))
+print(filters("eth0", "ingress"))
+"""
+    # 6in4 takes its packets before ISATAP, and no link of tcx is made.
+    assert isolated(code) == "['1', '2'] ['1'] ['1']\n0\n[]"
+
+
+def test_a_lab_s_tunnel_that_fails_later_leaves_no_filter(isolated):
+    code = """
+from ends import *
+from pytest_ipperf.core.portable.errors import LabError
+ip(f"link add eth0 type veth peer name eth1\\naddr add {NEAR}/24 dev eth0")
+with contextlib.ExitStack() as stack:
+    try:
+        end = TunnelEndpoint("tunnel", "ipperf-6in4", NEAR, FAR, ("2001:2:0:41::1/64",), (("2001:2::/48", "::1"),))
+        create_tunnel("ebpf", end, UnmanagedChanges(), stack)
+    except LabError as error:
+        print(bool(str(error)))
+    print(subprocess.run(["tc", "filter", "show", "dev", "eth0", "ingress"], capture_output=True).stdout, devices())
+"""
+    assert isolated(code) == "True\nb'' ['eth0', 'eth1', 'lo']"
+
+
 def test_a_tunnel_s_end_with_no_address_of_this_host_is_an_error_in_words(isolated):
     code = """
 from ends import *
@@ -106,6 +144,23 @@ with contextlib.ExitStack() as stack:
 print(changes.undo(), devices())
 """
     assert isolated(code) == "no BPF program could be put on ipperf-6in4 and lo: Invalid argument\n[] ['lo']"
+
+
+def test_a_filter_that_cannot_be_placed_is_an_error_in_words(isolated):
+    code = """
+from ends import *
+from pytest_ipperf.agent.tunnels import tc_filters
+from pytest_ipperf.core.portable.errors import LabError
+ip(f"addr add {NEAR}/24 dev lo")
+tc_filters.order = lambda *_, **__: (_ for _ in ()).throw(OSError(22, "Invalid argument"))
+with contextlib.ExitStack() as stack:
+    try:
+        create_tunnel("ebpf", TunnelEndpoint("tunnel", "ipperf-6in4", NEAR, FAR, ()), UnmanagedChanges(), stack)
+    except LabError as error:
+        print(error)
+print(devices())
+"""
+    assert isolated(code) == "no BPF program could be put on ipperf-6in4 and lo: Invalid argument\n['lo']"
 
 
 @pytest.mark.parametrize(
