@@ -63,7 +63,7 @@ class Script:
         self._told, self._contradicts, self._slow = reported, contradicts, slow
         self._lacks, self._lacks_from, self._unrestored = lacks, lacks_from, unrestored
         self.epochs, self.ran, self.now, self.asked = 0, [], 0.0, []
-        self.trained, self.bursts = [], []
+        self.trained, self.bursts, self.floor_bursts = [], [], []
         self.tunnels = Tunnels()
         self.offloads = self
 
@@ -126,6 +126,7 @@ class Script:
         )  # fmt: skip
 
     def baseline_cost(self, arm, service, workload, *, bursts, deadline_s):
+        self.floor_bursts.append(bursts)
         if isinstance(self.floor_fails, Exception):
             raise self.floor_fails
         failed = {"talk reset": 1} if self.floor_fails else {}
@@ -582,12 +583,13 @@ def test_a_verdict_is_that_of_the_look_that_closed_the_cell(course):
 
 
 def test_floors_are_found_once_in_the_first_epoch_after_its_blocks(course):
-    _, heard, found = course(well)
+    script, heard, found = course(well)
     places = [at for at, each in enumerate(heard) if each[0] == "floor"]
     assert [heard[at] for at in places] == [("floor", "ipv4", 0.004), ("floor", "ipv6", 0.004)]
     assert heard[places[0] - 1][:3] == ("run", 0, 1)
     assert heard[places[1] + 1][:2] == ("epoch", 1)
     assert found.baseline_costs == {FOUR: 0.004, SIX: 0.004}
+    assert script.floor_bursts == [CONDITIONS.design.warmup_bursts(WORKLOAD.connections)] * 2
 
 
 def test_a_floor_with_failures_is_none(course):
