@@ -51,8 +51,8 @@ def serve_forks(control: socket.socket, run_agent: Callable[[], None]) -> None:
     """
     for name in HANDLERS:
         HANDLERS[name]
-    gc.collect()
     gc.freeze()  # so that no collection in an agent looks at, and copies, what all of them share
+    gc.enable()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel itself reaps agents that have ended
     while True:
         message, fds, _, _ = socket.recv_fds(control, _REQUEST_BYTES, _MOST_FDS)

@@ -54,9 +54,16 @@ serve(channel, fd)
 """Program that runs on the host, with its end of an execnet channel as `channel`; `start_agent` is the other end."""
 
 FORK_SERVER = """
-import os, socket, sys
+import gc
+gc.disable()  # what is imported stays
+import os, socket, sys, types
+from importlib.util import find_spec
 code_fd, control_fd = map(int, sys.argv[1:])
 sys.path.insert(0, f"/proc/self/fd/{code_fd}")
+# The package itself imports the controller's end, which takes as long as a third of the agent.
+package = types.ModuleType("execnet")
+package.__path__ = find_spec("execnet").submodule_search_locations
+sys.modules["execnet"] = package
 from execnet.gateway_base import get_execmodel, init_popen_io, serve
 from pytest_ipperf.agent.rpc.fork_server import serve_forks
 

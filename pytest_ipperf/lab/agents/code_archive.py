@@ -48,8 +48,14 @@ def code_archive(magic: bytes = b"") -> bytes:
 def code_file() -> int:
     """Return a descriptor of a file in memory with the archive for this Python, as long as this process lives."""
     fd = os.memfd_create("pytest-ipperf")
-    with open(fd, "wb", closefd=False) as file:
-        file.write(code_archive(MAGIC_NUMBER))
+    # Not compressed, as an import decompresses each module twice.
+    with (
+        zipfile.ZipFile(io.BytesIO(code_archive(MAGIC_NUMBER))) as packed,
+        open(fd, "wb", closefd=False) as file,
+        zipfile.ZipFile(file, "w") as archive,
+    ):
+        for entry in packed.infolist():
+            archive.writestr(zipfile.ZipInfo(entry.filename, entry.date_time), packed.read(entry))
     return fd
 
 
