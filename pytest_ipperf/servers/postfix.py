@@ -10,6 +10,7 @@ import grp
 import os
 import pwd
 from collections.abc import Iterator, Sequence
+from io import FileIO
 from pathlib import Path
 
 from pytest_ipperf.servers.base import Entry, Kept, Server, Site, program, true_root, words
@@ -134,13 +135,15 @@ class Postfix(Server):
 
     def kept(self, site: Site) -> Iterator[Kept]:
         for path in Path(site.folder, _HOLD).iterdir():
-            with path.open("rb") as file:
+            with FileIO(path) as file:  # unbuffered, as hundreds of messages are read between two runs
                 envelope = file.read(_ENVELOPE_BYTES)
             yield Kept(path, next((value.decode("latin-1") for kind, value in _records(envelope) if kind == b"S"), ""))
 
     def message(self, path: Path) -> bytes:
         lines = []
-        for kind, value in _records(path.read_bytes()):
+        with FileIO(path) as file:
+            data = file.read()
+        for kind, value in _records(data):
             if kind in {b"N", b"L"}:  # a complete line, or the first part of a long one
                 lines.append(value + b"\n" * (kind == b"N"))
         return b"".join(lines)
@@ -162,15 +165,18 @@ def _records(queue_file: bytes) -> Iterator[tuple[bytes, bytes]]:
 
     The last one may be cut off. Source: Postfix, `src/global/rec_type.h` and `record.c`.
     """
-    at = 0
-    while at < len(queue_file):
-        kind, length, shift = queue_file[at : at + 1], 0, 0
-        for at in range(at + 1, len(queue_file)):  # noqa: B020 - where the length ends, the value begins
-            length |= (queue_file[at] & 0x7F) << shift
-            shift += 7
-            if queue_file[at] < 0x80 or shift > _LENGTH_BITS:
-                break
+    at, end = 0, len(queue_file)
+    while at < end:
+        kind = queue_file[at : at + 1]
         at += 1
+        length = shift = 0
+        while at < end:
+            byte = queue_file[at]
+            at += 1
+            length |= (byte & 0x7F) << shift
+            if byte < 0x80 or shift >= _LENGTH_BITS:
+                break
+            shift += 7
         yield kind, queue_file[at : at + length]
         at += length
 
