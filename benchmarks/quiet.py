@@ -10,7 +10,7 @@ arms. `worth` measures IPv4 alone, under the conditions of a session and with ea
 turn and in random order; ratios of spreads have a 95 % interval by bootstrap over the epochs. `sizes` measures IPv4 and
 IPv6 in epochs of so many blocks of runs of 300 connections, and in epochs of twice as many blocks of half such runs, in
 random order: their `power` is the information about the change that a second gives, 1 / (variance of the epochs'
-changes x seconds of an epoch), relative to that of full runs.
+changes x seconds of an epoch), relative to that of full runs, in the last row the geometric mean of all workloads.
 
 An epoch begins when this machine has been idle for half a second. It is repeated if other processes used more than the
 share `--calm` of the processors, so that the spread is that of the project's own work. `foreign` is the mean of that
@@ -179,8 +179,12 @@ def one_epoch(
         service = up.serve(workload, "auto")
         numbers = range(-1, blocks * condition.more_blocks)
         order = [(block, arm) for block in numbers for arm in rng.sample(list(arms), len(arms))]
-        bursts = dataclasses.replace(QUICK, run_connections=condition.run_connections).bursts(workload.connections)
-        values = [Value(arm, block, one_run(up, service, workload, arm, bursts)) for block, arm in order]
+        design = dataclasses.replace(QUICK, run_connections=condition.run_connections)
+        bursts = {
+            block: design.bursts(workload.connections) if block >= 0 else design.warmup_bursts(workload.connections)
+            for block in numbers
+        }
+        values = [Value(arm, block, one_run(up, service, workload, arm, bursts[block])) for block, arm in order]
     return [each for each in values if each.block >= 0]
 
 
@@ -254,7 +258,7 @@ def foreign_text(epochs: Iterable[Epoch]) -> str:
 # --- what is printed --------------------------------------------------------------------------------------------------
 
 
-def show_spread(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> None:
+def show_spread(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> Power | None:
     """Print a row: the spread of both arms and of their ratio, and what each design can detect."""
     del rng
     found = [measured(conditions()[0], workload, (V4, V6)) for _ in range(epochs)]
@@ -267,9 +271,10 @@ def show_spread(workload: Workload, epochs: int, measured: Measured, rng: random
     shares = [*(each for arm in (*arms, ratio) for each in (arm.within, arm.between)), *detected]
     texts = (f"{mean_ms(logs_of(each, V4) for each in found):.2f}", *(f"{100 * share:.1f} %" for share in shares))
     print(f"| {workload.protocol} | {workload.connections} | {' | '.join(texts)} | {foreign_text(found)} |", flush=True)
+    return None
 
 
-def show_worth(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> None:
+def show_worth(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> Power | None:
     """Print a row for each condition: the spread of IPv4, and its ratio to the usual one."""
     found: dict[str, list[Epoch]] = defaultdict(list)
     every = conditions()
@@ -287,9 +292,10 @@ def show_worth(workload: Workload, epochs: int, measured: Measured, rng: random.
             f"| {foreign_text(found[name])} |",
             flush=True,
         )
+    return None
 
 
-def show_sizes(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> None:
+def show_sizes(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> Power | None:
     """Print a row for each size of a run: how the epochs' changes spread, and the power of a second of measuring."""
     half = QUICK.run_connections // 2
     every = [Condition("full runs"), Condition("half runs", run_connections=half, more_blocks=2)]
@@ -297,32 +303,53 @@ def show_sizes(workload: Workload, epochs: int, measured: Measured, rng: random.
     for _ in range(epochs):
         for condition in rng.sample(every, len(every)):
             found[condition.name].append(measured(condition, workload, (V4, V6)))
-    for condition in every:
+    powers = [Power.of(found[condition.name], found[every[0].name], rng) for condition in every]
+    for condition, power in zip(every, powers, strict=True):
         lives = found[condition.name]
-        power, low, high = power_interval(lives, found[every[0].name])
         changes = [statistics.median(ratios_of(each)) for each in lives]
         print(
             f"| {workload.protocol} | {workload.connections} | {condition.name} | {len(lives)} "
             f"| {statistics.fmean(each.seconds for each in lives):.2f} | {100 * statistics.stdev(changes):.1f} % "
-            f"| {power:.2f} ({low:.2f} .. {high:.2f}) | {foreign_text(lives)} |",
+            f"| {power} | {foreign_text(lives)} |",
             flush=True,
         )
+    return powers[-1]
 
 
-def power_interval(tests: Sequence[Epoch], references: Sequence[Epoch]) -> tuple[float, float, float]:
-    """Return the information of a second, relative to that of other epochs, with its 95 % interval by bootstrap."""
-    rng = random.Random(1)
+@dataclass(frozen=True)
+class Power:
+    """Logarithm of the information of a second, relative to that of other epochs, and of its bootstrap resamples."""
 
-    def information(lives: Sequence[Epoch]) -> float:
-        changes = [statistics.median(ratios_of(each)) for each in lives]
-        return 1 / (statistics.variance(changes) * statistics.fmean(each.seconds for each in lives))
+    log: float
+    drawn: tuple[float, ...]
 
-    drawn = sorted(
-        information(rng.choices(tests, k=len(tests))) / information(rng.choices(references, k=len(references)))
-        for _ in range(RESAMPLES)
-    )
-    ratio = information(tests) / information(references)
-    return ratio, drawn[round(0.025 * RESAMPLES)], drawn[round(0.975 * RESAMPLES)]
+    @classmethod
+    def of(cls, tests: Sequence[Epoch], references: Sequence[Epoch], rng: random.Random) -> Power:
+        """Return the power of epochs relative to others."""
+
+        def log_information(lives: Sequence[Epoch]) -> float:
+            changes = [statistics.median(ratios_of(each)) for each in lives]
+            return -math.log(statistics.variance(changes) * statistics.fmean(each.seconds for each in lives))
+
+        return cls(
+            log_information(tests) - log_information(references),
+            tuple(
+                log_information(rng.choices(tests, k=len(tests)))
+                - log_information(rng.choices(references, k=len(references)))
+                for _ in range(RESAMPLES)
+            ),
+        )
+
+    @classmethod
+    def mean_of(cls, powers: Sequence[Power]) -> Power:
+        """Return the geometric mean of workloads' powers, which were resampled independently."""
+        drawn = zip(*(each.drawn for each in powers), strict=True)
+        return cls(statistics.fmean(each.log for each in powers), tuple(map(statistics.fmean, drawn)))
+
+    def __str__(self) -> str:
+        drawn = sorted(self.drawn)
+        low, high = (drawn[round(share * RESAMPLES)] for share in (0.025, 0.975))
+        return f"{math.exp(self.log):.2f} ({math.exp(low):.2f} .. {math.exp(high):.2f})"
 
 
 HEADERS = {
@@ -360,9 +387,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     print(HEADERS[asked.what])
+    powers = []
     for workload in workloads(asked.protocol, asked.connections or CONNECTIONS[asked.what]):
         rng = random.Random(f"{asked.seed} {workload}")
-        SHOWN[asked.what](workload, asked.epochs, calm_epochs(asked.blocks, asked.calm, rng), rng)
+        power = SHOWN[asked.what](workload, asked.epochs, calm_epochs(asked.blocks, asked.calm, rng), rng)
+        powers += [power] if power else []
+    if len(powers) > 1:
+        print(f"| all | | half runs | | | | {Power.mean_of(powers)} | |")
 
 
 if __name__ == "__main__":
