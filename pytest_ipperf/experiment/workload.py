@@ -240,6 +240,7 @@ class _State:
         names = dict.fromkeys(host.name for host in self.testbed.hosts)
         self.observer.note(f"starting {', '.join(names)} anew for epoch {epoch.number}")
         with self.watch.activity("reboot"):
+            self.teardowns.finish()
             if at.provisioning:
                 at.provisioning.close()  # the reboot ends its agents
             took_s = reboot_hosts(self.testbed, lease_for(at.owner, at.wait_s, self.observer.note))

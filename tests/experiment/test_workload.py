@@ -23,6 +23,7 @@ from pytest_ipperf.core.portable.errors import AgentError, InvalidError, LabErro
 from pytest_ipperf.experiment import Conditions, KeptRuns, answer, answer_alone, limit_of, measure, workload
 from pytest_ipperf.lab.access import ssh
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
+from pytest_ipperf.lab.epoch.teardowns import Teardowns
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, with_rate
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.lab.runs.result import RunResult, ServerEndpoint
@@ -641,10 +642,11 @@ def test_hosts_are_started_anew_before_each_epoch_but_the_first(course, monkeypa
         return {"alpha": 40.0, "beta": 50.5}
 
     monkeypatch.setattr(workload, "reboot_hosts", reboot_hosts)
+    monkeypatch.setattr(Teardowns, "finish", lambda _: order.append("taken down"))
     asked = dataclasses.replace(CONDITIONS, reboot=True, provisioning=Keeper())
     _, heard, _ = course(lambda number, arm: (30, {}, ()), asked, testbed=testbed)
     epochs = CONDITIONS.design.epochs
-    assert order == ["closed", "office"] * (epochs - 1)
+    assert order == [*["taken down", "closed", "office"] * (epochs - 1), "taken down"]
     reported = [each for each in heard if each[0] in ("rebooted", "epoch")]
     assert [each[:2] for each in reported] == [
         ("epoch", 0),
@@ -654,7 +656,7 @@ def test_hosts_are_started_anew_before_each_epoch_but_the_first(course, monkeypa
     assert "starting alpha, beta anew for epoch 1" in heard
     order.clear()
     course(lambda number, arm: (30, {}, ()), dataclasses.replace(asked, reboot=False), testbed=testbed)
-    assert order == []
+    assert order == ["taken down"]
 
 
 def test_hosts_that_cannot_be_started_anew_are_told_before_anything_is(course):

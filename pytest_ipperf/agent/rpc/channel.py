@@ -36,7 +36,7 @@ class Channel:
 
     def arm_watchdog(self, timeout_s: float) -> None:
         """Note that the channel is over a network; exit after `timeout_s` without a heartbeat or a call."""
-        self._watchdog_timeout_s = timeout_s
+        self.received(timeout_s)
         if self._control is None:
             self._control = ControlConnection.from_environment()
             Thread(target=self._watchdog, daemon=True).start()

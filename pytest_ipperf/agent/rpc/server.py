@@ -76,8 +76,11 @@ class _Method:
         return self._encode(result) if self._encode else result
 
 
-def serve(gateway_channel: Any, code_fd: int) -> None:
-    """Serve calls until the controller closes `gateway_channel`, which is execnet's; a call is `(name, arguments)`."""
+def serve(gateway_channel: Any, code_fd: int, watchdog_s: float = 0.0) -> None:
+    """Serve calls until the controller closes `gateway_channel`, which is execnet's; a call is `(name, arguments)`.
+
+    If the channel is over a network, `watchdog_s` are the seconds for which the controller may be silent.
+    """
     calls: queue.SimpleQueue[tuple[str, tuple[Any, ...]] | None] = queue.SimpleQueue()
     channel, over = Channel(gateway_channel.send), threading.Event()
 
@@ -101,6 +104,8 @@ def serve(gateway_channel: Any, code_fd: int) -> None:
         agent = Agent(stack, code_fd, channel)
         gateway_channel.setcallback(receive, endmarker=None)
         gateway_channel.send(("ok", agent.call("hello", ())))
+        if watchdog_s:
+            channel.arm_watchdog(watchdog_s)
         try:
             while (call := calls.get()) is not None:
                 with channel.handling_call():

@@ -27,7 +27,7 @@ import os, sys
 if sys.version_info < (3, 10):
     raise RuntimeError("Python " + sys.version.split()[0] + " is too old; 3.10 is needed")
 from importlib.util import MAGIC_NUMBER
-offered, keeper = channel.receive()
+offered, keeper, watchdog_s = channel.receive()
 code = None
 if keeper:
     room = {"__name__": "keeper"}
@@ -49,7 +49,7 @@ with open(fd, "wb", closefd=False) as file:
     file.write(code)
 sys.path.insert(0, f"/proc/self/fd/{fd}")
 from pytest_ipperf.agent.rpc.server import serve
-serve(channel, fd)
+serve(channel, fd, watchdog_s)
 """
 """Program that runs on the host, with its end of an execnet channel as `channel`; `start_agent` is the other end."""
 
@@ -88,13 +88,19 @@ def start_forked_agent(channel: Any, patience_s: float) -> Hello:
 
 
 def start_agent(
-    channel: Any, patience_s: float, sending: Callable[[float], None] = lambda _: None, *, keeps: bool = False
+    channel: Any,
+    patience_s: float,
+    sending: Callable[[float], None] = lambda _: None,
+    *,
+    keeps: bool = False,
+    watchdog_s: float = 0.0,
 ) -> Hello:
     """Send the code, unless the host has it in its cache, and return the agent's identity.
 
-    `sending` is called with the seconds that sending may take on a slow connection, in addition to the time-out.
+    `sending` is called with the seconds that sending may take on a slow connection, in addition to the time-out. With
+    `watchdog_s` the agent arms its watchdog, see `Channel.arm_watchdog`.
     """
-    channel.send((digests(), _keeper()) if keeps else ({}, []))
+    channel.send((*((digests(), _keeper()) if keeps else ({}, [])), watchdog_s))
     reply = channel.receive(patience_s)
     if isinstance(reply, bytes):
         code = code_archive(reply)

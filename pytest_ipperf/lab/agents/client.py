@@ -93,7 +93,6 @@ class AgentClient(AgentMethods):
             self._channel, hello = self._started(self._entry)
             if ACCESS_METHODS[host.way].far:
                 self._hello = hello
-                self.arm_watchdog(WATCHDOG_TIMEOUT_S)
                 HEARTBEAT.add(self._send_heartbeat)
         except BaseException:
             self.close()
@@ -120,7 +119,9 @@ class AgentClient(AgentMethods):
                     opened.append((channel, start_forked_agent(channel, patience_s)))
                 else:
                     channel = gateway.remote_exec(BOOT)
-                    opened.append((channel, start_agent(channel, patience_s, sending.append, keeps=self.keeps)))
+                    watchdog_s = WATCHDOG_TIMEOUT_S if way.far else 0.0
+                    hello = start_agent(channel, patience_s, sending.append, keeps=self.keeps, watchdog_s=watchdog_s)
+                    opened.append((channel, hello))
             except BaseException as error:  # noqa: BLE001 - raised below, in the other thread
                 opened.append(error)
 

@@ -54,10 +54,6 @@ class AgentMethods:
         """Return the agent's identity."""
 
     @RpcMethod
-    def arm_watchdog(self, timeout_s: float) -> None:
-        """Tell the agent that its controller is remote; it ends after `timeout_s` without a heartbeat."""
-
-    @RpcMethod
     def pin(self, cpus: list[int]) -> list[int]:
         """Bind the agent to processors; return those that it may use then."""
 
@@ -66,7 +62,7 @@ class AgentMethods:
         """Lease the host; return who holds it instead, or an empty text."""
 
     @RpcMethod
-    def fingerprint(self, device: str) -> Fingerprint:
+    def fingerprint(self, towards: str) -> Fingerprint:
         """Return the facts of the host that results may depend on."""
 
     @RpcMethod

@@ -44,8 +44,9 @@ def build_testbed(
 ) -> Iterator[BuiltTestbed]:
     """Build a lab's nodes, start the agents, and set up the tunnels of these transports; undo all of it afterwards.
 
-    With `teardowns` a lab is undone in the background if nothing has failed, once the nodes of the next one are linked,
-    and nothing that was built here before is left once the testbed is up.
+    With `teardowns` a testbed is undone in the background if nothing has failed: a lab once the nodes of the next one
+    are linked, one of other hosts while its next agents start. Nothing that was built here before is left once the
+    testbed is up; on other hosts than a lab's the new agents do nothing before that.
 
     `lease` is called for every host whose agent holds its lease, in the order of machine names, so that jobs that name
     their hosts alike cannot deadlock.
@@ -56,6 +57,8 @@ def build_testbed(
         forks = stack.enter_context(ForkServer()) if testbed.is_lab else None
         entries = stack.enter_context(namespaces(testbed, linked=False)) if testbed.is_lab else {}
         agents = _start_agents(testbed, entries, forks, stack, teardowns or Teardowns())
+        if teardowns and not testbed.is_lab:
+            teardowns.finish()  # hosts have one lease, and one network for all epochs
         _prepare_hosts(testbed, agents, lease)
         tunnels = stack.enter_context(set_up_tunnels(testbed, agents, transports, backend))
         if testbed.links != Links():  # rate, loss and delay apply to single packets
@@ -65,7 +68,7 @@ def build_testbed(
         if teardowns:
             teardowns.finish()  # nothing may be served or measured beside it
         yield BuiltTestbed(entries, agents, tunnels)
-        if teardowns and testbed.is_lab:
+        if teardowns:
             teardowns.postpone(stack.pop_all())
 
 
@@ -111,8 +114,8 @@ def _start_agents(
         stack.push(partial(_shut_down, testbed, starting.values()))
         if testbed.is_lab:
             link_nodes(testbed, entries)
-            # The kernel makes and removes devices one at a time, and takes long to remove those of the lab before.
-            teardowns.begin_postponed()
+        # The kernel makes and removes devices one at a time, and takes long to remove those of the lab before.
+        teardowns.begin_postponed()
     return {role: start.result() for role, start in starting.items()}
 
 

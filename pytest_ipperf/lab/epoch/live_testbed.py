@@ -54,8 +54,9 @@ from pytest_ipperf.lab.runs.path_facts import (
     agents_of_client,
     clients_violations,
     expected_path,
-    lacking_address,
+    lacking_addresses,
     native_devices,
+    other_end,
     path_facts,
 )
 from pytest_ipperf.lab.runs.proof import load_proof
@@ -96,6 +97,7 @@ class LiveTestbed:
         self._settled = True
         self._drained = False
         self._devices: dict[str, str] = {}
+        self._lacking: dict[int, str] | None = None
         self._client_text = LEAN
         self.offloads = HostOffloads(testbed, agents)
         self._servers = EpochServers(self._server, [])
@@ -131,7 +133,9 @@ class LiveTestbed:
 
     def lacking(self, arm: Arm) -> str:
         """Return which source address of this arm a client lacks, as a sentence; empty if none."""
-        return lacking_address(self._testbed, self._agents, arm)
+        if self._lacking is None:
+            self._lacking = lacking_addresses(self._testbed, self._agents)
+        return self._lacking.get(arm.ipver, "") if arm.transport == "native" else ""
 
     def prove(
         self, arm: Arm, service: ServerEndpoint, workload: Workload, *, with_trains: bool = True
@@ -361,9 +365,9 @@ class LiveTestbed:
             return {}
 
     def fingerprint(self, arm: Arm) -> dict[str, Fingerprint]:
-        """Return the hosts' fingerprints by role, with the devices that the arm uses."""
-        devices = native_devices(self._testbed, self._agents, arm.ipver)
-        return all_replies({role: agent.fingerprint.request(devices[role]) for role, agent in self._agents.items()})
+        """Return the hosts' fingerprints by role, with the devices that the arm uses natively."""
+        towards = {role: other_end(self._testbed, role, arm.ipver) for role in self._agents}
+        return all_replies({role: agent.fingerprint.request(towards[role]) for role, agent in self._agents.items()})
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Take the lab of an epoch down in the background, while that of the next epoch is built."""
+"""Take the testbed of an epoch down in the background, while that of the next epoch is built."""
 
 from __future__ import annotations
 

@@ -47,20 +47,26 @@ def agents_of_client(agents: Mapping[str, AgentClient], role: str) -> dict[str, 
     return {CLIENT: agents[role], **{each: agents[each] for each in (SERVER, ROUTER) if each in agents}}
 
 
-def lacking_address(testbed: Testbed, agents: Mapping[str, AgentClient], arm: Arm) -> str:
-    """Return which source address of this arm a client lacks, as a sentence; empty if none.
+def lacking_addresses(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[int, str]:
+    """Return by IP version which source address of its native arm a client lacks, as a sentence.
 
-    Only native arms between the user's own hosts are checked; addresses that a session makes itself are right.
+    Only the user's own hosts are asked, each once; addresses that a session makes itself are right.
     """
-    if arm.transport != "native" or testbed.is_lab or testbed.name in BUILTIN:
-        return ""
-    key = f"ipv{arm.ipver}"
-    for role in testbed.clients:
-        host = agents[role].host
-        if missing := agents[role].lacking([host.address(arm.ipver)]):
-            given = f"host {host.name}: it does not have {missing[0]}, its {key} in hosts.ini"
-            return f"{given}; name one that it has on the measured link there, or give it this one"
-    return ""
+    if testbed.is_lab or testbed.name in BUILTIN:
+        return {}
+    hosts = {role: agents[role].host for role in testbed.clients}
+    asked = {
+        role: agents[role].lacking.request([*filter(None, map(host.address, (4, 6)))]) for role, host in hosts.items()
+    }
+    missing = all_replies(asked)
+    found: dict[int, str] = {}
+    for role, host in hosts.items():
+        for ipver in (4, 6):
+            if (address := host.address(ipver)) in missing[role]:
+                given = f"host {host.name}: it does not have {address}, its ipv{ipver} in hosts.ini"
+                remedy = "name one that it has on the measured link there, or give it this one"
+                found.setdefault(ipver, f"{given}; {remedy}")
+    return found
 
 
 def clients_violations(expected_path: Mapping[str, ExpectedPath], proof: Mapping[str, Any]) -> list[str]:
@@ -167,11 +173,20 @@ def _rates(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, dic
     return all_replies({role: agents[role].rates.request(devices) for role, devices in by_role.items() if devices})
 
 
-def native_devices(testbed: Testbed, agents: Mapping[str, AgentClient], ipver: int = 4) -> dict[str, str]:
+def other_end(testbed: Testbed, role: str, ipver: int = 4) -> str:
+    """Return the address to which a host's native path leads, if possible of that IP version; empty if there is none.
+
+    A client's leads to the server, all others' to the client.
+    """
+    other = testbed.server if role in testbed.clients else testbed.client
+    return other.address(ipver) or other.address(10 - ipver)
+
+
+def native_devices(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, str]:
     """Return the device by which each host reaches the others natively, by role; empty if there is no route."""
-    asked = {}
-    for role, agent in agents.items():
-        other = testbed.server if role in testbed.clients else testbed.client
-        if address := other.address(ipver) or other.address(10 - ipver):
-            asked[role] = agent.routes.request([RouteRequest(destination=address)])
+    asked = {
+        role: agent.routes.request([RouteRequest(destination=address)])
+        for role, agent in agents.items()
+        if (address := other_end(testbed, role))
+    }
     return dict.fromkeys(agents, "") | {role: each[0].device for role, each in all_replies(asked).items()}

@@ -1,12 +1,14 @@
-"""A lab is taken down in the background, and its trouble is never lost."""
+"""A testbed is taken down in the background, and its trouble is never lost."""
 
 import contextlib
 import os
 import threading
+import time
 
 import pytest
 
 from pytest_ipperf.core.portable.errors import RestoreError
+from pytest_ipperf.lab.epoch import build
 from pytest_ipperf.lab.epoch.live_testbed import live_testbed
 from pytest_ipperf.lab.epoch.teardowns import Teardowns
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
@@ -82,13 +84,35 @@ def test_a_ctrl_c_is_not_replaced_by_trouble():
         failing_beside(KeyboardInterrupt())
 
 
-@pytest.mark.skipif(bool(why := unusable()), reason=f"the lab cannot be built here: {why}")
-def test_nothing_is_left_of_a_lab_once_the_next_one_is_up():
+@pytest.mark.parametrize("name", ["pair", "loopback"])
+def test_nothing_is_left_of_a_testbed_once_the_next_epoch_is_up(name):
+    if name == "pair" and (why := unusable()):
+        pytest.skip(f"the lab cannot be built here: {why}")
     processes: list[int] = []
     with Teardowns() as teardowns:
         for _ in range(2):
             owner = f"test {os.getpid()}"
-            with live_testbed(BUILTIN["pair"], owner, 1.0, lambda _: None, teardowns=teardowns) as live:
+            with live_testbed(BUILTIN[name], owner, 1.0, lambda _: None, teardowns=teardowns) as live:
                 earlier, processes = processes, [process_of(agent) for agent in live._agents.values()]
                 assert not any(os.path.exists(f"/proc/{pid}") for pid in earlier)  # noqa: PTH110
+            assert all(os.path.exists(f"/proc/{pid}") for pid in processes)  # noqa: PTH110
     assert not any(os.path.exists(f"/proc/{pid}") for pid in processes)  # noqa: PTH110
+
+
+def test_agents_of_hosts_get_nothing_to_do_before_the_earlier_ones_have_ended(monkeypatch):
+    order: list[str] = []
+
+    def prepared(*arguments):
+        order.append("prepared")
+        return prepare(*arguments)
+
+    def takes_long():
+        time.sleep(0.2)
+        order.append("ended")
+
+    prepare = build._prepare_hosts
+    monkeypatch.setattr(build, "_prepare_hosts", prepared)
+    with Teardowns() as teardowns:
+        teardowns.postpone(undoing(takes_long))
+        with live_testbed(BUILTIN["loopback"], "test", 1.0, lambda _: None, teardowns=teardowns):
+            assert order == ["ended", "prepared"]

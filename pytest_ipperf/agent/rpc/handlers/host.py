@@ -9,6 +9,7 @@ import socket
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.kernel.fingerprint import fingerprint
 from pytest_ipperf.agent.kernel.processes import process_of
+from pytest_ipperf.agent.paths.routes import route
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.agent.rpc.messages import Fingerprint, Hello
 
@@ -30,10 +31,6 @@ class HostHandlers(Handlers):
             started_ticks=mine.started_ticks if mine else 0,
         )
 
-    def arm_watchdog(self, timeout_s: float) -> None:
-        """Note that the controller is on another machine: be silent during measurements, and arm the watchdog."""
-        self._context.channel.arm_watchdog(timeout_s)
-
     def pin(self, cpus: list[int]) -> list[int]:
         """Bind the agent and its children to these processors, as far as allowed; return those in use."""
         allowed = os.sched_getaffinity(0) & set(cpus)
@@ -50,9 +47,9 @@ class HostHandlers(Handlers):
             self._lease = Lease(owner)
         return self._lease.acquire(wait_s)
 
-    def fingerprint(self, device: str) -> Fingerprint:
-        """Return the properties that this host's results may depend on."""
-        return Fingerprint(**fingerprint(device))
+    def fingerprint(self, towards: str) -> Fingerprint:
+        """Return the properties that this host's results may depend on, with the device that leads `towards` there."""
+        return Fingerprint(**fingerprint(route(towards).device if towards else ""))
 
 
 handlers = HostHandlers
