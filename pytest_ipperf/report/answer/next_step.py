@@ -13,7 +13,7 @@ from pytest_ipperf.report.flow.tables import answered
 _SETTINGS = ("--design", "--ipperf-design")
 _OF_ONE_SESSION = (
     *_SETTINGS, "--ipperf-resume", "--ipperf-seed", "--ipperf-save", "--ipver", "--transport", "--allure", "--junit",
-    "--basetemp",
+    "--basetemp", "--ipperf-exceeds", "--ipperf-outcome",
 )  # fmt: skip
 """Beginnings of the options that a repetition of one cell leaves out."""
 

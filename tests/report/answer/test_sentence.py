@@ -171,6 +171,11 @@ def test_after_a_red_night_a_cell_is_repeated_or_accepted(factory):
 
 def test_a_cell_is_reproduced_by_its_node_id_its_design_and_its_seed(factory):
     (record,) = cells(factory, SLOW)
-    command = shlex.split(reproduce_command(record, summary([record])))
+    made = summary([record])
+    of_night = ["--ipperf-exceeds=flag", "--ipperf-outcome=/tmp/x/outcome.json", *made.question["arguments"]]
+    assert reproduce_command(record, summary([record], question={"arguments": of_night})) == reproduce_command(
+        record, made
+    )
+    command = shlex.split(reproduce_command(record, made))
     assert command == ["pytest", record.nodeid, "--testbed=lab.100mbit", "--design=nightly", "--ipperf-seed=7"]
     assert reproduce_command(dataclasses.replace(record, nodeid=""), summary([record])) == ""

@@ -145,9 +145,9 @@ def _height(axis: Axis, change: float) -> int:
 
 
 def common_axis(trends: Sequence[Trend]) -> Axis:
-    """Return the axis of sparklines: all but the largest 2 % of all changes."""
+    """Return the axis of sparklines: all changes but the largest 2 %, of up to 50 all."""
     sizes = sorted(abs(point.change) for trend in trends for point in trend.points)
-    most = max(sizes[int(0.98 * (len(sizes) - 1))], 1.0)
+    most = max(sizes[math.ceil(0.98 * (len(sizes) - 1))], 1.0)
     return Axis(low=-1.1 * most, high=1.1 * most)
 
 

@@ -116,7 +116,9 @@ def _figures(record: Record, context: Context, trend: Trend | None) -> Iterator[
     if runs := runs_figure(record):
         yield runs
     summary = context.summary
-    if spread := spread_figure(summary.measured_as(record), record, summary.samples, name, only=_arms(record)):
+    # The samples of a night are those of its screening, also where fresh epochs have decided.
+    of = f"{name}, screening" if summary.night else name
+    if spread := spread_figure(summary.measured_as(record), record, summary.samples, of, only=_arms(record)):
         yield spread
     if trend:
         yield trend_figure(trend, name)

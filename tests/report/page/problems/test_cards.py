@@ -43,6 +43,7 @@ def test_in_a_night_problems_are_its_decisions_those_without_data_too(factory):
         "exceeds margin, confirmed", "no longer measured", "worse, and accepted", "not enough evidence",
     ]  # fmt: skip
     assert found[1].record is None
+    assert "HTTP at 100 connections, screening: distribution of response times" in page(night)
     text = page(night)
     assert all(f'id="{card_id(each.key)}"' in text for each in found)
 
