@@ -280,6 +280,8 @@ class VerdictCollector:
         if text := getattr(report, "ipperf_record", ""):
             record = Record.from_json(text)
             self.records.append(record)
+            if hasattr(report, "node"):  # from a worker of xdist, which has used the text; pytest keeps all reports
+                del report.ipperf_record
             self._config.hook.pytest_ipperf_measured(config=self._config, record=record)
 
     @property

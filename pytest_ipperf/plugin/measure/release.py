@@ -6,6 +6,7 @@ An item that asks once more, as where a plugin runs the loop of tests again, get
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ class Release:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._left: dict[Workload, set[str]] = {}
+        self._reports: list[Any] = []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note the items of each workload."""
@@ -34,11 +36,19 @@ class Release:
             if (cell := cell_of(item)) is not None:
                 self._left.setdefault(cell.workload, set()).add(item.nodeid)
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a report with a record as text, which pytest keeps to the end of the session."""
+        if hasattr(report, "ipperf_record"):
+            self._reports.append(report)
+
     # Outermost, as reporters read the measurement until the item's last report, and reruns are made within.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Release a workload's measurement after the last of its items."""
+        """Release the text of the item's record, and a workload's measurement after the last of its items."""
         result = yield
+        for report in self._reports:
+            del report.ipperf_record
+        self._reports.clear()
         if (cell := cell_of(item)) is not None:
             if ANSWERS in item.stash:  # the record is in the reports by now
                 del item.stash[ANSWERS]

@@ -8,6 +8,8 @@ AGAIN = """
         result = yield
         kept = session.config.stash[SESSION].results
         print("kept after the loop:", sorted(map(str, kept)))
+        reports = session.config.pluginmanager.get_plugin("terminalreporter").stats.get("passed", [])
+        print("records as text:", len(reports), sum(hasattr(report, "ipperf_record") for report in reports))
         for item in session.items:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         return result
@@ -22,7 +24,7 @@ def test_run_again_after_release(project):
     outcome = project.run("-s")
 
     outcome.assert_outcomes(passed=4)
-    outcome.stdout.fnmatch_lines(["*kept after the loop: []"])
+    outcome.stdout.fnmatch_lines(["*kept after the loop: []", "records as text: 2 0"])
     workloads = [line.partition(" ")[0] for line in project.measured]
     assert len(workloads) == len(set(workloads)) == 2
     records = [event for event in project.kept() if event["event"] == "record"]
