@@ -17,7 +17,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests.support.sessions.forked_python import ForkedPython, can_fork
+from tests.support.sessions.forked_python import ForkedPython, can_fork, end_servers
 
 # pytest refuses this line in a conftest that it meets after its start. The tests' own is always met at the start,
 # and at the top level it would load the tester into every measurement.
@@ -150,8 +150,10 @@ def pytest_runtestloop() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     # A worker of xdist is not waited for any longer, so a clean-up of its `config` may never come.
+    end_servers()
     if _MARKS in session.config.stash:
         session.config.stash[_MARKS].cleanup()
 

@@ -70,7 +70,7 @@ class ForkedPython:
                 self.stderr, err = _stream(stderr, sys.stderr, streams)
             self._reply, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
-                server, _ = _server("library_preload" if copy_of_package else "session_preload")
+                server = _server("library_preload" if copy_of_package else "session_preload")
                 socket.send_fds(server, [message], [theirs.fileno(), out, err])
         pid = self._reply.recv(64)
         assert pid, "the server of forks has ended"
@@ -160,6 +160,7 @@ def _at_start(env: Mapping[str, str]) -> dict[str, str]:
 _FIRST = _at_start(os.environ)
 # A test that looks for processes by their environment finds no server of forks, whichever test starts it.
 _OF_SERVERS = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+_servers: dict[str, tuple[socket.socket, subprocess.Popen[bytes]]] = {}
 
 
 def _stream(wanted: Any, ours: Any, ends: contextlib.ExitStack) -> tuple[Any, int]:
@@ -175,16 +176,27 @@ def _stream(wanted: Any, ours: Any, ends: contextlib.ExitStack) -> tuple[Any, in
     return None, (wanted or ours).fileno()
 
 
-@cache
-def _server(preload: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """Start a server of forks, which ends when this process does; the socket for its requests, and its process."""
+def _server(preload: str) -> socket.socket:
+    """Return the socket for requests to a server of forks, which is started if there is none."""
+    if preload in _servers:
+        return _servers[preload][0]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
             [sys.executable, "-m", f"{_FOLDER}.fork_server", f"{_FOLDER}.{preload}"],
             stdin=theirs.fileno(), cwd=_TOP, env=_OF_SERVERS, start_new_session=True,
         )  # fmt: skip
-    return ours, process
+    _servers[preload] = ours, process
+    return ours
+
+
+def end_servers() -> None:
+    """End the servers of forks, and wait for them; they would end with this process, but unreaped."""
+    while _servers:
+        _, (control, process) = _servers.popitem()
+        with control:
+            control.shutdown(socket.SHUT_RDWR)  # whichever fork of this process still has it open
+        process.wait(60)
 
 
 @cache
