@@ -27,7 +27,11 @@ def _value(outcome: RunData) -> float:
 
 def _at_look(runs: Sequence[Run], facts: LookFacts) -> Sequence[float]:
     cap_s = cap(runs, facts)
-    return [restricted_mean([min(time, cap_s) for time in run.times], run.failures, cap_s) for run in runs]
+    return [restricted_mean(_capped(run.times, cap_s), run.failures, cap_s) for run in runs]
+
+
+def _capped(times: Sequence[float], cap_s: float) -> Sequence[float]:
+    return [min(time, cap_s) for time in times] if max(times, default=0.0) > cap_s else times
 
 
 def cap(runs: Sequence[Run], facts: LookFacts) -> float:

@@ -35,8 +35,7 @@ class RunData:
 
     def rows(self) -> Iterator[tuple[float, ...]]:
         """Iterate over the rows."""
-        wide = len(self.columns)
-        return (tuple(self.samples[at : at + wide]) for at in range(0, len(self.samples), wide))
+        return zip(*[iter(self.samples)] * len(self.columns), strict=True)
 
 
 COURSE_COLUMNS = ("at_s", "received_bytes", "interface_bytes")

@@ -8,6 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm
@@ -108,7 +109,7 @@ def summarise(
 def quantiles_of(runs: Iterable[Run]) -> dict[str, float | None]:
     """Return the quantiles of all connections of an arm's runs, as `ArmSummary` has them; empty without connections."""
     counted = [run for run in runs if not run.warmup]
-    times = sorted(time for run in counted for time in run.times)
+    times = sorted(chain.from_iterable(run.times for run in counted))
     times += [math.inf] * sum(run.failures for run in counted)
     if not times:
         return {}

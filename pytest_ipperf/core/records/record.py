@@ -287,22 +287,22 @@ class Record:
 
     def _own(self) -> Record:
         """Return the record of the metric alone."""
-        alone = dataclasses.replace(self, components=())
         if not self.metric_verdict:
-            return alone
+            return dataclasses.replace(self, components=()) if self.components else self
         return dataclasses.replace(
-            alone, verdict=self.metric_verdict, reasons=self.metric_reasons, sentence=self.metric_sentence
-        )
+            self, components=(), verdict=self.metric_verdict, reasons=self.metric_reasons,
+            sentence=self.metric_sentence,
+        )  # fmt: skip
 
     def _part(self, component: Component) -> Record:
         fields = {field.name: getattr(component, field.name) for field in dataclasses.fields(component)}
         fields = {name: value for name, value in fields.items() if name not in _OF_COMPONENTS_ALONE}
         values = {"test": fields.pop("test_value"), "reference": fields.pop("reference_value")}
         sides = {name: dataclasses.replace(getattr(self, name), values=(value,)) for name, value in values.items()}
-        alone = dataclasses.replace(
-            self, sd_block=None, header_cost=0.0, components=(), metric_verdict="", reference_typical=None
-        )
-        return dataclasses.replace(alone, **fields, **sides)
+        unknown = {
+            "sd_block": None, "header_cost": 0.0, "components": (), "metric_verdict": "", "reference_typical": None,
+        }  # fmt: skip
+        return dataclasses.replace(self, **unknown | fields | sides)
 
 
 def strictest(records: Iterable[Record], session: str) -> dict[HistoryKey, HistoryEntry]:

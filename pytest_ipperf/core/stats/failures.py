@@ -18,8 +18,8 @@ def restricted_mean(times: Sequence[float], n_failed: int, deadline: float) -> f
     Source: P. Royston and M. K. B. Parmar, "Restricted mean survival time", 2013.
     """
     total = _check_times(times, n_failed)
-    if any(time > deadline for time in times):
-        raise InvalidError(f"a connection completed after {max(times):g} s, past the deadline of {deadline:g} s")
+    if (slowest := max(times, default=0.0)) > deadline:
+        raise InvalidError(f"a connection completed after {slowest:g} s, past the deadline of {deadline:g} s")
     return (math.fsum(times) + n_failed * deadline) / total
 
 
@@ -29,6 +29,6 @@ def _check_times(times: Sequence[float], n_failed: int) -> int:
         raise InvalidError(
             f"{len(times)} completed and {n_failed} failed connections are impossible; there must be at least one"
         )
-    if not all(0 <= time < math.inf for time in times):
+    if not all(map(math.isfinite, times)) or min(times, default=0.0) < 0:
         raise InvalidError("a completed connection has a finite time of zero or more seconds")
     return len(times) + n_failed

@@ -105,7 +105,7 @@ def spread_figure(
 
 
 def _sorted(samples: Sequence[float]) -> Sorted:
-    return Sorted(tuple(sorted(float(each) for each in samples if math.isfinite(each))), len(samples))
+    return Sorted(tuple(sorted(filter(math.isfinite, map(float, samples)))), len(samples))
 
 
 def _text(seconds: float, unit: Unit) -> str:
