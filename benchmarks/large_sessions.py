@@ -116,7 +116,7 @@ def network(project: Path) -> str:
     """Return the conftest of a simulated network without a difference."""
     return SYNTHETIC.format(
         slower=0.0, noise=0.005, broken=(), invalid="", from_epoch=0, run_s=0.0, twin=0.0, fresh=None,
-        log=str(project / "measured.log"),
+        log=str(project / "measured.log"), connections=300,
     )  # fmt: skip
 
 

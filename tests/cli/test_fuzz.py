@@ -37,7 +37,7 @@ from pytest_ipperf.store import SCHEMA, Archive, read_session
 from tests.cli.archives import FRESH, GREEN, NEXT, PLAN, RED, RESUMED, STATE, WORKER, build, mutate
 from tests.store.kept import name_of
 
-SHORT, LONG = 60, 2400
+SHORT, LONG = 40, 2400
 HANGS_S = 120
 """Far longer than the slowest machine needs for one archive."""
 LIGHT = ("csv", "json", "junit", "markdown")

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.sessions.project_settings import ONE_EPOCH
+
 TOP = Path(__file__).parents[2]
 PAGE = (TOP / "docs" / "ci.md").read_text(encoding="utf-8")
 
@@ -277,6 +279,7 @@ def repository(tmp_path):
     """A repository with a small suite and an environment that is set up."""
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "test_small.py").write_text(SUITE)
+    (tmp_path / "suites" / "conftest.py").write_text(ONE_EPOCH)
     (tmp_path / "pyproject.toml").write_text(
         '[tool.pytest.ini_options]\ntestpaths = ["suites"]\nipperf_testbed = ["loopback"]\nipperf_design = "smoke"\n'
         'ipperf_server = "embedded"\naddopts = ["-p", "no:randomly"]\n'

@@ -22,6 +22,7 @@ from pytest_ipperf.servers.base import Site
 from tests.project.doc_tables import REGISTRIES
 from tests.support.needs import PATH
 from tests.support.sessions.forked_python import run_python
+from tests.support.sessions.project_settings import ONE_EPOCH
 
 TOP = Path(__file__).parents[2]
 RECIPES = sorted((TOP / "docs" / "howto").glob("*.md"))
@@ -80,6 +81,7 @@ def test_a_recipe_is_all_that_it_takes(recipe, tmp_path):
         pytest.skip(why)
     commands = laid(tmp_path, recipe)
     assert commands
+    (tmp_path / "conftest.py").write_text(ONE_EPOCH)
     if recipe.stem == "server" and not shutil.which("lighttpd", path=PATH):
         followed(tmp_path, f"{commands[-1]} --collect-only")
         pytest.skip("lighttpd is not installed (Debian: apt-get install lighttpd)")

@@ -44,6 +44,13 @@ WAITS = """
 
 
 @pytest.fixture
+def project(project):
+    """A project whose runs are shorter, as there are many of them."""
+    project.connections = 100
+    return project
+
+
+@pytest.fixture
 def night(project):
     """A function that runs a night in the project's folder; returns its status, its output and any verdict."""
 
@@ -81,8 +88,9 @@ def test_a_calm_night_is_green_and_leaves_its_files(project, night):
 
 
 def test_a_slower_cell_is_measured_again_alone_and_red(project, night):
+    """What the night decides, keeps of its two sessions, and shows."""
     project.network(slower={MANY: 0.2})
-    status, said, verdict = night()
+    status, said, verdict = night("-rA")
     assert status == 1, said
     assert decisions(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}
     assert "1 flagged; measuring again in fresh epochs" in said
@@ -92,22 +100,56 @@ def test_a_slower_cell_is_measured_again_alone_and_red(project, night):
     assert project.measured[-1].split()[1:] == ["ipv4", "ipv6"]
     (red,) = [cell for cell in verdict["cells"] if cell["flagged"]]
     assert red["p_fresh"] == red["p_adjusted"] < 1e-6
+    assert designs(project, verdict) == ["nightly", "confirmation"], said
+    what_is_flagged_is_no_failure_of_the_screening(project, said, verdict)
+    the_verdict_can_be_found_again(project, verdict)
+    it_is_shown_with_its_answer_and_last_is_no_second_session(project, verdict)
 
 
-def test_neither_session_confirms_what_the_night_does(project, night):
+def what_is_flagged_is_no_failure_of_the_screening(project, said, verdict):
+    folder = project.pytester.path / ".ipperf" / "runs"
+    (screening, fresh) = [
+        # After the end, the session only accounts for its own time.
+        [
+            event
+            for line in (folder / verdict[name] / "main.jsonl").read_text().splitlines()
+            if (event := json.loads(line))["event"] != "time"
+        ]
+        for name in ("session", "fresh_session")
+    ]
+    assert (screening[-1]["event"], screening[-1]["status"]) == ("end", 0)
+    assert (fresh[-1]["event"], fresh[-1]["status"]) == ("end", 1)  # which fails as any test does
+    assert (screening[0]["saved"], fresh[0]["saved"]) == ("night", "night.fresh")
+    assert "1 flagged" in said
+
+
+def the_verdict_can_be_found_again(project, verdict):
+    archive = Archive(project.pytester.path / ".ipperf")
+    screening, fresh = archive.sessions()
+    assert (screening.gate_status, fresh.gate_status, screening.saved) == (1, None, "night")
+    entries = archive.history_entries(screening)
+    sound = {key.cell: past.sound for key, past in entries.items() if key.metric == "response_time"}
+    failures = {key.cell: past.sound for key, past in entries.items() if key.metric == "failed_share"}
+    assert failures == dict.fromkeys(sound, True)
+    assert sound == {f"{FEW}-ipv6": True, f"{MANY}-ipv6": False, f"{FEW}-ipv4-twin": True, f"{MANY}-ipv4-twin": True}
+    archive.close()
+    assert verdict["fresh_session"] == fresh.name
+
+
+def it_is_shown_with_its_answer_and_last_is_no_second_session(project, verdict):
+    shown = run_python([*NIGHT[:-1], "show", "last"], cwd=project.pytester.path)
+    assert f"session {verdict['session']} (saved as night), the screening of a night: began " in shown.stdout
+    assert f"exceeds margin, confirmed: {MANY}-ipv6 response_time: " in shown.stdout
+    assert verdict["headline"] in shown.stdout
+
+
+def test_a_named_design_replaces_both_and_neither_session_confirms_what_the_night_does(project, night):
     project.network(slower={MANY: 0.2})
-    status, said, _ = night("--ipperf-confirm=yes", "-v")
+    status, said, verdict = night("--design=quick", "--ipperf-confirm=yes", "-v")
     assert status == 1, said
+    assert designs(project, verdict) == ["quick", "quick"], said
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]
     assert "--ipperf-confirm has no effect in a night" in said
-
-
-def test_the_second_session_has_more_blocks_and_a_named_design_replaces_both(project, night):
-    project.network(slower={MANY: 0.2})
-    _, said, verdict = night()
-    assert designs(project, verdict) == ["nightly", "confirmation"], said
-    _, said, verdict = night("--design=quick")
-    assert designs(project, verdict) == ["quick", "quick"], said
 
 
 def designs(project, verdict):
@@ -132,25 +174,6 @@ def test_results_for_allure_have_the_nights_decision_and_a_junit_file_of_the_ini
     assert "Exceeds margin, confirmed." in shown["descriptionHtml"]
     assert of_session[verdict["session"]]["statusDetails"]["message"].startswith("flagged: ")
     assert (project.pytester.path / "first.xml").read_text().count("<testcase") == 4  # with the twins
-
-
-def test_what_is_flagged_is_no_failure_of_the_screening(project, night):
-    project.network(slower={MANY: 0.2})
-    _, said, verdict = night("-rA")
-    folder = project.pytester.path / ".ipperf" / "runs"
-    (screening, fresh) = [
-        # After the end, the session only accounts for its own time.
-        [
-            event
-            for line in (folder / verdict[name] / "main.jsonl").read_text().splitlines()
-            if (event := json.loads(line))["event"] != "time"
-        ]
-        for name in ("session", "fresh_session")
-    ]
-    assert (screening[-1]["event"], screening[-1]["status"]) == ("end", 0)
-    assert (fresh[-1]["event"], fresh[-1]["status"]) == ("end", 1)  # which fails as any test does
-    assert (screening[0]["saved"], fresh[0]["saved"]) == ("night", "night.fresh")
-    assert "1 flagged" in said
 
 
 def test_an_accepted_change_is_told_and_not_red_until_it_gets_worse(project, night):
@@ -317,15 +340,6 @@ def test_a_night_that_was_broken_off_goes_on_where_it_was(project, night):
     status, said, verdict = night("--ipperf-resume=last")
     assert (status, decisions(verdict)) == (1, {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}), said
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]  # the last in fresh epochs
-
-
-def test_it_is_shown_with_its_answer_and_last_is_no_second_session(project, night):
-    project.network(slower={MANY: 0.2})
-    _, _, verdict = night()
-    shown = run_python([*NIGHT[:-1], "show", "last"], cwd=project.pytester.path)
-    assert f"session {verdict['session']} (saved as night), the screening of a night: began " in shown.stdout
-    assert f"exceeds margin, confirmed: {MANY}-ipv6 response_time: " in shown.stdout
-    assert verdict["headline"] in shown.stdout
 
 
 @pytest.mark.evidence
@@ -571,18 +585,3 @@ def test_the_second_session_is_not_given_what_is_the_firsts():
         "--alluredir=r",
     ]
     assert only_arguments([*words, "--clean-alluredir"]) == ["suites", "-m", "smtp", "--alluredir=r"]
-
-
-def test_a_verdict_can_be_found_again(project, night):
-    project.network(slower={MANY: 0.2})
-    _, _, verdict = night()
-    archive = Archive(project.pytester.path / ".ipperf")
-    screening, fresh = archive.sessions()
-    assert (screening.gate_status, fresh.gate_status, screening.saved) == (1, None, "night")
-    entries = archive.history_entries(screening)
-    sound = {key.cell: past.sound for key, past in entries.items() if key.metric == "response_time"}
-    failures = {key.cell: past.sound for key, past in entries.items() if key.metric == "failed_share"}
-    assert failures == dict.fromkeys(sound, True)
-    assert sound == {f"{FEW}-ipv6": True, f"{MANY}-ipv6": False, f"{FEW}-ipv4-twin": True, f"{MANY}-ipv4-twin": True}
-    archive.close()
-    assert verdict["fresh_session"] == fresh.name

@@ -2,7 +2,7 @@
 
 Each experiment is a session in the order of `plan_for` with runs out of a model of noise; only `compare`, `difference`
 and `judge` say what it shows. The long forms have 20 000 experiments and take about 10 minutes of one core in all: 2 to
-25 s each. The short forms are the same with 500 and take about 15 s in all.
+25 s each. The short forms are the same with 250 and take about 7 s in all.
 """
 
 import math
@@ -43,7 +43,7 @@ from tests.core.simulations.sessions import (
     walk,
 )
 
-LONG, SHORT = 20_000, 500
+LONG, SHORT = 20_000, 250
 
 QUICK, NIGHTLY = DESIGNS["quick"], DESIGNS["nightly"]
 PAIRS = replace(NIGHTLY, epochs=30, blocks=1)
@@ -255,7 +255,7 @@ def rows():
 
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_short(name):
-    """Three standard errors of slack, as 1000 experiments vary more than the targets allow 20 000 to.
+    """Three standard errors of slack, as 250 experiments vary more than the targets allow 20 000 to.
 
     With other seeds, a true share in the middle of 94.3..95.7 % would fail once in 10 000 times.
     """

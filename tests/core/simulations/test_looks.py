@@ -1,7 +1,7 @@
 """The looks of `standard` on data whose truth is known, beside `quick`; models and figures: docs/simulations.md.
 
 As in `test_designs`, only `compare` and `judge_looks` say what a session shows; it ends at the look that decides. The
-long forms take about 5 minutes of one core in all, the short ones about 8 s.
+long forms take about 5 minutes of one core in all, the short ones about 4 s.
 """
 
 import math
@@ -21,7 +21,7 @@ from pytest_ipperf.core.measurement.run import Run
 from tests.core.simulations.figures import held_to_the_page, rows_between
 from tests.core.simulations.sessions import MEDIAN, SLOWER, V4, V6, Model, measured
 
-SHORT = 500
+SHORT = 250
 QUICK, STANDARD = DESIGNS["quick"], DESIGNS["standard"]
 FIRST_LOOK = replace(STANDARD, looks=1)
 COUNTS = ("epochs",)
@@ -164,7 +164,7 @@ def rows():
 
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_short(name):
-    """Three standard errors of slack, as 1000 experiments vary more than the targets allow 20 000 to."""
+    """Three standard errors of slack, as 250 experiments vary more than the targets allow 20 000 to."""
     found, wrong = outside(name, SHORT, errors=3)
     assert not wrong, SIMULATIONS[name].target
     assert list(rows()[name])[3:] == list(found)

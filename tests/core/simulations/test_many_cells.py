@@ -1,6 +1,6 @@
 """Sessions of many cells that are each judged alone, and what fresh epochs confirm; figures: docs/simulations.md.
 
-The long forms have 4000 sessions each and take about 15 minutes of one core in all, the short ones 200 and 30 s.
+The long forms have 4000 sessions each and take about 15 minutes of one core in all, the short ones 100 and 3 s.
 """
 
 import math
@@ -23,7 +23,7 @@ from pytest_ipperf.metrics import METRICS
 from tests.core.simulations.figures import held_to_the_page, rows_between
 
 SECTION = "\n## Many cells\n"
-LONG, SHORT = 4000, 200
+LONG, SHORT = 4000, 100
 V4 = Arm(4, "native")
 V6 = (Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap"))
 METRIC = METRICS["response_time"].metric

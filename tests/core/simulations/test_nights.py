@@ -395,25 +395,25 @@ def alone(low, high, long, short, experiment, **of):
 
 
 def parity(low=0.0, high=5.0, nights=3000, truth=0.0, margin=0.0, **model):
-    return alone(low, high, nights, 30, without_a_regression, model=Model(**model), truth=truth, margin=margin)
+    return alone(low, high, nights, 15, without_a_regression, model=Model(**model), truth=truth, margin=margin)
 
 
 def slower(low=90.0, high=100.0, margin=0.0, **model):
-    return alone(low, high, 2000, 30, with_one_regression, model=Model(**model), margin=margin)
+    return alone(low, high, 2000, 15, with_one_regression, model=Model(**model), margin=margin)
 
 
 def aa_check(low, high, nights=1000, **model):
-    return alone(low, high, nights, 25, watched, model=Model(**model))
+    return alone(low, high, nights, 15, watched, model=Model(**model))
 
 
 def history(low, high, effects=each_its_own, *, sd, margin=0.1, slower=0.0, **model):
     of = {"model": Model(**model), "effects": partial(effects, sd=sd), "margin": margin, "slower": slower}
-    return Simulation(partial(against_history, **of), low, high, long=3000, short=15)
+    return Simulation(partial(against_history, **of), low, high, long=3000, short=10)
 
 
 def history_disturbed(times, *, sd=0.0, every=1, high=5.0):
     of = {"model": Model(), "effects": partial(each_its_own, sd=sd), "times": times, "every": every}
-    return Simulation(partial(disturbed, **of), 0, high, long=2000, short=15)
+    return Simulation(partial(disturbed, **of), 0, high, long=2000, short=10)
 
 
 def same_night(low, high, *, sd):

@@ -827,9 +827,9 @@ def test_a_file_of_another_encoding_is_told(tmp_path):
 
 
 LONG = 300_000
-# Numbers of so many digits Python refuses to read; words and lines are split and joined.
+# Numbers of so many digits Python refuses to read; words and lines are split and joined, of which lines take longest.
 LARGE = ["x" * LONG, "9" * LONG, "1-" + "9" * LONG, "1," * (LONG // 2), "a b " * (LONG // 4), "'\"" * (LONG // 2),
-         "1\n  " * (LONG // 4), "ssh://" + "a" * LONG]  # fmt: skip
+         "1\n  " * (LONG // 40), "ssh://" + "a" * LONG]  # fmt: skip
 WAY_KEYS = frozenset().union(
     *(ACCESS_METHODS[name].keys for name in ACCESS_METHODS if ACCESS_METHODS[name].in_inventory)
 )

@@ -87,7 +87,8 @@ class Folder:
 
     def network(self, **change) -> None:
         known = {"slower": NIGHT, "noise": 0.02, "broken": ("loopback-smtp-c16-6384",), "invalid": "", "from_epoch": 0,
-                 "run_s": 0.0, "twin": 0.0, "fresh": None, "log": str(self.path / "log")}  # fmt: skip
+                 "run_s": 0.0, "twin": 0.0, "fresh": None, "log": str(self.path / "log"),
+                 "connections": 300}  # fmt: skip
         text = textwrap.dedent(SYNTHETIC).format(**{**known, **change})
         (self.path / "conftest.py").write_text(text + textwrap.dedent(CAPTURES))
 

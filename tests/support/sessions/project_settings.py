@@ -7,6 +7,15 @@ addopts = ["--strict-config", "--strict-markers"]
 xfail_strict = true
 """
 
+# A conftest.py for commands that name design smoke: a second epoch would start the same again, the agents, the servers
+# and what there is between them.
+ONE_EPOCH = """\
+import dataclasses
+from pytest_ipperf.core.design.design import DESIGNS
+
+DESIGNS["smoke"] = dataclasses.replace(DESIGNS["smoke"], epochs=1)
+"""
+
 # A conftest.py: a design that measures one epoch, for tests that need a run of each arm and no second lab.
 GLANCE = """\
 import dataclasses

@@ -44,7 +44,7 @@ SYNTHETIC = """
     from pytest_ipperf.protocols.base import PHASES
 
     SLOWER, NOISE, BROKEN, INVALID, TWIN = {slower!r}, {noise!r}, {broken!r}, {invalid!r}, {twin!r}
-    FRESH, FROM_EPOCH, RUN_S = {fresh!r}, {from_epoch!r}, {run_s!r}
+    FRESH, FROM_EPOCH, RUN_S, CONNECTIONS = {fresh!r}, {from_epoch!r}, {run_s!r}, {connections!r}
     LOG = {log!r}
 
     class Clock:
@@ -104,7 +104,7 @@ SYNTHETIC = """
             is_slower = arm.level[-3:] == "off" if arm.level else arm.ipver == 6
             value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + slower * is_slower + TWIN * arm.twin)
             CLOCK.now += RUN_S
-            return self.receipt(300, value)
+            return self.receipt(CONNECTIONS, value)
 
     @contextlib.contextmanager
     def live_testbed(*_, transports, backend, teardowns):
@@ -149,7 +149,12 @@ def program(*calls: list[str]) -> list[tuple[int, str]]:
 
 
 class Project:
-    """A folder with a suite, and the workloads that its experiment was asked to measure."""
+    """A folder with a suite, and the workloads that its experiment was asked to measure.
+
+    Each simulated run has so many `connections`, as a real one has, but where a test file's own `project` has fewer.
+    """
+
+    connections = 300
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
@@ -166,7 +171,7 @@ class Project:
         """
         text = textwrap.dedent(SYNTHETIC).format(
             slower=slower, noise=noise, broken=tuple(broken), invalid=invalid, from_epoch=from_epoch, run_s=run_s,
-            twin=twin, fresh=fresh, log=str(self.log),
+            twin=twin, fresh=fresh, log=str(self.log), connections=self.connections,
         )  # fmt: skip
         self.pytester.makeconftest(text)
 

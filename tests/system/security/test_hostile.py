@@ -98,11 +98,11 @@ def check(host):
 
 
 @pytest.mark.parametrize(("kind", "key"), KEYS)
-@pytest.mark.parametrize("value", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_value_is_refused_or_harmless(folder, kind, key, value):
-    if found := read(folder, kind, key, value):
-        for host in found["bed"].hosts:
-            check(host)
+def test_a_hostile_value_is_refused_or_harmless(folder, kind, key):
+    for value in HOSTILE:
+        if found := read(folder, kind, key, value):
+            for host in found["bed"].hosts:
+                check(host)
 
 
 @settings(max_examples=400)

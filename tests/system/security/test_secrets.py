@@ -19,6 +19,7 @@ import pytest
 from pytest_ipperf import cli
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.servers import SERVERS
+from tests.support.sessions.project_settings import ONE_EPOCH
 from tests.system.security.watching import below
 
 ROOT = Path(__file__).parents[3]
@@ -115,7 +116,7 @@ def session(folder, servers):
         each.mkdir()
     learnt.touch(mode=0o600)
     (project / "test_suite.py").write_text(textwrap.dedent(SUITE))
-    (project / "conftest.py").write_text(textwrap.dedent(LEARN))
+    (project / "conftest.py").write_text(textwrap.dedent(LEARN) + ONE_EPOCH)
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     env = {**os.environ, "TMPDIR": str(temporary), "IPPERF_TEST_LEARNT": str(learnt), "PYTHONPATH": str(ROOT)}
     words = [

@@ -113,14 +113,24 @@ def test_values_of_a_wide_range_have_a_logarithmic_axis(sweep):
     assert scale_of(study.curves[0].curves) is Scale.LOGARITHMIC
 
 
+def drawn_once(records, folder):
+    """Write a session's files; return its figures, each drawn once, as drawing takes longer than all else here."""
+    figures = traffic.plots(records)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(traffic, "plots", lambda _: figures)
+        traffic.write(records, folder)
+    return dict(figures)
+
+
 @pytest.fixture(scope="module")
-def written(sweep, tmp_path_factory):
+def drawn(sweep, tmp_path_factory):
+    """A folder with the files of a session on two testbeds, and its figures."""
     folder = tmp_path_factory.mktemp("tables")
-    traffic.write([*sweep("lab"), *sweep("pair")], folder)
-    return folder
+    return folder, drawn_once([*sweep("lab"), *sweep("pair")], folder)
 
 
-def test_each_figure_is_written_with_its_curves_units_and_title(written):
+def test_each_figure_is_written_with_its_curves_units_and_title(drawn):
+    written, _ = drawn
     assert {path.suffix for path in written.iterdir()} >= {".svg", ".png"}
     for number in (4, 5, 6):
         root = ET.fromstring((written / f"traffic-figure-{number}.svg").read_text())
@@ -132,8 +142,8 @@ def test_each_figure_is_written_with_its_curves_units_and_title(written):
     assert all(f"{arm}, {bed}" in four for arm in ("IPv4", "IPv6") for bed in ("lab", "pair"))
 
 
-def test_figure_6_has_the_computed_overhead_of_every_size(sweep):
-    figure = next(each for name, each in traffic.plots(sweep("lab")) if name == "traffic-figure-6")
+def test_figure_6_has_the_computed_overhead_of_every_size(drawn):
+    figure = drawn[1]["traffic-figure-6"]
     assert figure.head[:3] == ("Payload", "TCP, IPv4 (%)", "TCP, IPv6 (%)")
     found = {text: cells for text, *cells in figure.rows}
     assert found["32"][0] == "61.90"
@@ -153,15 +163,14 @@ def test_what_was_on_the_wire_stands_beside_what_is_computed(sweep, sent_message
     # 28 bytes of a neighbour's discovery more, in 100 messages: 60.28 and 80.28 bytes around 32 of payload.
     assert row(found[0], "on the wire, lab") == ["62.03 %", "69.31 %", "", "46.91 %", "60.14 %", ""]
     assert notes[-1].endswith("furthest from computed: +0.25 pp (UDP of 32, IPv4).")
-    traffic.write(records, tmp_path)
+    figures = drawn_once(records, tmp_path)
     with (tmp_path / "overhead.csv").open() as file:
         rows = {(each["carrier"], each["arm"], each["payload_bytes"]): each for each in csv.DictReader(file)}
     assert len(rows) == 8
     large = rows["udp", "ipv6", "8192"]
     assert (large["computed_packets"], large["packets"], large["fragments"]) == ("6", "6.01", "6.0")
     assert float(large["overhead"]) == pytest.approx(1 - 8192 / 8488.28)
-    figure = next(each for name, each in traffic.plots(records) if name == "traffic-figure-6")
-    at = {text: cells for text, *cells in figure.rows}
+    at = {text: cells for text, *cells in figures["traffic-figure-6"].rows}
     assert at["32"][0] == "61.90 (wire 62.03 in 1.01 packets)"
     assert at["128"][0] == "28.89"
 
