@@ -153,10 +153,10 @@ def test_the_server_answers_clients_in_their_version_and_keeps_their_poll(versio
     assert before <= reference <= received <= sent <= after
 
 
-@pytest.mark.parametrize("first", [each for each in range(256) if each & 7 != 3 or each >> 3 & 7 not in {1, 2, 3, 4}])
-def test_the_server_answers_nothing_but_clients(first):
+def test_the_server_answers_nothing_but_clients():
     """Least of all servers: two would talk for ever."""
-    assert response(bytes([first]) + bytes(47)) == b""
+    answered = {first for first in range(256) if response(bytes([first]) + bytes(47))}
+    assert answered == {first for first in range(256) if first & 7 == 3 and first >> 3 & 7 in {1, 2, 3, 4}}
 
 
 @given(st.binary(max_size=100))

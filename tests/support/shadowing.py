@@ -15,24 +15,11 @@ _SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.GeneratorExp)
 def shadowed(source):
     """List (line of the function, name) for each such name in the text of a module."""
     found = []
-    for node in _with_comprehensions(ast.parse(source)):
-        scope = _Scope(node)
-        found += [(node.lineno, name) for name in sorted(scope.targets & (scope.read - scope.own))]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (*_FUNCTIONS, ast.GeneratorExp)):
+            scope = _Scope(node)
+            found += [(node.lineno, name) for name in sorted(scope.targets & (scope.read - scope.own))]
     return found
-
-
-def _with_comprehensions(tree):
-    """List the functions and generators that contain a comprehension, as only these can have such a name."""
-    functions: dict[ast.AST, None] = {}
-    within: list[tuple[ast.AST, tuple]] = [(tree, ())]
-    while within:
-        node, around = within.pop()
-        if isinstance(node, _INLINED):
-            functions.update(dict.fromkeys(around))
-        elif isinstance(node, (*_FUNCTIONS, ast.GeneratorExp)):
-            around = (*around, node)
-        within += [(child, around) for child in ast.iter_child_nodes(node)]
-    return list(functions)
 
 
 class _Scope(ast.NodeVisitor):

@@ -1,6 +1,7 @@
 """Mistakes in a suite are reported at collection, before anything is measured; those in a test's body are errors."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -29,6 +30,21 @@ def collect(project, text, *arguments):
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert lines[at + 2].startswith("=")
     return lines[at + 1].removeprefix("test_wrong.py::")
+
+
+def collect_each(project, texts):
+    """Collect files with these texts in one session; return for each what `collect` would, in their order."""
+    names = [f"test_{number}" for number in range(len(texts))]
+    project.pytester.makepyfile(**dict(zip(names, texts, strict=True)))
+    lines = project.ask("--collect-only", "-q", *(f"{name}.py" for name in names)).outlines
+    found = dict.fromkeys(names, "")
+    for at, line in enumerate(lines):
+        if match := re.fullmatch(r"_+ ERROR collecting (test_\d+)\.py _+", line):
+            found[match[1]] = lines[at + 1].removeprefix(f"{match[1]}.py::")
+            assert lines[at + 2].startswith(("_", "="))
+    for name in names:
+        assert any(line.startswith(f"{name}.py::test_it") for line in lines), name  # an item, or why it is none
+    return list(found.values())
 
 
 @pytest.mark.parametrize(
@@ -93,83 +109,84 @@ def test_what_is_skipped_may_ask_for_what_is_not_there(project, mark):
     assert collect(project, f"import pytest\n\n{tests}") == ""
 
 
-@pytest.mark.parametrize(
-    ("body", "sentence"),
-    [
-        ("assert measured.slowdown <= 0.1",
-         f"`measured.slowdown <= 0.1`: 0.1 {UNITLESS}; {RIGHT}"),
-        ("assert measured.slowdown <= -1", f"`measured.slowdown <= -1`: -1 {UNITLESS}; {RIGHT}"),
-        ("assert measured.slowdown <= '10ms'",
-         f"`measured.slowdown <= '10ms'`: share '10ms' is not a percentage such as 10%; {RIGHT}"),
-        ("assert measured.slowdown <= '1pp'",
-         f"`measured.slowdown <= '1pp'`: {POINTS}, and response time per connection is a time; {RIGHT}"),
-        ("assert measured.slowdown < margin", f"`measured.slowdown < margin` {UNANSWERED}; {RIGHT}"),
-        ("assert measured.slowdown >= margin", f"`measured.slowdown >= margin` {UNANSWERED}; {RIGHT}"),
-        ("assert measured.slowdown == margin", f"`measured.slowdown == margin` {UNANSWERED}; {RIGHT}"),
-        ("assert margin > measured.slowdown", f"`margin > measured.slowdown` {UNANSWERED}; {RIGHT}"),
-        ("assert 0 <= measured.slowdown <= margin",
-         f"`0 <= measured.slowdown <= margin` is a chain, and a margin has one side; {RIGHT}"),
-        ("assert measured.slowdown", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
-        ("assert bool(measured.slowdown)", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
-        ("if measured.slowdown: pass", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
-        ("assert not measured.slowdown <= margin", f"`not measured.slowdown <= margin` {TWISTED}; {RIGHT}"),
-        ("assert measured.slowdown <= margin or True",
-         "`measured.slowdown <= margin or True` is true whatever is measured; leave out `or True`"),
-        ("assert dict(measured=measured.slowdown <= 0.1)",
-         f"`measured.slowdown <= 0.1`: 0.1 {UNITLESS}; {RIGHT}"),
-        ("assert measured.slowdown and measured.slowdown <= margin",
-         f"`measured.slowdown` alone compares nothing; {RIGHT}"),
-        ("assert measured.effect and measured.slowdown", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
-        ("assert margin and not measured.slowdown <= margin",
-         f"`not measured.slowdown <= margin` {TWISTED}; {RIGHT}"),
-        ("assert measured.slowdwn <= margin", "measured has no 'slowdwn'; did you mean 'slowdown'?"),
-        ("with open('x'): assert measured.slowdwn <= margin",
-         "measured has no 'slowdwn'; did you mean 'slowdown'?"),
-        ("try: assert measured.slowdown\n    finally: pass",
-         f"`measured.slowdown` alone compares nothing; {RIGHT}"),
-        ("assert measured.p90 <= margin", "measured has no 'p90'; did you mean 'p99'?"),
-        ("assert measured.increase <= 0.1",
-         f"`measured.increase <= 0.1`: 0.1 {UNITLESS}; {RIGHT.replace('slowdown', 'increase')}"),
-    ],
-)  # fmt: skip
-def test_a_question_that_cannot_be_meant_is_found_at_collection(project, body, sentence):
-    text = f"{HEAD}def test_it(measured, margin):\n    '''Of two lines.\n    '''\n    {body}\n"
-    assert collect(project, text) == f"test_it: line 8: {sentence}"
+MISTAKEN = [
+    ("assert measured.slowdown <= 0.1",
+     f"`measured.slowdown <= 0.1`: 0.1 {UNITLESS}; {RIGHT}"),
+    ("assert measured.slowdown <= -1", f"`measured.slowdown <= -1`: -1 {UNITLESS}; {RIGHT}"),
+    ("assert measured.slowdown <= '10ms'",
+     f"`measured.slowdown <= '10ms'`: share '10ms' is not a percentage such as 10%; {RIGHT}"),
+    ("assert measured.slowdown <= '1pp'",
+     f"`measured.slowdown <= '1pp'`: {POINTS}, and response time per connection is a time; {RIGHT}"),
+    ("assert measured.slowdown < margin", f"`measured.slowdown < margin` {UNANSWERED}; {RIGHT}"),
+    ("assert measured.slowdown >= margin", f"`measured.slowdown >= margin` {UNANSWERED}; {RIGHT}"),
+    ("assert measured.slowdown == margin", f"`measured.slowdown == margin` {UNANSWERED}; {RIGHT}"),
+    ("assert margin > measured.slowdown", f"`margin > measured.slowdown` {UNANSWERED}; {RIGHT}"),
+    ("assert 0 <= measured.slowdown <= margin",
+     f"`0 <= measured.slowdown <= margin` is a chain, and a margin has one side; {RIGHT}"),
+    ("assert measured.slowdown", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
+    ("assert bool(measured.slowdown)", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
+    ("if measured.slowdown: pass", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
+    ("assert not measured.slowdown <= margin", f"`not measured.slowdown <= margin` {TWISTED}; {RIGHT}"),
+    ("assert measured.slowdown <= margin or True",
+     "`measured.slowdown <= margin or True` is true whatever is measured; leave out `or True`"),
+    ("assert dict(measured=measured.slowdown <= 0.1)",
+     f"`measured.slowdown <= 0.1`: 0.1 {UNITLESS}; {RIGHT}"),
+    ("assert measured.slowdown and measured.slowdown <= margin",
+     f"`measured.slowdown` alone compares nothing; {RIGHT}"),
+    ("assert measured.effect and measured.slowdown", f"`measured.slowdown` alone compares nothing; {RIGHT}"),
+    ("assert margin and not measured.slowdown <= margin",
+     f"`not measured.slowdown <= margin` {TWISTED}; {RIGHT}"),
+    ("assert measured.slowdwn <= margin", "measured has no 'slowdwn'; did you mean 'slowdown'?"),
+    ("with open('x'): assert measured.slowdwn <= margin",
+     "measured has no 'slowdwn'; did you mean 'slowdown'?"),
+    ("try: assert measured.slowdown\n    finally: pass",
+     f"`measured.slowdown` alone compares nothing; {RIGHT}"),
+    ("assert measured.p90 <= margin", "measured has no 'p90'; did you mean 'p99'?"),
+    ("assert measured.increase <= 0.1",
+     f"`measured.increase <= 0.1`: 0.1 {UNITLESS}; {RIGHT.replace('slowdown', 'increase')}"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "assert measured.slowdown <= margin",
-        "assert margin >= measured.slowdown",
-        "assert measured.slowdown <= '50%,1ms'",
-        "assert measured.slowdown <= (margin if connections == 100 else '5%,0.05ms')",
-        "assert measured.slowdown is not None and measured.slowdown <= margin",
-        "assert measured.slowdown <= margin or connections == 1",
-        "assert measured.effect.n_epochs == 6 and measured.runs",
-        "measured = object()\n    assert measured.anything",
-        "allowed = 0.1\n    assert measured.slowdown <= allowed",
-        "if not measured.slowdown <= margin: pytest.fail('too slow')",
-        "failed = not (measured.slowdown <= margin)\n    assert not failed",
-        "why = measured.slowdown <= margin or 'too slow'\n    assert why",
-        "asked = measured.effect and measured.slowdown\n    assert asked <= margin",
-        "asked = None or measured.slowdown\n    assert asked <= margin",
-        "assert max(measured.runs, key=lambda measured: measured.seconds)",
-        "assert (lambda *measured: measured.seconds)",
-        "def mean(measured): return measured.total\n    assert measured.slowdown <= margin",
-        "try: pass\n    except ValueError as measured: print(measured.args)\n    assert margin",
-        "match margin:\n        case measured: print(measured.relative)",
-        "match [margin]:\n        case [*measured]: print(measured.copy())",
-        "match {1: margin}:\n        case {**measured}: print(measured.keys())",
-        "import os.path as measured\n    assert measured.sep",
-        "with pytest.raises(Exception, match='no margin'): measured.slowdown <= 0.1",
-        "with contextlib.suppress(AttributeError): measured.p50",
-        "try: measured.slowdown <= 0.1\n    except BaseException: pass",
-        "print(measured.__doc__)\n    assert measured.slowdown <= margin",
-    ],
-)
-def test_what_may_be_meant_is_collected(project, body):
-    assert collect(project, f"{HEAD}def test_it(measured, margin, connections):\n    {body}\n") == ""
+def test_a_question_that_cannot_be_meant_is_found_at_collection(project):
+    text = f"{HEAD}def test_it(measured, margin):\n    '''Of two lines.\n    '''\n    {{}}\n"
+    found = collect_each(project, [text.replace("{}", body) for body, _ in MISTAKEN])
+    assert found == [f"test_it: line 8: {sentence}" for _, sentence in MISTAKEN]
+
+
+MEANT = [
+    "assert measured.slowdown <= margin",
+    "assert margin >= measured.slowdown",
+    "assert measured.slowdown <= '50%,1ms'",
+    "assert measured.slowdown <= (margin if connections == 100 else '5%,0.05ms')",
+    "assert measured.slowdown is not None and measured.slowdown <= margin",
+    "assert measured.slowdown <= margin or connections == 1",
+    "assert measured.effect.n_epochs == 6 and measured.runs",
+    "measured = object()\n    assert measured.anything",
+    "allowed = 0.1\n    assert measured.slowdown <= allowed",
+    "if not measured.slowdown <= margin: pytest.fail('too slow')",
+    "failed = not (measured.slowdown <= margin)\n    assert not failed",
+    "why = measured.slowdown <= margin or 'too slow'\n    assert why",
+    "asked = measured.effect and measured.slowdown\n    assert asked <= margin",
+    "asked = None or measured.slowdown\n    assert asked <= margin",
+    "assert max(measured.runs, key=lambda measured: measured.seconds)",
+    "assert (lambda *measured: measured.seconds)",
+    "def mean(measured): return measured.total\n    assert measured.slowdown <= margin",
+    "try: pass\n    except ValueError as measured: print(measured.args)\n    assert margin",
+    "match margin:\n        case measured: print(measured.relative)",
+    "match [margin]:\n        case [*measured]: print(measured.copy())",
+    "match {1: margin}:\n        case {**measured}: print(measured.keys())",
+    "import os.path as measured\n    assert measured.sep",
+    "with pytest.raises(Exception, match='no margin'): measured.slowdown <= 0.1",
+    "with contextlib.suppress(AttributeError): measured.p50",
+    "try: measured.slowdown <= 0.1\n    except BaseException: pass",
+    "print(measured.__doc__)\n    assert measured.slowdown <= margin",
+]
+
+
+def test_what_may_be_meant_is_collected(project):
+    text = f"{HEAD}def test_it(measured, margin, connections):\n    {{}}\n"
+    found = collect_each(project, [text.replace("{}", body) for body in MEANT])
+    assert dict(zip(MEANT, found, strict=True)) == dict.fromkeys(MEANT, "")
 
 
 def test_a_file_that_was_changed_is_judged_by_what_it_has_now(project):
