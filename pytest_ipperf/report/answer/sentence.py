@@ -211,7 +211,7 @@ def _without_verdict(cells: Sequence[Record]) -> str:
     change = f" ({short_change(worst)})" if worst.estimate is not None else ""
     largest = "the largest change is " if len(compared) > 1 else ""
     return (
-        f"{subjects} against {against}{over}, measured without a verdict: {largest}{Names(cells).cell(worst)}, "
+        f"{subjects} against {against}{over}, measured without a verdict: {largest}{Names(cells).cell(worst)}: "
         f"{instead_text(worst)}{change}"
     )
 

@@ -26,7 +26,7 @@ SENTENCES = {
         "not judged",
         (
             "IPv6 and IPv6 tunnel against IPv4, measured without a verdict: the largest change is SMTP at 1 "
-            "connection, IPv6 tunnel, 5.10 instead of 5.01 ms (+1.8 %)."
+            "connection, IPv6 tunnel: 5.10 instead of 5.01 ms (+1.8 %)."
         ),
     ),
     "routers": ("within margin", f"{ALL} good as IPv4 for RTT, TCP and UDP: all 54 cells are within their margin."),

@@ -124,7 +124,7 @@ def test_a_design_that_never_judges_gives_no_verdict(factory):
     (record,) = cells(factory, SLOW, judges=False, verdict="unjudged", design="smoke")
     found = plain_answer([record])
     assert found.verdict == "unjudged"
-    assert found.sentence.startswith("IPv6 against IPv4, measured without a verdict: HTTP, ")
+    assert found.sentence.startswith("IPv6 against IPv4, measured without a verdict: HTTP: ")
     assert "[" not in found.sentence
 
 

@@ -13,6 +13,7 @@ from pytest_ipperf.report.answer.words import listed
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, boxed, caption, element, folded, joined
 from pytest_ipperf.report.page.method.method import Facts, terms
 
+_AGENT = "agent"
 _SHOWN = ("kernel", "machine", "cpu", "cpus", "python", "implementation")
 """Facts that are shown at once; the others are folded below them."""
 
@@ -31,8 +32,7 @@ def versions_text(summary: SessionSummary) -> str:
     """Return kernel, Python and servers in a line: `Linux 6.12.5, Python 3.11.7, apache 2.4.67`; empty if unknown."""
     kernels = dict.fromkeys(_named(host, "kernel", "Linux") for host in summary.hosts)
     pythons = dict.fromkeys(_named(host, "python", "Python") for host in summary.hosts)
-    servers = dict.fromkeys(record.server for record in summary.records)
-    return ", ".join(filter(None, (*kernels, *pythons, *servers)))
+    return ", ".join(filter(None, (*kernels, *pythons, *_software(summary))))
 
 
 def _named(host: HostSummary, fact: str, name: str) -> str:
@@ -41,12 +41,17 @@ def _named(host: HostSummary, fact: str, name: str) -> str:
 
 def _servers(summary: SessionSummary) -> Iterator[str]:
     """Yield the server software of each protocol that has one."""
-    found: dict[str, list[str]] = {}
+    for server, protocols in _software(summary).items():
+        yield f"{server} ({listed(protocols)})"
+
+
+def _software(summary: SessionSummary) -> dict[str, dict[str, None]]:
+    """Return the titles of the protocols that each server program served; flows have none, only agents."""
+    found: dict[str, dict[str, None]] = {}
     for record in summary.records:
-        if record.server:
-            found.setdefault(record.server, []).append(PROTOCOLS[record.protocol].title)
-    for server, protocols in found.items():
-        yield f"{server} ({listed(dict.fromkeys(protocols))})"
+        if record.server not in ("", _AGENT):
+            found.setdefault(record.server, {})[PROTOCOLS[record.protocol].title] = None
+    return found
 
 
 def _versions(summary: SessionSummary) -> Facts:
