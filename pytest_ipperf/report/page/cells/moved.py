@@ -34,7 +34,10 @@ _ORDER = (
     Verdict.UNJUDGED.value, Verdict.WITHIN.value,
 )  # fmt: skip
 """Words of the lines in their order: worse cells, better ones, those without an answer, those that have not moved."""
-_KEY = interval_key("its one-sided 95 % bounds, which decide", "its 95 % interval", "the margin, which is allowed")
+_KEY = interval_key(
+    "its one-sided 95 % bounds, which decide", "its 95 % interval", "the margin, which is allowed",
+    dot="the change of B against that of A",
+)  # fmt: skip
 _FOLDED = 30
 """Number of cells above which those that have not moved are folded."""
 

@@ -98,9 +98,9 @@ def strip_key(records: Iterable[Record]) -> Markup:
     )
 
 
-def interval_key(thick: str, thin: str, margin: str) -> Markup:
+def interval_key(thick: str, thin: str, margin: str, *, dot: str = "the change") -> Markup:
     """Return the key of pictures of changes; an element without a meaning does not occur in them."""
-    items = [("dot", "the change", '<circle cx="50%" cy="50%" r="4"/>')]
+    items = [("dot", dot, '<circle cx="50%" cy="50%" r="4"/>')]
     bar = '<line class="{}" x1="0" x2="100%" y1="50%" y2="50%"/>'
     items += [("thick bar", thick, bar.format("thick"))] if thick else []
     items += [("thin line", thin, bar.format("thin"))] if thin else []

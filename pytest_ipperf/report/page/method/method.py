@@ -136,7 +136,8 @@ def _of_question(summary: SessionSummary) -> Facts:
 
 def _notes(notes: Sequence[str]) -> str:
     left = len(notes[_NOTES:])
-    return " ".join(notes[:_NOTES]) + (f" And {left} more, in the records." if left else "")
+    shown = (note if note.endswith(".") else f"{note}." for note in notes[:_NOTES])
+    return " ".join(shown) + (f" And {left} more, in the records." if left else "")
 
 
 def _definitions(records: Iterable[Record]) -> list[Markup]:

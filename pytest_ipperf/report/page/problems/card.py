@@ -29,6 +29,8 @@ from pytest_ipperf.report.tables.cell_results import change_text
 from pytest_ipperf.report.tables.component_rows import component_lines, deciding_part
 from pytest_ipperf.report.tables.paragraphs import capital
 
+_NO_CAPTURES = "none; --ipperf-capture=20 keeps 20 packets of every run"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
@@ -136,7 +138,7 @@ def _facts(problem: Problem, record: Record, context: Context) -> Iterator[Marku
         ("Trust", trust_text(record, summary)),
         ("Beside it", "; ".join(component_lines(record))),
         ("Phases", _phases(record)),
-        ("Captures", capture_links(record, summary.folder)),
+        ("Captures", capture_links(record, summary.folder) or _NO_CAPTURES),
         ("Reproduce", command(text) if (text := reproduce_command(record, summary)) else ""),
         ("Records", element("code", f"{summary.folder}/main.jsonl")),
         ("Cell", element("code", record.cell)),
