@@ -96,7 +96,7 @@ def _show_session(found: Records, session: SessionRef, texts: Sequence[str], *, 
 
     write_text([*damage, *_head(summary), ""])
     if summary.night and not texts:
-        write_lines([*lines(summary.night, width), ""])
+        write_lines([*lines(summary.night, width, summary), ""])
     write_lines(_answer(summary, chosen, width, everything=not texts, detail=detail))
     write_text(["", *_reasons(summary, chosen, everything=not texts), ""])
     write_lines([*tables(chosen, width, detail=detail), *([] if detail or not chosen else how_to_read(width))])

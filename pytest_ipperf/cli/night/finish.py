@@ -58,7 +58,7 @@ def end_night(
     folder = records / "nights" / screening.name
     facts = {"fresh_session": fresh.name if fresh else None, "baseline": baseline}
     written = write_night(folder, found, facts)
-    report_lines = [*lines(found.report, screen_width()), *notes, *written.troubles, f"night: {folder}"]
+    report_lines = [*lines(found.report, screen_width(), found.summary), *notes, *written.troubles, f"night: {folder}"]
     if allure is not None:
         report_lines += write_decisions(allure, found)
     if output is not None:

@@ -7,6 +7,7 @@ import pytest
 from pytest_ipperf.core.nightly.report import GateDecision
 from pytest_ipperf.report.answer.since import since_text
 from pytest_ipperf.report.page import page
+from pytest_ipperf.report.terminal.night import lines
 from tests.report.forms import session
 
 
@@ -91,6 +92,12 @@ def test_without_a_history_the_page_says_how_to_get_one(slow):
     for words in ("--ipperf-save=NAME", f"pytest-ipperf show {slow.cell}", "pytest-ipperf compare last"):
         assert words in told_
     assert since_text(slow, session([slow], saved="main")) == "this is the first session named main that measured it"
+
+
+def test_the_terminal_tells_it_too(factory):
+    night = factory.night_summary()
+    told_ = [line for line in lines(night.night, None, night) if "; new tonight; night night-39 (" in line]
+    assert [line.partition(": ")[0] for line in told_] == ["exceeds margin, confirmed", "worse, and accepted"]
 
 
 def test_a_nights_page_tells_it_of_every_worse_cell_above_all(factory):
