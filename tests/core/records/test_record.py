@@ -179,6 +179,21 @@ def test_of_several_questions_about_a_cell_the_strictest_stays(order):
     assert {past.session for past in found.values()} == {"A"}
 
 
+def test_a_metric_keeps_its_own_answer_beside_failures_that_exceed_their_margin():
+    runs = [
+        dataclasses.replace(run(arm, epoch, 0.01), attempted=1000, values={"failed_share": share})
+        for epoch in range(6)
+        for arm, share in ((FOUR, 0.0), (SIX, 0.2 + 0.001 * epoch))
+    ]
+    failures = judge(compare(runs, SIX, FOUR, METRICS["failed_share"].metric), Margin.parse("1pp"))
+    reference = dataclasses.replace(record().reference, arm=FOUR)
+    mixed = record(verdict="within", sentence="IPv6 is as fast", reference=reference).also(failures)
+    assert mixed.verdict == "exceeds"
+    own, beside = mixed.parts()
+    assert (own.verdict, own.sentence, own.components) == ("within", "IPv6 is as fast", ())
+    assert (beside.metric, beside.verdict, beside.components) == ("failed_share", "exceeds", ())
+
+
 def test_of_two_questions_alike_the_last_stays():
     first, last = (record(margin="10%", margin_fraction=0.1, verdict=verdict) for verdict in ("within", "exceeds"))
     (past,) = strictest([first, last], "A").values()

@@ -82,7 +82,7 @@ def test_an_agent_is_a_fork_unless_it_has_to_be_new(monkeypatch, new, kind):
     with AgentClient(BUILTIN["loopback"].client) as agent:
         assert isinstance(agent._process, kind)
         assert isinstance(agent._process, forked_agents._Fork) is (not new)
-        assert agent.fingerprint("lo").cpus
+        assert agent.fingerprint("127.0.0.1").cpus
 
 
 @pytest.mark.parametrize("words", ["a-wrapper", "nsenter", "nsenter --target 1 --user", "nsenter --target 1 --net env"])
