@@ -11,6 +11,7 @@ import warnings
 import zipfile
 from collections.abc import Callable
 from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
+from types import CodeType
 
 _UNCHECKED = 0b01
 # The output of later versions of marshal depends on what else the process has loaded.
@@ -42,12 +43,17 @@ def compiled(packed: bytes, place: Callable[[str], str]) -> bytes:
 
 
 def _code(name: str, source: bytes) -> bytes:
-    """Return an unchecked hash-based byte-code file (PEP 552), importable without the source; empty if invalid."""
+    """Return the byte-code file of a module; empty if the source is invalid."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             code = compile(source, name, "exec", dont_inherit=True)
         except (SyntaxError, ValueError):  # in a module that nobody imports
             return b""
+    return bytecode_file(code, source)
+
+
+def bytecode_file(code: CodeType, source: bytes) -> bytes:
+    """Return an unchecked hash-based byte-code file (PEP 552), importable without the source."""
     head = MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + source_hash(source)
     return head + marshal.dumps(code, _WITHOUT_REFERENCES)

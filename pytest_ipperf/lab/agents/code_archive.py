@@ -7,11 +7,13 @@ import io
 import os
 import zipfile
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
+from types import CodeType
 
 import pytest_ipperf
-from pytest_ipperf.agent.packages.bytecode import compiled, in_zip_path
+from pytest_ipperf.agent.packages.bytecode import bytecode_file, in_zip_path
 
 TRAVELS = (
     "__init__.py",
@@ -40,8 +42,28 @@ def code_archive(magic: bytes = b"") -> bytes:
         for entry in TRAVELS:
             path = root / entry
             for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-                pack(archive, str(Path(pytest_ipperf.__name__) / file.relative_to(root)), file.read_bytes())
-    return compiled(packed.getvalue(), in_zip_path) if magic == MAGIC_NUMBER else packed.getvalue()
+                name, source = str(Path(pytest_ipperf.__name__) / file.relative_to(root)), file.read_bytes()
+                pack(archive, name, source)
+                if magic == MAGIC_NUMBER:
+                    pack(archive, in_zip_path(name), bytecode_file(_code(file, name), source))
+    return packed.getvalue()
+
+
+def _code(file: Path, name: str) -> CodeType:
+    """Return the code of a module as an import gets it, from `__pycache__` where it is compiled already.
+
+    To compile all of them takes longer than the rest of a session's start. The code is the same as that compiled from
+    the source with the file name `name`.
+    """
+    code = SourceFileLoader(file.stem, str(file)).get_code(file.stem)
+    if code is None:  # as of an extension module, and these are files of source
+        raise ImportError(f"{file} has no code")
+    return _with_file_name(code, name)
+
+
+def _with_file_name(code: CodeType, name: str) -> CodeType:
+    constants = (_with_file_name(each, name) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_filename=name, co_consts=tuple(constants))
 
 
 @cache

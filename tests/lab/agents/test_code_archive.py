@@ -58,6 +58,16 @@ print(hashlib.sha256(compiled(made.getvalue(), in_zip_path)).hexdigest())
     assert len(said) == 1
 
 
+def test_code_that_an_import_has_compiled_before_is_the_same_as_compiled_anew():
+    """From `__pycache__`, or from a copy of the package without one: a host keeps one archive."""
+    assert zipped(code_archive(MAGIC_NUMBER)) == zipped(compiled(code_archive(), in_zip_path))
+
+
+def zipped(packed):
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        return {entry.filename: archive.read(entry) for entry in archive.infolist()}
+
+
 def test_digests_are_those_of_what_is_sent():
     reported = {magic: hashlib.sha256(code_archive(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
     assert digests() == reported
