@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.needs import require
+from tests.support.sessions.forked_python import can_fork, run_python
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
+PROGRAMS = ":/usr/sbin:/sbin"
 # Import paths of code in a namespace: the project, and the files beside a test.
 PLACES = [ROOT, *sorted({path.parent for path in HERE.rglob("*.py")})]
 
@@ -43,10 +46,13 @@ def isolated(own_network):
     require("ip", "tc")
 
     def run(code, up="ip link set lo up"):
-        paths = f"import sys; sys.path[:0] = {[*map(str, PLACES)]}\n"
-        script = f'PATH=$PATH:/usr/sbin:/sbin; {up}\nexec "$@"'
-        argv = [*own_network, "sh", "-ec", script, "sh", sys.executable, "-c", paths + code]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        paths = f"import os, sys; sys.path[:0] = {[*map(str, PLACES)]}; os.environ['PATH'] += {PROGRAMS!r}\n"
+        script = f"PATH=$PATH{PROGRAMS}; {up}\n"
+        if "--user" in own_network or not can_fork(os.environ):
+            argv = [*own_network, "sh", "-ec", f'{script}exec "$@"', "sh", sys.executable, "-c", paths + code]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        else:
+            done = run_python(["-c", paths + code], timeout=60, network=script)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import pytest
 
+from pytest_ipperf.agent.packages import cache
 from pytest_ipperf.lab.netns import delay_line
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.netns.veth import _FORWARDING, _SYSCTLS
@@ -48,7 +49,12 @@ SUITE = """
 
 # Files in a home that stay until `pytest-ipperf clean`.
 _CACHE = ".cache"
+_CACHED = f"home/{_CACHE}/{cache.NAME}"
+_OF_AGENTS = b"pytest_ipperf/agent/"
+_archives: dict[str, bytes] = {}
+"""Archives of the agents' code, by their names in a cache, which hosts have compiled for their Python."""
 _PATIENCE_S = 60.0
+_PROGRAM_S = 120.0
 _GOES_S = 20.0
 # The same path everywhere, since hosts have their own `/tmp`.
 _PARENT = "/var/tmp"
@@ -213,6 +219,7 @@ class Farm:
         self.inventory = self.folder / "hosts.ini"
         self.inventory.write_text(self._inventory(domain, keys or {}))
         self._sessions = 0
+        self._stack.callback(self._keep_archives)
         self.mark()
 
     # --- building ---------------------------------------------------------------------------------------------------
@@ -243,6 +250,7 @@ class Farm:
 
     def _host(self, place: _Place) -> Machine:
         folder = self._folder(place.name, {"root", ADMIN, CLERK})
+        self._give_archives(folder)
         machines.make_bare(folder / "python", self._python[place.name][1])
         private, public = machines.keys(f"host {place.name}")
         control4, control6 = self._control(place)
@@ -252,6 +260,23 @@ class Farm:
         _write(keys / place.name, machines.keys(f"user {place.name}")[0])
         _write(keys / f"known_{place.name}", f"{place.name} {public}")
         return self._machine(Machine(machines.HOST, place.name, folder, machines.sshd_program()))
+
+    @staticmethod
+    def _give_archives(folder: Path) -> None:
+        """Fill the host's cache with what the hosts of earlier farms have compiled, as any but a first session does."""
+        kept = folder / _CACHED
+        kept.mkdir(parents=True)
+        for each in (kept, kept.parent):
+            each.chmod(0o700)
+        for name, data in _archives.items():
+            (kept / name).write_bytes(data)
+            (kept / name).chmod(0o600)
+
+    def _keep_archives(self) -> None:
+        for host in self.hosts.values():
+            for entry in (host.home.parent / _CACHED).glob("[0-9a-f]*-[0-9a-f]*"):
+                if entry.name not in _archives and _OF_AGENTS in (data := entry.read_bytes()):
+                    _archives[entry.name] = data
 
     def _control(self, place: _Place) -> tuple[str, str]:
         number = 11 + self._places.index(place)
@@ -355,11 +380,11 @@ class Farm:
 
     def session(
         self, *argv: str, suite: str = SUITE, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[str] | ForkedPython:
+    ) -> ForkedPython:
         """Run an inner pytest as the controller, on all testbeds unless the arguments name some.
 
         What it says, errors too, is to be read from `stdout`. A `cwd` has its suite already; in others there is the
-        design of GLANCE too. With a PYTHONPATH in `env` it is a new process that imports the package from there.
+        design of GLANCE too. With a PYTHONPATH in `env` it imports the package from there.
         """
         if cwd is None:
             self._sessions += 1
@@ -371,17 +396,7 @@ class Farm:
         beds = ",".join(sorted({f"bed{place.bed + 1}" for place in self._places}))
         named = [] if any(word.startswith("--testbed") for word in argv) else [f"--testbed={beds}"]
         words = ["-m", "pytest", "-p", "no:randomly", f"--ipperf-hosts={self.inventory}", *named, *argv]
-        streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "start_new_session": True}
-        process: subprocess.Popen[str] | ForkedPython
-        if env and "PYTHONPATH" in env:
-            reported = [f"{name}={value}" for name, value in env.items()]
-            words = [*self._with_home(self.controller, f"--chdir={cwd}", *reported), sys.executable, *words]
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, text=True, **streams)
-        else:
-            folder = self.folder / self.controller.name
-            own = {"HOME": f"{folder}/home", "TMPDIR": f"{folder}/tmp", "PYTHONPATH": str(ROOT), **(env or {})}
-            others = {name: value for name, value in os.environ.items() if name != "IPPERF_RUN"}
-            process = ForkedPython(words, cwd=cwd, env=others | own, machine=self.controller.pid, **streams)
+        process = self._forked(words, cwd=cwd, env=env or {}, stderr=subprocess.STDOUT, start_new_session=True)
         self._stack.callback(_ended, process)
         return process
 
@@ -392,9 +407,32 @@ class Farm:
         reported = [event for event in map(json.loads, lines) if event["event"] == kind]
         return sorted(reported, key=lambda event: event["at"])
 
+    def _forked(self, words: Sequence[str], *, cwd: Path, env: Mapping[str, str], **options: Any) -> ForkedPython:
+        """Start a program of our own Python as the controller, whose output is to be read from `stdout`."""
+        folder = self.folder / self.controller.name
+        own = {"HOME": f"{folder}/home", "TMPDIR": f"{folder}/tmp", "PYTHONPATH": str(ROOT), **env}
+        others = {name: value for name, value in os.environ.items() if name != "IPPERF_RUN"}
+        copy = "PYTHONPATH" in env
+        return ForkedPython(
+            words, cwd=cwd, env=others | own, machine=self.controller.pid, copy_of_package=copy,
+            stdout=subprocess.PIPE, **options,
+        )  # fmt: skip
+
+    def program(self, *words: str) -> tuple[int, str, str]:
+        """Return the exit status, the output and the errors of a program of our own Python, run as the controller."""
+        with self._forked(words, cwd=self.folder, env={}, stderr=subprocess.PIPE) as process:
+            try:
+                output, errors = process.communicate(_PROGRAM_S)
+            finally:
+                process.kill()
+        assert process.returncode is not None
+        return process.returncode, output, errors
+
     def python(self, code: str) -> str:
         """Return the output of code run by our own Python as the controller; raise AssertionError if it fails."""
-        return said([*self._with_home(self.controller, f"PYTHONPATH={ROOT}"), sys.executable, "-c", code])
+        status, output, errors = self.program("-c", code)
+        assert status == 0, errors
+        return output
 
     @property
     def _all(self) -> dict[str, Machine]:

@@ -32,6 +32,7 @@ from typing import Any
 
 REQUEST_BYTES = 1 << 18
 _NAMESPACES = {"mnt": 0x00020000, "uts": 0x04000000, "net": 0x40000000, "pid": 0x20000000}
+_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 _PR_SET_PDEATHSIG = 1
 # The options that ask for workers, in arguments that may be within others.
 _WORKERS = re.compile(r"(^|[ \"'])(-n|--numprocesses|--tx)\b|(^|[ \"'])-n\d")
@@ -90,6 +91,8 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
         os.close(stream)
     if request.get("new_session"):
         os.setsid()
+    if network := request.get("network"):
+        _have_network(network)
     if machine := request.get("machine"):
         _enter(machine)
         _show_as([sys.executable, *request["argv"]])
@@ -114,6 +117,15 @@ def _show_as(argv: Sequence[str]) -> None:
     start, end = map(int, Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[45:47])
     words = "\0".join(argv).encode()[: end - start - 1]
     ctypes.memmove(start, words.ljust(end - start, b"\0"), end - start)
+
+
+def _have_network(script: str) -> None:
+    """Go on in a network of its own, and with mounts that nobody else sees; a shell script sets up the network."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_NAMESPACES["net"] | _NAMESPACES["mnt"]):
+        raise OSError(ctypes.get_errno(), "there is no network namespace")
+    libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
+    subprocess.run(["sh", "-ec", script], check=True)
 
 
 def _enter(pid: int) -> None:
@@ -170,6 +182,7 @@ def _status(argv: Sequence[str]) -> int:
         if kind == "-m":
             sys.argv[:] = [text, *arguments]
             sys.path.insert(0, str(Path.cwd()))
+            _give_workers_path()
             runpy.run_module(text, run_name="__main__", alter_sys=True)
         else:
             sys.argv[:] = ["-c", *arguments]
@@ -186,6 +199,12 @@ def _status(argv: Sequence[str]) -> int:
         traceback.print_exc()
         return 1
     return 0
+
+
+def _give_workers_path() -> None:
+    """Let xdist give its workers the path of this program; it took that of the process that imported it."""
+    if plugin := sys.modules.get("xdist.plugin"):
+        plugin._sys_path[:] = sys.path
 
 
 def _fork_workers(path: Sequence[str]) -> None:

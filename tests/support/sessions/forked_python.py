@@ -1,7 +1,8 @@
 """Run Python programs in forks of a process that has imported their modules, as importing takes longer than most run.
 
-There are two such processes (`fork_server`): one has imported the package too (`session_preload`), the other only the
-libraries (`library_preload`), for programs that import a copy of the package from elsewhere.
+There are such processes (`fork_server`) that have imported the libraries and the package (`session_preload`), the
+libraries alone (`library_preload`), for programs that import a copy of the package from elsewhere, and only what runs
+on hosts (`agent_preload`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -34,8 +36,9 @@ class ForkedPython:
 
     `argv` begins with `-m MODULE` or `-c CODE`. Streams are those of `subprocess.Popen`, as text; the input is empty.
     `copy_of_package`: the package is imported from the environment's PYTHONPATH. `machine` is a process whose
-    namespaces it enters as by `nsenter`, of whose process are then `pid` and the signals. ValueError where the
-    environment differs in a variable that only a new Python reads.
+    namespaces it enters as by `nsenter`, of whose process are then `pid` and the signals. `network` is a script of sh
+    that sets up a network of its own; such a program imports what runs on hosts. ValueError where the environment
+    differs in a variable that only a new Python reads.
     """
 
     stdin = None
@@ -51,6 +54,7 @@ class ForkedPython:
         start_new_session: bool = False,
         copy_of_package: bool = False,
         machine: int = 0,
+        network: str = "",
     ) -> None:
         env = dict(os.environ if env is None else env)
         if not can_fork(env):
@@ -58,7 +62,7 @@ class ForkedPython:
         self.returncode: int | None = None
         request = {
             "argv": [os.fspath(word) for word in argv], "folder": os.fspath(cwd or Path.cwd()), "env": env,
-            "path": _path(), "new_session": start_new_session, "machine": machine,
+            "path": _path(), "new_session": start_new_session, "machine": machine, "network": network,
         }  # fmt: skip
         message = json.dumps(request).encode()
         assert len(message) < REQUEST_BYTES, "the program's arguments and environment are too long"
@@ -68,11 +72,16 @@ class ForkedPython:
             err = out
             if stderr != subprocess.STDOUT:
                 self.stderr, err = _stream(stderr, sys.stderr, streams)
-            self._reply, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            reply, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            # Open as long as this object, as several threads may wait for the end.
+            self._reply = reply.detach()
+            weakref.finalize(self, os.close, self._reply)
+            self._reading = threading.Lock()
             with theirs:
-                server = _server("library_preload" if copy_of_package else "session_preload")
+                loaded = "agent" if network else "library" if copy_of_package else "session"
+                server = _server(f"{loaded}_preload")
                 socket.send_fds(server, [message], [theirs.fileno(), out, err])
-        pid = self._reply.recv(64)
+        pid = os.read(self._reply, 64)
         assert pid, "the server of forks has ended"
         self.pid = int(pid)
 
@@ -93,11 +102,11 @@ class ForkedPython:
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait until it has ended, for its status. TimeoutExpired after `timeout` seconds."""
-        if self.returncode is None:
-            if not select.select([self._reply], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired("python", timeout or 0.0)
-            with self._reply:
-                self.returncode = int(self._reply.recv(64))
+        if self.returncode is None and not select.select([self._reply], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("python", timeout or 0.0)
+        with self._reading:
+            if self.returncode is None:
+                self.returncode = int(os.read(self._reply, 64))
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:

@@ -2,6 +2,15 @@
 
 import gc
 import importlib
+import sys
+from importlib.metadata import entry_points
+from types import ModuleType
+
+
+def opt_out_of_rewriting(plugin: ModuleType) -> None:
+    """Mark a plugin as one whose assertions are not rewritten; pytest warns of others that are imported already."""
+    plugin.__doc__ = f"{plugin.__doc__}\nPYTEST_DONT_REWRITE"
+
 
 for _name in (
     "_pytest.config",
@@ -16,6 +25,8 @@ for _name in (
     "xdist.plugin",
 ):
     importlib.import_module(_name)
+for _plugin in {each.module.split(".")[0] for each in entry_points(group="pytest11")} & {*sys.modules}:
+    opt_out_of_rewriting(sys.modules[_plugin])
 # Keeps garbage collection in sessions from visiting these objects and copying their pages, and from being frequent:
 # most sessions end before their garbage amounts to anything, and pytest collects it at their end.
 gc.collect()

@@ -8,17 +8,13 @@ import gc
 import importlib
 import inspect
 import pkgutil
-import sys
-from importlib.metadata import entry_points
 
 import pytest_ipperf
-import tests.support.sessions.library_preload  # noqa: F401
+from tests.support.sessions.library_preload import opt_out_of_rewriting
 
 for _module in pkgutil.walk_packages(pytest_ipperf.__path__, "pytest_ipperf."):
     importlib.import_module(_module.name)
-# pytest warns of a plugin that it can no longer rewrite, unless the plugin's text opts out.
-for _plugin in {each.module.split(".")[0] for each in entry_points(group="pytest11")} & {*sys.modules}:
-    sys.modules[_plugin].__doc__ = f"{sys.modules[_plugin].__doc__}\nPYTEST_DONT_REWRITE"
+opt_out_of_rewriting(pytest_ipperf)
 
 from pytest_ipperf.lab.agents.code_archive import digests  # noqa: E402 - it is loaded last, to be called
 from tests.support.sessions.forked_agents import install  # noqa: E402 - likewise

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import textwrap
 import time
 
@@ -58,10 +56,9 @@ def give_reboot(stands, *names):
 def reboot_hosts(stands, testbed="bed1", *, down_s=60.0, back_s=60.0):
     """What `reboot_hosts` gives on the controller, or its sentence; and the hosts that it has leased before."""
     reported = [str(stands.inventory), str(down_s), testbed, str(back_s)]
-    argv = [*stands.entry, sys.executable, "-c", START, *reported]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    status, said, errors = stands.program("-c", START, *reported)
+    assert status == 0, errors
+    return json.loads(said)
 
 
 def boot(host):

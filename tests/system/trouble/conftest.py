@@ -66,7 +66,8 @@ SUITE = """
 Change = tuple[str, str, str]
 """A file of the package, a text there, and what is to stand in its place, each time."""
 
-# No more than are asked for, as each is a file that every agent reads.
+# No more than are asked for, as each is a file that every agent reads. What they do is in one file, as each session
+# compiles it.
 _SHELF = {
     **dict.fromkeys(("silent", "resets", "closes", "garbage"), ("ftp", "imap", "smtp")),
     "denies": ("imap",),
@@ -78,6 +79,15 @@ _SHELF = {
     "differs6": ("http",),
 }
 _FAULTY = Path(__file__).with_name("faulty.py")
+_SERVER = """
+import sys
+from pytest_ipperf.agent import faulty
+
+server = faulty.Faulty(__spec__.name)
+
+if __name__ == "__main__":
+    faulty.main(server.name, sys.argv[1:])
+"""
 _AGENT = r"^\S*python\S* -P (-u )?-c "
 _HANGS_S = 400.0
 _ROWS = pytest.StashKey[list[Row]]()
@@ -270,9 +280,10 @@ def _copied(folder: Path, changes: Sequence[Change]) -> Path:
     """A copy of the package with the faulty servers in its registry, and these changes."""
     package = folder / "pytest_ipperf"
     shutil.copytree(Path(pytest_ipperf.__file__).parent, package, ignore=shutil.ignore_patterns("*.pyc.*"))
+    shutil.copy(_FAULTY, package / "agent")
     for fault, protocols in _SHELF.items():
         for protocol in protocols:
-            shutil.copy(_FAULTY, package / "servers" / f"{fault}_{protocol}.py")
+            (package / "servers" / f"{fault}_{protocol}.py").write_text(_SERVER)
     for name, old, new in changes:
         text = (package / name).read_text()
         assert old in text, f"{name} has no {old!r}"

@@ -1,4 +1,4 @@
-"""Servers at fault. A copy of this file in the registry, called `silent_smtp`, is a server of SMTP that is silent.
+"""Servers at fault. A file of the registry called `silent_smtp` with a `Faulty` is a server of SMTP that is silent.
 
 Each takes its part of a transaction from canned replies, but for one thing. In the registry it keeps the messages that
 it accepts, as each server of SMTP has to. `served` has one in a thread of its own, which keeps none.
@@ -570,9 +570,3 @@ def main(name: str, argv: Sequence[str]) -> None:
     talk.keep = aiosmtpd.Keep(config["kept"])
     script = CannedReplies.from_bytes(Path(config["script"]).read_bytes())
     asyncio.run(_serve(talk, script, [_listener(address, config["port"]) for address in config["addresses"]]))
-
-
-server = Faulty(__spec__.name)
-
-if __name__ == "__main__":
-    main(server.name, sys.argv[1:])

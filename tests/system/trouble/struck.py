@@ -223,7 +223,7 @@ class Inner:
             under_way = [pool.submit(self._run, bed, chain) for bed, chain in chains.values()]
             status = self.end()
         wrong = [str(error) for each in under_way if (error := each.exception())]
-        assert not wrong, "\n".join(wrong)
+        assert not wrong, "\n".join([*wrong, self.text])
         return status
 
     def _run(self, bed: Bed, chain: Sequence[tuple[str, Trouble]]) -> None:

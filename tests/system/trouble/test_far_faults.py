@@ -293,7 +293,7 @@ def test_what_breaks_on_one_testbed_is_told_and_the_others_go_on(farm, site_of, 
         note(row)
     assert left(stands) == []
     cells = [f"{name}-dns-c5-100" for name in chains]
-    again = Inner(stands, site, cells, *arguments, "--ipperf-server=nameserver")
+    again = Inner(stands, site, cells, "--design=smoke", deadline(form), EMBEDDED)
     assert again.end() == NOTHING_DECIDED, again.text
     assert left(stands) == []
 
