@@ -169,12 +169,12 @@ def test_no_run_changes_what_the_next_one_finds(name):
 
 
 @pytest.mark.parametrize("name", ["courier", "dovecot"])
-@pytest.mark.parametrize("ipver", [4, 6])
-def test_two_hundred_at_once_each_in_a_mailbox_of_its_own(name, ipver):
+def test_two_hundred_at_once_each_in_a_mailbox_of_its_own(name):
     asked = ServerState(users=200, password=PASSWORD)
     state = application("imap").filled(asked, 1024)
     with running(name, state, connections=200) as (site, instance):
-        for n in (1, 10, 100, 200):
+        # Its limits are those of both IP versions together.
+        for n, ipver in ((1, 4), (10, 6), (100, 4), (200, 6)):
             assert burst(site, n, ipver, asked=asked, payload=1024) == ({}, n)
             assert instance.wait_quiet(20) == ""
 

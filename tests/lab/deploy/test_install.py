@@ -56,8 +56,24 @@ def foreign(**markers):
     )
 
 
+PYTHONS = bare_pythons()
+# Those of our version, on which our compiled modules run; another build of it first.
+LIKE_OURS = sorted(
+    (path == os.path.realpath(sys._base_executable), path)  # type: ignore[attr-defined]
+    for release, path in PYTHONS
+    if release[:2] == sys.version_info[:2]
+)
+EACH_KIND = {*(path for _, path in (*PYTHONS[:1], *PYTHONS[-1:], *LIKE_OURS[:1]))}
+"""The oldest, the newest, and one like ours; what is between them is sent the same way."""
 on_bare_pythons = pytest.mark.parametrize(
-    "python", [path for _, path in bare_pythons()], ids=lambda path: path.replace("/", "_")
+    "python", [path for _, path in PYTHONS], ids=lambda path: path.replace("/", "_")
+)
+on_each_kind_of_python = pytest.mark.parametrize(
+    "python",
+    [
+        pytest.param(path, id=path.replace("/", "_"), marks=() if path in EACH_KIND else pytest.mark.evidence)
+        for _, path in PYTHONS
+    ],
 )
 
 
@@ -284,7 +300,7 @@ def why_not(python, package):
     return ""
 
 
-@on_bare_pythons
+@on_each_kind_of_python
 @pytest.mark.parametrize(("protocol", "server"), [("http", "aiohttp"), ("smtp", "aiosmtpd")])
 def test_bare_hosts_serve_and_measure_by_what_they_are_sent(monkeypatch, processes, python, protocol, server):
     """Client and server use sent packages; results say if a package falls back to pure Python."""
