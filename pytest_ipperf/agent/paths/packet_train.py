@@ -30,7 +30,7 @@ _LASTS_S = 0.02
 _QUEUE_S, _QUEUE_BYTES = 0.015, 8192  # less than the queue of a shaper may hold
 _RECEIVE_BYTES = 4096  # most kernel memory of a received datagram of Ethernet size that waits to be read
 _SEND_BYTES = 2304  # the same of one that waits to be sent
-_WARM_S = 0.02
+_WARM_S = 0.005
 _SILENCE_S = 0.5
 _BUSY_S = 10.0
 

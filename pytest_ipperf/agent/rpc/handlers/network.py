@@ -9,6 +9,7 @@ from pytest_ipperf.agent.host_state.dirty_marks import dirty_reason
 from pytest_ipperf.agent.host_state.switched_offloads import SwitchedOffloads
 from pytest_ipperf.agent.host_state.unmanaged_changes import UnmanagedChanges
 from pytest_ipperf.agent.kernel.ethtool import offloads, set_offloads
+from pytest_ipperf.agent.kernel.gso import limit_segments
 from pytest_ipperf.agent.kernel.qdiscs import rates
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
@@ -55,12 +56,13 @@ class NetworkHandlers(Handlers):
     def unmerged(self, ports: list[str], carriers: list[str]) -> None:
         """Make every packet on these devices a packet of the wire, as a shaper counts packets.
 
-        TCP builds larger ones even for a port without such an offload, unless its segments are limited too.
+        TCP builds larger ones even for a port without such an offload, unless its segments are limited too. This is for
+        hosts that are thrown away: nothing undoes it.
         """
         for device in ports:
             set_offloads(device, dict.fromkeys(offloads(device), False))
         for device in (*ports, *carriers):
-            self._changes.run(["ip", "link", "set", device, "gso_max_segs", "1"], None)
+            limit_segments(device, 1)
 
     def set_offloads(self, device: str, settings: dict[str, bool]) -> dict[str, bool]:
         """Switch offloads of a device, empty `settings` to what they were; return those in force, on or off by name.
