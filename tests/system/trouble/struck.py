@@ -99,7 +99,8 @@ class Trouble:
 
     `before` breaks it before the cell is set up, and gives what mends it; `how` does when it has begun. With words, the
     cell is broken off by them, or where they are `beside`, that line stands beside its answer; without, nothing is said
-    and it is measured. Nothing is known of a cell that never `ends`. The next one of the chain has to go on.
+    and it is measured. Nothing is known of a cell that never `ends`. The next one of the chain has to go on. What is
+    `long` breaks in the long form alone.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Trouble:
     beside: bool = False
     ends: bool = True
     outcome: str = "error"
+    long: bool = False
 
     def pattern(self, client: str = "client", server: str = "server") -> str:
         """The words as they have to be of hosts with these names."""
