@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import ctypes
 import faulthandler
+import functools
 import gc
 import importlib.abc
 import importlib.machinery
@@ -29,7 +30,7 @@ import traceback
 import types
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import MAGIC_NUMBER
 from typing import Any
@@ -37,7 +38,8 @@ from typing import Any
 from execnet import gateway_base, gateway_io
 
 from pytest_ipperf.lab.access.local import PYTHON
-from pytest_ipperf.lab.agents import client
+from pytest_ipperf.lab.agents import client, fork_server
+from pytest_ipperf.lab.agents.bootstrap import FORK_SERVER
 from pytest_ipperf.lab.agents.code_archive import code_archive
 from tests.support.hosts.agents import NEW_AGENTS
 
@@ -54,6 +56,7 @@ def install() -> None:
     """Let agent clients of this process fork their agents, unless an agent has to be a new process."""
     _archive_modules()
     client.create_io = create_io  # type: ignore[attr-defined]
+    vars(fork_server)["subprocess"] = _Subprocess
 
 
 def create_io(spec: Any, execmodel: Any) -> Any:
@@ -76,31 +79,39 @@ def _way_in(entry: Sequence[str]) -> tuple[int, Mapping[str, str]] | None:
     return int(words[2]), dict(each.split("=", 1) for each in settings)
 
 
+class _Subprocess:
+    """What fork servers of a lab's epochs use of `subprocess`."""
+
+    DEVNULL, TimeoutExpired = subprocess.DEVNULL, subprocess.TimeoutExpired
+
+    @staticmethod
+    def Popen(argv: Sequence[str], *, pass_fds: Sequence[int], **streams: Any) -> Any:  # noqa: N802 - as it is called
+        """Fork a process that runs as a new Python with the program in `argv` would."""
+        python, program, fds = (*argv[: len(PYTHON)],), argv[len(PYTHON) + 1], argv[len(PYTHON) + 2 :]
+        if python != PYTHON or program != FORK_SERVER or os.environ.get(NEW_AGENTS):
+            return subprocess.Popen(argv, pass_fds=pass_fds, **streams)
+        return _Forked(argv, functools.partial(_become_fork_server, fds, pass_fds))
+
+
 class _ForkIO(gateway_io.Popen2IOMaster):
     def __init__(self, fork: _Fork, execmodel: Any) -> None:
         self.popen: Any = fork
         gateway_base.Popen2IO.__init__(self, fork.stdin, fork.stdout, execmodel=execmodel)
 
 
-class _Fork:
-    """A fork that runs an execnet gateway as `args` would, with what agent clients and execnet use of `Popen`."""
+class _Forked:
+    """A fork that runs as `args` would, with what agent clients, execnet and fork servers use of `Popen`."""
 
-    def __init__(self, args: Sequence[str], pid_inside: int, settings: Mapping[str, str]) -> None:
+    def __init__(self, args: Sequence[str], become: Callable[[], None]) -> None:
         self.args = args
         sys.stdout.flush()
         sys.stderr.flush()
         _archive_modules()
-        to_agent, from_agent = os.pipe(), os.pipe()
-        namespaces = _opened(pid_inside)
         self.returncode: int | None = None
         self._lock = threading.Lock()
         self.pid = os.fork()
         if not self.pid:
-            _become_agent(to_agent[0], from_agent[1], namespaces, settings)
-        for each in (to_agent[0], from_agent[1], *namespaces.values()):
-            os.close(each)
-        self.stdin = os.fdopen(to_agent[1], "wb")
-        self.stdout = os.fdopen(from_agent[0], "rb")
+            become()
 
     def poll(self) -> int | None:
         with self._lock:
@@ -123,12 +134,47 @@ class _Fork:
             os.kill(self.pid, signal.SIGKILL)
 
 
+class _Fork(_Forked):
+    """An agent that runs an execnet gateway."""
+
+    def __init__(self, args: Sequence[str], pid_inside: int, settings: Mapping[str, str]) -> None:
+        to_agent, from_agent = os.pipe(), os.pipe()
+        namespaces = _opened(pid_inside)
+        super().__init__(args, functools.partial(_become_agent, to_agent[0], from_agent[1], namespaces, settings))
+        for each in (to_agent[0], from_agent[1], *namespaces.values()):
+            os.close(each)
+        self.stdin = os.fdopen(to_agent[1], "wb")
+        self.stdout = os.fdopen(from_agent[0], "rb")
+
+
 def _opened(pid: int) -> dict[str, int]:
     """Open the namespaces of a process, if there is one."""
     return {kind: os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for kind in _NAMESPACES if kind != "user" and pid}
 
 
 def _become_agent(stdin: int, stdout: int, namespaces: Mapping[str, int], settings: Mapping[str, str]) -> None:
+    def run() -> int:
+        if namespaces:
+            _enter(namespaces)
+        _forget(settings)
+        return _run_gateway()
+
+    _become(stdin, stdout, run)
+
+
+def _become_fork_server(arguments: Sequence[str], fds: Sequence[int]) -> None:
+    def run() -> int:
+        _forget({}, fds)
+        sys.argv[1:] = arguments
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(FORK_SERVER, vars(main))
+        return 0
+
+    null = os.open(os.devnull, os.O_RDWR)
+    _become(null, null, run)
+
+
+def _become(stdin: int, stdout: int, run: Callable[[], int]) -> None:
     status = 1
     try:
         # First of all: the process that was forked removes its own temporary folders, however this one ends.
@@ -137,10 +183,7 @@ def _become_agent(stdin: int, stdout: int, namespaces: Mapping[str, int], settin
             finalizer.detach()
         os.dup2(stdin, 0)
         os.dup2(stdout, 1)
-        if namespaces:
-            _enter(namespaces)
-        _forget(settings)
-        status = _run_gateway()
+        status = run()
     except BaseException:  # noqa: BLE001 - as Python does
         traceback.print_exc()
     finally:
@@ -167,21 +210,23 @@ def _enter(namespaces: Mapping[str, int]) -> None:
         os._exit(status)
 
 
-def _close_all() -> None:
-    """Close all files but the three standard streams and the code archive."""
-    code_fd, last = _archive_fd(), os.sysconf("SC_OPEN_MAX")
-    os.closerange(3, code_fd)
-    os.closerange(code_fd + 1, last)
+def _close_all(kept: Sequence[int] = ()) -> None:
+    """Close all files but the three standard streams, the code archive and those `kept`."""
+    first = 3
+    for fd in sorted({_archive_fd(), *kept}):
+        os.closerange(first, fd)
+        first = fd + 1
+    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
 
 
-def _forget(settings: Mapping[str, str]) -> None:
+def _forget(settings: Mapping[str, str], kept: Sequence[int] = ()) -> None:
     """Remove all traces of the process that was forked, as far as they matter to a program."""
     _ours.append(dict(sys.modules))  # nothing is destroyed: its files have other owners now
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLD)
     gc.enable()
     faulthandler.disable()
-    _close_all()
+    _close_all(kept)
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
