@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from pytest_ipperf.core.nightly.report import RED, NightReport
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.report.answer.names import Names
+from pytest_ipperf.report.answer.sentence import worse_by
+from pytest_ipperf.report.answer.slower_phase import slower_phase
 from pytest_ipperf.report.flow.tables import answered
 
 _SETTINGS = ("--design", "--ipperf-design")
@@ -16,6 +19,30 @@ _OF_ONE_SESSION = (
     "--basetemp", "--ipperf-exceeds", "--ipperf-outcome",
 )  # fmt: skip
 """Beginnings of the options that a repetition of one cell leaves out."""
+
+
+def look_closer(summary: SessionSummary) -> str:
+    """Return where to look at the worst confirmed cell, as a sentence without its full stop; empty without one."""
+    worse = _confirmed(summary)
+    if not worse or not summary.completeness.is_whole:
+        return ""
+    worst = max(worse, key=worse_by)
+    which = f"the worst of {len(worse)} worse cells, " if len(worse) > 1 else ""
+    name = f"{which}{Names(summary.records).cell(worst)}"
+    found, where = slower_phase(worst)
+    if not found:
+        return f"Look closer at {name}: its card has its runs and failures, and the command that measures it again"
+    captured = any(each.startswith("--ipperf-capture") for each in _given(summary))
+    return f"Look closer at {name}: {found}; look at {where}{', then at the captures' * captured}"
+
+
+def _confirmed(summary: SessionSummary) -> list[Record]:
+    """Return the records of the cells whose excess fresh epochs have confirmed."""
+    if summary.night is not None:
+        return [cell.record for cell in summary.night.with_decision(*RED) if cell.record and not cell.is_beside]
+    if not summary.question.get("confirm"):
+        return []
+    return [record for record in answered(summary.records) if record.verdict == "exceeds" and not record.twin]
 
 
 def next_step(summary: SessionSummary) -> str:

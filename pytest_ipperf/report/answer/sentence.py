@@ -138,7 +138,7 @@ def _scope(within: Sequence[Record], beyond: Sequence[Record], cells: Sequence[R
 
 def _named(beyond: Sequence[Record], names: Names) -> str:
     """Return the worst cell with its figures, and count the others."""
-    figures, more = _figures(max(beyond, key=worse_by), names), len(beyond) - 1
+    figures, more = figures_of(max(beyond, key=worse_by), names), len(beyond) - 1
     return f"{figures} and {more} other cell{'s' * (more > 1)}" if more else figures
 
 
@@ -146,12 +146,12 @@ def _worst(beyond: Sequence[Record], cells: Sequence[Record], names: Names) -> s
     """Return in how many cells the claim is denied, and the figures of the worst."""
     if len(cells) == 1:
         return f": {_only(cells[0])}"
-    figures = _figures(max(beyond, key=worse_by), names)
+    figures = figures_of(max(beyond, key=worse_by), names)
     share = f"all {len(cells)}" if len(beyond) == len(cells) else f"{len(beyond)} of {len(cells)}"
     return f" in {share} cells{', worst' if len(beyond) > 1 else ':'} {figures}"
 
 
-def _figures(record: Record, names: Names) -> str:
+def figures_of(record: Record, names: Names) -> str:
     """Return `HTTP at 100 connections: 61.4 instead of 50.3 ms (+22 %, allowed 10 %)`."""
     return f"{names.cell(record)}: {_own_figures(record)}"
 
@@ -180,7 +180,7 @@ def _left(left: Mapping[str, Sequence[Record]], cells: Sequence[Record], names: 
     """Return how many cells have no decision, or the figures of a single one beside cells that are well."""
     if [len(found) for found in left.values()] == [1] and len(cells) <= _FEW and not is_red:
         ((word, (record,)),) = left.items()
-        return f"{word} is {_figures(record, names) if word == _UNDECIDED else names.cell(record)}"
+        return f"{word} is {figures_of(record, names) if word == _UNDECIDED else names.cell(record)}"
     return ", ".join(f"{len(found)} {word}" for word, found in left.items())
 
 
@@ -198,7 +198,7 @@ def _open(found: Sequence[Record]) -> str:
     if len(found) == 1:
         return f"It is undecided whether {_claim(found)}: {_only(worst)}"
     count = f"in all {len(found)} cells; the largest change is "
-    return f"It is undecided whether {_claim(found)} {count}{_figures(worst, names)}"
+    return f"It is undecided whether {_claim(found)} {count}{figures_of(worst, names)}"
 
 
 def _without_verdict(cells: Sequence[Record]) -> str:

@@ -35,7 +35,7 @@ def since_text(record: Record, summary: SessionSummary, decision: GateDecision |
         filter(
             None,
             (
-                _beginning(past, bad, since, word, now),
+                _beginning(past, bad, (well, since), word, now),
                 _last_well(record, past, well, word),
                 "the hosts or the server changed with it" if before and _differ(before.fingerprint, digest) else "",
             ),
@@ -43,9 +43,12 @@ def since_text(record: Record, summary: SessionSummary, decision: GateDecision |
     )
 
 
-def _beginning(past: Sequence[HistoryEntry], bad: Sequence[bool], since: int, word: str, now: str) -> str:
+def _beginning(past: Sequence[HistoryEntry], bad: Sequence[bool], bounds: tuple[int, int], word: str, now: str) -> str:
+    """Return since when it was found worse; `bounds` are the last session that found it well, and that beginning."""
+    well, since = bounds
     if since == len(past):
-        return f"new {now}"
+        # Sessions that found neither may have been as bad as this one.
+        return f"new {now}" if well == len(past) - 1 else f"first found worse {now}"
     found, count = sum(bad[since:]), len(past) - since
     share = f"{found} of the last {count} {word}s" if found < count else f"each of the last {count} {word}s"
     times = f", and so in {share}" if count > 1 else ""

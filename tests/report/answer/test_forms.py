@@ -94,7 +94,9 @@ def test_a_session_that_was_broken_off_says_so_before_anything_else(sessions):
 
 def test_a_night_says_its_decision_everywhere(sessions):
     title, word, heading = head(sessions["night"])
-    assert heading.replace("▲ red", "red:", 1) == NIGHT
+    said, figures = heading.replace("▲ red", "red:", 1).replace("\N{NO-BREAK SPACE}", " ").split("epochs: ")
+    assert f"{said}epochs" == NIGHT
+    assert figures.startswith("HTTP at 100 connections, IPv6: ")
     assert word == "red"
     assert all(text.startswith(NIGHT) for text in (title, *first_lines(sessions["night"])))
 

@@ -10,8 +10,9 @@ from pytest_ipperf.core.nightly.report import GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
 from pytest_ipperf.plugin.options import declarations
 from pytest_ipperf.report.answer.names import Names
-from pytest_ipperf.report.answer.next_step import next_step, reproduce_command
+from pytest_ipperf.report.answer.next_step import look_closer, next_step, reproduce_command
 from pytest_ipperf.report.answer.sentence import plain_answer
+from pytest_ipperf.report.answer.slower_phase import slower_phase
 from pytest_ipperf.report.answer.values import arrow_text, instead_text, value_pair
 
 
@@ -159,6 +160,57 @@ def test_the_next_step_is_a_command_for_what_is_open(factory):
     assert next_step(summary(cells(factory, *FAST, SLOW))).endswith("--lf --ipperf-confirm=yes")
     assert next_step(summary(cells(factory, OPEN))).endswith("--lf --design=standard")
     assert "-m 'smtp or http' --testbed=lab.100mbit" in next_step(summary(cells(factory, OPEN)))
+
+
+def phased(record, reference, test):
+    """Return a record with these phases of its arms, in ms since the start."""
+    names = ("dns", "connect", "first_byte", "total")
+    one, other = ({name: each / 1000 for name, each in zip(names, times, strict=True)} for times in (reference, test))
+    return dataclasses.replace(
+        record,
+        reference=dataclasses.replace(record.reference, phases=one),
+        test=dataclasses.replace(record.test, phases=other),
+    )
+
+
+@pytest.mark.parametrize(
+    ("test", "sentence", "where"),
+    [
+        ((1, 2, 18.2, 20.2), "the first byte came 8.2 ms later, dns, connect and the rest took about as long",
+         "the server"),
+        ((1, 10, 18, 20), "connect took 8 ms longer, dns, first byte and the rest took about as long",
+         "the path and the server's queue of connections"),
+        ((1, 2, 10, 20), "what follows the first byte took 8 ms longer, dns, connect and first byte took about",
+         "the server's later answers and the transfer"),
+        ((4, 8, 18, 23), "", ""),  # no phase took most of it
+        ((1, 2, 9, 11), "", ""),  # the phases lost nothing
+    ],
+)  # fmt: skip
+def test_the_phase_that_took_the_time_is_named_if_the_phases_say_it(factory, test, sentence, where):
+    (record,) = cells(factory, SLOW)
+    found, place = slower_phase(phased(record, (1, 2, 10, 12), test))
+    assert found.startswith(sentence) if sentence else not found
+    assert place == where
+
+
+def test_a_metric_that_is_no_time_names_no_phase(factory):
+    (record,) = cells(factory, SLOW)
+    assert slower_phase(dataclasses.replace(record, metric="failed_share")) == ("", "")
+
+
+def test_a_confirmed_cell_comes_before_the_undecided_ones(factory):
+    worst, open_ = cells(factory, SLOW, OPEN)
+    slow = phased(worst, (1, 2, 10, 12), (1, 2, 18.2, 20.2))
+    assert look_closer(summary([slow, open_])) == "", "nothing has confirmed it"
+    question = {"arguments": ["suites", "--ipperf-confirm=yes", "--ipperf-capture=20"], "confirm": "yes"}
+    confirmed = summary([slow, open_], question=question)
+    assert look_closer(confirmed).startswith("Look closer at HTTP: the first byte came 8.2 ms later, dns")
+    assert look_closer(confirmed).endswith("look at the server, then at the captures")
+    assert next_step(confirmed).endswith("--lf --design=standard")
+    uncaptured = summary([slow, open_], question={"arguments": ["suites"], "confirm": "yes"})
+    assert look_closer(uncaptured).endswith("look at the server")
+    silent = summary([phased(worst, (1, 2, 10, 12), (1, 2, 10, 12)), open_], question=question)
+    assert look_closer(silent).startswith("Look closer at HTTP: its card has its runs and failures, and the command")
 
 
 def test_after_a_red_night_a_cell_is_repeated_or_accepted(factory):

@@ -36,8 +36,11 @@ def told(factory, record, verdicts, decision=None):
     ("verdicts", "words"),
     [
         ("www", "new in this session; session night-02 (21 November 2026, 01:00 UTC) did not find it worse (+2.0 %)"),
-        ("wwi", "new in this session; session night-01 (20 November 2026, 01:00 UTC) did not find it worse (+2.0 %)"),
-        ("iuu", "new in this session; no earlier session found it within its margin"),
+        (
+            "wwi",
+            "first found worse in this session; session night-01 (20 November 2026, 01:00 UTC) did not find it worse",
+        ),
+        ("iuu", "first found worse in this session; no earlier session found it within its margin"),
         ("wwe", "worse since session night-02 (21 November 2026, 01:00 UTC); session night-01 ("),
         ("wee", "worse since session night-01 (20 November 2026, 01:00 UTC), and so in each of the last 2 sessions; "),
         ("ewe", "worse since session night-02 (21 November 2026, 01:00 UTC); session night-01 ("),
@@ -58,7 +61,7 @@ def test_a_cell_is_worse_since_the_first_session_that_found_so_after_the_last_th
     ("verdicts", "decision", "words"),
     [
         # What a night flagged and did not confirm, and what was accepted, it did not find worse.
-        ("wwe", GateDecision.EXCEEDS, "new tonight; night night-01 (20 November 2026"),
+        ("wwe", GateDecision.EXCEEDS, "first found worse tonight; night night-01 (20 November 2026"),
         ("wEE", GateDecision.EXCEEDS, "worse since night night-01 (20 November 2026"),
         ("wwe", GateDecision.ACCEPTED, "worse since night night-02 (21 November 2026"),
         # A cell may be worse than its history and within its margin.

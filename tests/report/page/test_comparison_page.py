@@ -35,8 +35,8 @@ def test_the_page_has_the_figures_of_both_sessions_and_loads_nothing(found):
     shown = list(PageText(text).lines)
     assert shown[1:3] == ["Session B: BROKEN OFF: 6 of 12 cells measured", "▲worse"]
     assert shown[3].replace("\N{NO-BREAK SPACE}", " ") == (
-        "B is worse than A in 1 of 4 cells that both sessions have: HTTP, IPv6, c10-1k: +22.5 % [+21.6, +23.5], "
-        "allowed 10 %; 1 without an answer."
+        "B is worse than A in 1 of 4 cells that both sessions have: HTTP at 10 connections, 1k, IPv6: "
+        "+22.5 % [+21.6, +23.5], allowed 10 %; 1 without an answer."
     )
     counts = "2 within margin, 1 exceeds margin, 1 not enough evidence"
     assert f"{counts}, 1 of those within better by more than its margin." in shown
@@ -88,7 +88,7 @@ def test_a_margin_of_rates_lies_to_the_left_and_differences_of_shares_have_an_ax
     places = re.findall(r'class="(limit|zero)" x1="([\d.]+)%', lines)
     by_cell = [float(limit) < float(zero) for (_, limit), (_, zero) in zip(places[::2], places[1::2], strict=True)]
     assert sorted(by_cell) == [False, True]
-    assert "TCP throughput, IPv6, c1-64k" in shown
+    assert "TCP throughput at 1 stream, 64k, IPv6" in shown
 
 
 def test_many_cells_that_have_not_moved_are_folded():
@@ -103,3 +103,12 @@ def test_many_cells_that_have_not_moved_are_folded():
 def test_sessions_without_a_common_cell_say_so(found):
     text = comparison_page(dataclasses.replace(found, differences=()), "A", "B", {})
     assert "The two sessions have no cell in common." in text
+
+
+def test_twins_are_no_cells_and_the_sessions_have_their_dates():
+    cells = (WORSE, WORSE.replace("ipv6", "ipv4-twin"))
+    then, now = ({each.key: each for each in (past(cell, name, 0) for cell in cells)} for name in "AB")
+    text = comparison_page(comparison(now, then, lambda name: METRICS[name].metric), "A", "B", {})
+    assert "B is not worse than A in 1 of 1 cell that both sessions have." in text
+    assert "1 within margin; 1 twin of the reference not counted." in text
+    assert "A is session <b>A</b> (1 January 1970, 00:00 UTC), B is session <b>B</b> (1 January 1970" in text

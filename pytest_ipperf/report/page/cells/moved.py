@@ -53,14 +53,27 @@ def ordered(differences: Iterable[Difference]) -> list[Difference]:
 
 
 def name_of(key: HistoryKey) -> str:
-    """Return a cell in the words of the terminal: `SMTP, IPv6 tunnel, c10-1k`; its text if that is of another form."""
+    """Return a cell in words: `SMTP at 10 connections, 1k, IPv6 tunnel`; its text if that is of another form."""
     protocol, arm, levels = _parts(key)
     if protocol == OTHER:
         return str(key)
     title = PROTOCOLS[protocol].title
     several = len(PROTOCOLS[protocol].metrics) > 1 and key.metric != protocol
     metric = f" {key.metric.replace('_', ' ').removeprefix(f'{protocol} ')}" if several else ""
-    return f"{title}{metric}, {Arm.parse(arm).title}, {levels}"
+    return f"{title}{metric} at {', '.join(_levels(protocol, levels))}, {Arm.parse(arm).title}"
+
+
+def is_twin(found: Difference) -> bool:
+    """Return whether the cell is a twin of the reference, which is never found worse."""
+    protocol, arm, _ = _parts(found.now.key)
+    return protocol != OTHER and Arm.parse(arm).twin
+
+
+def _levels(protocol: str, levels: str) -> Iterator[str]:
+    """Yield the levels of a cell's text, with the number of connections in words."""
+    for level in levels.split("-"):
+        count = re.fullmatch(r"c(\d+)", level)
+        yield PROTOCOLS[protocol].kind.counted(int(count[1])) if count else level
 
 
 def moved_list(differences: Iterable[Difference]) -> CellList:

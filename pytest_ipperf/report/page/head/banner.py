@@ -11,7 +11,7 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.answer.next_step import next_step
+from pytest_ipperf.report.answer.next_step import look_closer, next_step
 from pytest_ipperf.report.answer.sentence import plain_answer, worse_by
 from pytest_ipperf.report.answer.since import since_text
 from pytest_ipperf.report.answer.words import day_text, listed, unbroken
@@ -134,8 +134,12 @@ def _aa(summary: SessionSummary) -> Markup:
 
 
 def _next(summary: SessionSummary) -> Markup:
-    text = next_step(summary)
-    return element("p", "Next: ", _with_command(text), class_="next") if text else NOTHING
+    """Return what to do next: look at what is worse, then the command for what is open."""
+    text, look = next_step(summary), unbroken(look_closer(summary))
+    parts = [element("p", "Next: ", f"{look}.", class_="next")] if look else []
+    if text:
+        parts.append(element("p", "Then: " if look else "Next: ", _with_command(text), class_="next"))
+    return joined(parts)
 
 
 def _with_command(text: str) -> Markup:

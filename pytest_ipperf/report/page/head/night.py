@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from pytest_ipperf.core.nightly.aa_check import AACheck
-from pytest_ipperf.core.nightly.report import RANK, RED, CellReport, GateDecision, NightReport
+from pytest_ipperf.core.nightly.report import RANK, RED, CellReport, GateDecision, GateStatus, NightReport
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.report.answer.aa_check import aa_check_text
 from pytest_ipperf.report.answer.names import Names
+from pytest_ipperf.report.answer.sentence import figures_of, worse_by
 from pytest_ipperf.report.answer.since import since_text
 from pytest_ipperf.report.answer.values import arrow_text
 from pytest_ipperf.report.answer.words import unbroken
@@ -35,7 +37,7 @@ def night_part(summary: SessionSummary, night: NightReport, facts: Markup) -> Ma
     `facts` say where and how it was measured, and what to do next.
     """
     names = Names(summary.records)
-    parts = [_light(night), _counts(night), facts]
+    parts = [_light(night, names), _counts(night), facts]
     for title, decisions in groupby(RANK, lambda decision: _TITLES.get(decision, capital(decision.value))):
         cells = night.with_decision(*decisions)
         if title and cells:
@@ -49,22 +51,38 @@ def night_part(summary: SessionSummary, night: NightReport, facts: Markup) -> Ma
     return element("section", *parts, class_="night")
 
 
-def _light(night: NightReport) -> Markup:
+def _light(night: NightReport, names: Names) -> Markup:
     class_ = gate_status_class(night.gate_status)
     light = element("span", shape(class_), night.gate_status.word, class_="light")
     headline = night.headline.removeprefix(f"{night.gate_status.word}: ")
-    # The cells that the headline names are listed below, with their figures.
+    # The cells that the headline names are listed below, with their figures; the worst has them here too.
     first, *others = (part.partition(": ")[0] for part in headline.split("; "))
+    first += _worst(night, names)
     more = [element("p", f"{capital('; '.join(others))}.")] if others else []
     exit_status = element("p", f"Exit status {night.gate_status.value}. {_levels(night)}", class_="soft")
-    return element("div", element("h1", light, " ", capital(first)), *more, exit_status, class_=f"banner {class_}")
+    return element(
+        "div", element("h1", light, " ", unbroken(capital(first))), *more, exit_status, class_=f"banner {class_}"
+    )
+
+
+def _worst(night: NightReport, names: Names) -> str:
+    """Return the figures of the worst cell that the headline begins with; empty if it begins with something else."""
+    if night.gate_status is GateStatus.UNSTABLE:
+        return ""
+    cells = night.with_decision(GateDecision.EXCEEDS) or night.with_decision(GateDecision.WORSE)
+    chosen = [cell for cell in cells if not cell.is_beside] or cells
+    records = [cell.record for cell in chosen if cell.record]
+    if not records:
+        return ""
+    return f"{', worst' if len(cells) > 1 else ':'} {figures_of(max(records, key=worse_by), names)}"
 
 
 def _levels(night: NightReport) -> str:
     family, history = f"{100 * night.family_alpha:.3g} %", f"{100 * night.history_alpha:.3g} %"
+    twins = " Twins of the reference are not counted." if night.aa_check else ""
     return (
         f"Flagged cells were measured again and decided by these fresh data at {family} for all of them "
-        f"together (Holm); against their last nights at {history}."
+        f"together (Holm); against their last nights at {history}.{twins}"
     )
 
 
@@ -78,22 +96,12 @@ def _counts(night: NightReport) -> Markup:
 
 
 def _aa_check(night: NightReport) -> Markup:
-    found = night.aa_check
-    if found is None:
-        return element("p", "A/A check: the reference had no twin in this night.", class_="soft")
-    return aa_check_line(found)
+    return aa_check_line(night.aa_check)
 
 
-def aa_check_line(found: AACheck) -> Markup:
+def aa_check_line(found: AACheck | None) -> Markup:
     """Return the result of the A/A check."""
-    cells = f"{found.cells} cell{'s' * (found.cells != 1)}"
-    stable = ": no sign that anything but the networks made differences" if found.can_fail else ""
-    word = stable if found.stable else ": the environment is unstable, and the other differences cannot be trusted"
-    text = (
-        f"A/A check: in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference "
-        f"against its twin excludes 0; {found.chance}{word}."
-    )
-    return element("p", text, class_="soft" if found.stable else "warning")
+    return element("p", f"{aa_check_text(found)}.", class_="warning" if found and not found.stable else "soft")
 
 
 def _cells(cells: Sequence[CellReport], names: Names, summary: SessionSummary) -> Markup:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.question import FAILED_SHARE
 from pytest_ipperf.core.nightly.report import RED, GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.units import quantity_text
@@ -24,9 +25,9 @@ from pytest_ipperf.report.page.figures.strip import axis_labels, common_axis, st
 from pytest_ipperf.report.page.figures.trend import Trend, sparkline, trend_figure
 from pytest_ipperf.report.page.html.badges import badge
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, command, element, joined
-from pytest_ipperf.report.page.problems.evidence import capture_links, trust_text
+from pytest_ipperf.report.page.problems.evidence import capture_links, failures_text, trust_text
 from pytest_ipperf.report.tables.cell_results import change_text
-from pytest_ipperf.report.tables.component_rows import component_lines, deciding_part
+from pytest_ipperf.report.tables.component_rows import component_text, components_of, deciding_part, title_of
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _NO_CAPTURES = "none; --ipperf-capture=20 keeps 20 packets of every run"
@@ -136,7 +137,8 @@ def _facts(problem: Problem, record: Record, context: Context) -> Iterator[Marku
         ("Since when", since_text(record, summary, problem.decision) if problem.is_worse else ""),
         ("History", trend.history if (trend := context.trends.get(problem.key)) else ""),
         ("Trust", trust_text(record, summary)),
-        ("Beside it", "; ".join(component_lines(record))),
+        ("Failures", failures_text(record, _failures_part(record, summary))),
+        *((capital(title_of(name)), component_text(part)) for name, part in _others(record)),
         ("Phases", _phases(record)),
         ("Captures", capture_links(record, summary.folder) or _NO_CAPTURES),
         ("Reproduce", command(text) if (text := reproduce_command(record, summary)) else ""),
@@ -146,6 +148,20 @@ def _facts(problem: Problem, record: Record, context: Context) -> Iterator[Marku
     for name, text in facts:
         if text:
             yield joined((element("dt", name), element("dd", text)))
+
+
+def _failures_part(record: Record, summary: SessionSummary) -> Record | None:
+    """Return the record of the share of failures of a cell; a night has a decision, and so a record, of its own."""
+    if own := components_of(record).get(FAILED_SHARE):
+        return own
+    cells = summary.night.cells if summary.night else ()
+    found = {each.key.cell: each.record for each in cells if each.key.metric == FAILED_SHARE}
+    return found.get(record.cell) if record.metric != FAILED_SHARE else None
+
+
+def _others(record: Record) -> Iterator[tuple[str, Record]]:
+    """Yield the other components by their metrics."""
+    return ((name, part) for name, part in components_of(record).items() if name != FAILED_SHARE)
 
 
 def _phases(record: Record) -> str:
