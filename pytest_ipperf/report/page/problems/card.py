@@ -165,9 +165,9 @@ def _others(record: Record) -> Iterator[tuple[str, Record]]:
 
 
 def _phases(record: Record) -> str:
-    """Return the medians of the phases of both arms, where there are any."""
+    """Return the medians of the phases of both arms since the start of a connection, where there are any."""
     reference, test = record.reference.phases, record.test.phases
-    names = [name for name in reference if name in test and name != "total"]
+    names = [name for name in reference if name in test]
     texts = (
         f"{name.replace('_', ' ')} {quantity_text(reference[name], 's')} → {quantity_text(test[name], 's')}"
         for name in names
