@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ipperf.core.design.question import FAILED_SHARE
+from pytest_ipperf.core.nightly.report import CellReport, GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.core.records.first_estimate import FirstEstimate
 from pytest_ipperf.report.page import page
 from pytest_ipperf.report.page.html.markup import anchor
 from pytest_ipperf.report.page.problems.card import card_id
 from pytest_ipperf.report.page.problems.cards import problems
 from pytest_ipperf.report.page.problems.evidence import captures_of, failures_text, trust_text
+from pytest_ipperf.report.tables.component_rows import component_text
 
 
 def summary_of(records, folder=Path("/r/s"), **change):
@@ -105,3 +109,22 @@ def test_of_many_problems_one_is_open_and_the_others_are_lines(factory):
 
 def test_a_session_without_problems_has_no_section_of_them(factory):
     assert 'id="problems"' not in page(summary_of([factory.application("http", 1, "ipv6", 1.0)]))
+
+
+def test_figures_of_fresh_epochs_stand_beside_those_of_the_first(slow):
+    first = FirstEstimate(
+        estimate=19.7, lower_bound=12.0, upper_bound=28.0, alpha=0.05, epochs=6, level=0.01, sentence="seemed beyond"
+    )
+    text = trust_text(dataclasses.replace(slow, estimate=40.4, confirms=first), summary_of([slow]))
+    assert "; first epochs +19.7 %, fresh epochs +40.4 %; the verdict uses the fresh ones; " in text
+    assert "fresh" not in trust_text(slow, summary_of([slow]))
+
+
+def test_a_nights_card_has_the_share_of_failures_with_its_interval(factory, slow):
+    night = factory.night_summary()
+    part = next(each for each in factory.failing(slow, 0.002).parts() if each.metric == FAILED_SHARE)
+    (red,) = night.night.with_decision(GateDecision.EXCEEDS)
+    key = red.key._replace(metric=FAILED_SHARE)
+    beside = CellReport(key=key, decision=GateDecision.WITHIN, sentence="within", screen=part, is_beside=True)
+    found = dataclasses.replace(night, night=dataclasses.replace(night.night, cells=(*night.night.cells, beside)))
+    assert f"<dt>Failures</dt><dd>0 of 18000 attempts failed; {component_text(part)}</dd>" in page(found)
