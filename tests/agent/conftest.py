@@ -48,7 +48,8 @@ def isolated(own_network):
     def run(code, up="ip link set lo up"):
         paths = f"import os, sys; sys.path[:0] = {[*map(str, PLACES)]}; os.environ['PATH'] += {PROGRAMS!r}\n"
         script = f"PATH=$PATH{PROGRAMS}; {up}\n"
-        if "--user" in own_network or not can_fork(os.environ):
+        # A script that ends as another program, with fewer rights, starts a Python of its own.
+        if "--user" in own_network or '"$@"' in up or not can_fork(os.environ):
             argv = [*own_network, "sh", "-ec", f'{script}exec "$@"', "sh", sys.executable, "-c", paths + code]
             done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
         else:
