@@ -33,7 +33,7 @@ def test_the_page_is_written_beside_the_answer(program, history, tmp_path):
     status, lines, said = program(history, "compare", name_of(11), name_of(12), "--page", page)
     assert (status, said, lines[-1]) == (1, "", f"page: {page}")
     text = page.read_text(encoding="utf-8")
-    assert f"A is session <b>{name_of(11)}</b>, B is session <b>{name_of(12)}</b>." in text
+    assert f"A is session <b>{name_of(11)}</b> (3 December 2026, 01:30 UTC), B is session <b>{name_of(12)}<" in text
     assert "<h1>B is worse than A in " in text
     nowhere = tmp_path / "nowhere" / "page.html"
     status, _, said = program(history, "compare", "last", "--page", nowhere)
