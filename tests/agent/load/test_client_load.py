@@ -28,6 +28,7 @@ from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
+from tests.support.receive_timestamps import wait_until_stamped
 from tests.support.servers.tcp import StreamServer, family_of, silent_listener
 
 both_families = pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
@@ -142,6 +143,7 @@ def test_the_kernel_tells_how_late_the_client_was(address):
             super()._receive(connection, event)
 
     with answering(address, answer) as server, rx_timestamping():
+        wait_until_stamped()
         kind = application("http")
         made = Kept(Target(family_of(address), None, address, server.port, ""), [kind.conversation(page, 0, 4)], 5.0, 0)
         made.run()
@@ -163,7 +165,8 @@ def test_a_stepped_wall_clock_leaves_the_times_and_takes_the_lateness(step_s, nu
 
 def test_every_segment_is_stamped_once_the_kernel_has_begun(null):
     with rx_timestamping():
-        port = null("smtp")  # takes longer than the kernel needs
+        wait_until_stamped()
+        port = null("smtp")
         rows = rows_of(load(spec("smtp", "127.0.0.1", port, bursts=10)))
     assert len(rows) == 200
     assert all(0 <= row["late"] < row["total"] for row in rows)

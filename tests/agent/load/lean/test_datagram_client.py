@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import struct
-import time
 from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,11 +17,12 @@ from pytest_ipperf.agent.load.library_client import LibraryBurst
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.samples import packed
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.sockets.receive_timestamps import TIMESTAMP_SPACE, rx_timestamping
+from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import PHASES, Application, Conversation
+from tests.support.receive_timestamps import wait_until_stamped
 from tests.support.servers.tcp import family_of
 from tests.support.servers.udp import DatagramServer, closed_port
 
@@ -121,19 +121,6 @@ def _no_descriptor_is_left():
     yield
     gc.collect()
     assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208 - as above
-
-
-def wait_until_stamped():
-    """Wait until the kernel stamps what it receives, which on a busy machine is some time after it was asked to."""
-    with rx_timestamping() as sock:
-        sock.settimeout(5)
-        sock.bind(("127.0.0.1", 0))
-        for _ in range(1000):
-            sock.sendto(b"", sock.getsockname())
-            if sock.recvmsg(1, TIMESTAMP_SPACE)[1]:
-                return
-            time.sleep(0.01)
-    pytest.fail("the kernel stamps nothing that it receives")
 
 
 @both_clients
