@@ -240,7 +240,7 @@ def test_what_a_session_was_to_go_on_with_and_did_not_reach_is_passed_on(session
     (sessions.folder / "conftest.py").write_text(TINY)
     arguments = ("--design=tiny", "--ipperf-resume=last", "-k", "c1")
     sessions.interrupted(signal.SIGKILL, "--design=tiny", "-k", "c1", runs=9)
-    sessions.interrupted(signal.SIGKILL, *arguments, runs=0)
+    sessions.interrupted(signal.SIGKILL, *arguments, runs=1)  # the journal is cut off below
     first, second = sessions.names
     events = sessions.events(second)
     names = [event["event"] for event in events]
