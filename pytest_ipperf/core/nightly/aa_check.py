@@ -47,7 +47,7 @@ class AACheck:
 
     @property
     def chance(self) -> str:
-        """What chance explains, in words; of too few cells, how many would show something."""
+        """Return in words what chance explains; of too few cells, how many the check needs."""
         if self.can_fail:
             return f"chance gives {self.at_most} at most"
         return f"so few cannot fail the check, which needs {self.fewest} or more"

@@ -47,7 +47,7 @@ class Release:
         """Release the text of the item's record, and a workload's measurement after the last of its items."""
         result = yield
         for report in self._reports:
-            del report.ipperf_record
+            vars(report).pop("ipperf_record", None)  # another plugin may report it twice
         self._reports.clear()
         if (cell := cell_of(item)) is not None:
             if ANSWERS in item.stash:  # the record is in the reports by now
