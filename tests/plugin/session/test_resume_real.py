@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import shutil
 import signal
@@ -27,6 +28,7 @@ from pytest_ipperf.store import StoredWorkload, read_session
 from tests.store.kept import events_of, rewrite
 from tests.support.sessions.forked_python import ForkedPython, run_python
 from tests.support.sessions.project_settings import STRICT
+from tests.support.sessions.stopped import stopping
 
 SUITE = """
 import pytest
@@ -79,11 +81,12 @@ class Sessions:
         return done.returncode, done.stdout + done.stderr
 
     def interrupted(self, number, *arguments, runs):
-        """Run a session that is sent a signal after so many runs."""
+        """Run a session that is sent a signal after so many runs, at which it waits for that."""
         known = set(self.names)
         with ForkedPython(
             self.command(*arguments),
             cwd=self.folder,
+            env=stopping(self.folder, runs),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -98,6 +101,7 @@ class Sessions:
                     assert time.monotonic() < end, "no run in two minutes"
                     time.sleep(0.02)
                 inner.send_signal(number)
+                os.killpg(inner.pid, signal.SIGCONT)
                 said = inner.communicate(timeout=120)[0]
             finally:
                 inner.kill()
