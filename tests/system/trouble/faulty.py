@@ -397,7 +397,7 @@ class NoWord(Talk):
 class Slow(Talk):
     """Takes its time to accept a connection."""
 
-    pause_s = 0.01
+    pause_s = 0.02
 
 
 async def _accept(talk: type[Talk], script: CannedReplies, listener: socket.socket) -> None:
@@ -475,14 +475,15 @@ class LookUps(asyncio.DatagramProtocol):
 
     def __init__(self, answer: Callable[[bytes, int, str], bytes]) -> None:
         self._answer = answer
-        self._number = 0
+        self._numbers: dict[tuple[object, bytes], int] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.DatagramTransport", transport)  # which it does not say itself in Python 3.11
 
     def datagram_received(self, data: bytes, addr: tuple[str | int, ...]) -> None:
-        self._number += 1
-        if said := self._answer(data, self._number, self._transport.get_extra_info("sockname")[0]):
+        # One that is asked again, as the answer was late, is the same.
+        number = self._numbers.setdefault((addr, data[:2]), len(self._numbers) + 1)
+        if said := self._answer(data, number, self._transport.get_extra_info("sockname")[0]):
             self._transport.sendto(said, addr)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from tests.system.trouble.breaking import (
     PACKAGE,
     PORTS,
     STOP,
+    Mend,
     agent,
     all_ports_taken,
     cut,
@@ -59,11 +61,10 @@ BOUND_S = {"short": 120.0, "long": 240.0}
 
 SMALL = [
     ("core/**/*.py", "epochs=2,\n            blocks=1", "epochs=1,\n            blocks=1"),
-    # Long runs at one connection, time to be struck in; others are a burst.
-    ("core/**/*.py", "return -(-self.run_connections // connections)", "return 500 if connections == 1 else 1"),
+    # Long runs at one connection, time to be struck in also for a test that is held up; others are a burst.
+    ("core/**/*.py", "return -(-self.run_connections // connections)", "return 2000 if connections == 1 else 1"),
 ]
 HASTE = [
-    ("agent/**/*.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),
     ("agent/**/*.py", "FAR_PROGRESS_S = 1.0, 5.0", "FAR_PROGRESS_S = 1.0, 1.0"),
     ("agent/**/*.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
     ("lab/**/*.py", "_BURST_S = 10.0", "_BURST_S = 5.0"),
@@ -260,13 +261,14 @@ CHAINS = {
             r"host SERVER: no free port in 21000-21009 on \S+ and \S+; free one or widen 'ports' in hosts\.ini$",
             before=all_ports_taken,
         ),
-        Trouble("some ports of `ports` are taken", "", before=some_ports_taken, outcome="measured"),
+        Trouble("some ports of `ports` are taken", "", before=some_ports_taken, connections=5, outcome="measured"),
         Trouble(
             "the host is held by another job, which ends",
             WAITING,
             released,
             before=leased,
             beside=True,
+            connections=5,
             outcome="measured",
         ),
         Trouble(
@@ -340,8 +342,8 @@ def test_what_breaks_on_the_controller_is_told_and_the_hosts_give_themselves_bac
     init = (PACKAGE / "__init__.py").read_text()
     clocked = site_of(*changed(form, ("__init__.py", init, init + CLOCK)))
 
-    def session(cell, *argv, of=site):
-        return Inner(stands, of, [cell], "--design=smoke", deadline(form), "--ipperf-wait=200s", *argv)
+    def session(cell, *argv, of=site, gates=False):
+        return Inner(stands, of, [cell], "--design=smoke", deadline(form), "--ipperf-wait=200s", *argv, gates=gates)
 
     killed = session("bed1-dns-c1-100", EMBEDDED)
     stopped = session("bed2-dns-c1-100", EMBEDDED)
@@ -350,16 +352,25 @@ def test_what_breaks_on_the_controller_is_told_and_the_hosts_give_themselves_bac
     pages(full, "pages", "48k")
     clocks = session("bed5-dns-c1-100", EMBEDDED, of=clocked)
     silence = session("bed6-smtp-c5-100", "--ipperf-server=silent_smtp")
-    mends = []
-    for inner, bed in ((killed, "bed1"), (stopped, "bed2"), (clocks, "bed5"), (main, "bed3")):
+    # Up by the time that it has to wait, as the watchdogs soon end the agents that it waits for.
+    other = session("bed2-dns-c5-200", EMBEDDED, gates=True)
+    mends: list[Mend] = []
+
+    def strike(bed, inner):
         inner.wait(f"{bed}-dns-c1-100", "run")
         inner.begins(f"{bed}-dns-c1-100")
         if inner is clocks:
             hosts = ((by[bed].client.pid, 1), (by[bed].server.pid, -1), (stands.controller.pid, 2))
-            mends += [set_clock(pid, hours) for pid, hours in hosts]
+            mends.extend(set_clock(pid, hours) for pid, hours in hosts)
         else:
             os.kill(main_of(inner), STOP if inner is stopped else KILL)
-    other = session("bed2-dns-c5-200", EMBEDDED)
+        if inner is stopped:
+            other.open("bed2-dns-c5-200")
+
+    with ThreadPoolExecutor() as pool:
+        strikes = {"bed1": killed, "bed2": stopped, "bed3": main, "bed5": clocks}
+        for each in [pool.submit(strike, *one) for one in strikes.items()]:
+            each.result()
     assert other.end() == NOTHING_DECIDED, other.text
     stopped.begins("bed2-dns-c1-100")
     go_on(stopped)

@@ -27,12 +27,13 @@ BOUND_S = {"short": 120.0, "long": 240.0}
 
 FORMS = pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pytest.mark.evidence)])
 HASTE = (
-    ("agent/paths/routes.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),
     ("lab/runs/multi_client.py", "_BURST_S = 10.0", "_BURST_S = 2.0"),
     ("lab/agents/rpc_method.py", "PATIENCE_S = 30.0", "PATIENCE_S = 5.0"),
     ("lab/agents/client.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
     ("agent/servers/server_process.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
 )
+# Only where no answer comes, as a busy machine lets others wait as long.
+PROBING = (("agent/paths/routes.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),)
 SMALL = (
     ("core/design/design.py", "run_connections: int = 300", "run_connections: int = 30"),
     ("core/design/design.py", 'name="quick", epochs=6, blocks=2', 'name="quick", epochs=5, blocks=1'),
@@ -70,8 +71,8 @@ def deadline(form, short_s):
     return ["--ipperf-deadline=10s" if form == "long" else f"--ipperf-deadline={short_s}s", "--ipperf-seed=1"]
 
 
-def haste(form):
-    return HASTE if form == "short" else ()
+def haste(form, changes=HASTE):
+    return changes if form == "short" else ()
 
 
 # --- the server -------------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ def test_a_server_that_serves_nobody_is_told(session, note, fault, form):
     servers = ",".join(f"{fault.how}_{protocol}" for protocol in ("ftp", "imap", "smtp"))
     inner = session(
         "--design=smoke", "--connections=10", f"--ipperf-server={servers}", "-m", "ftp or imap or smtp",
-        *deadline(form, 0.3),
+        *deadline(form, 0.3 if fault.how == "silent" else 10),
     )  # fmt: skip
     assert inner.end() == ERRORS, inner.text
     assert inner.outcome == "3 errors"
@@ -245,7 +246,7 @@ def test_a_server_that_is_slow_to_accept_is_seen_in_the_first_byte(session, note
     (record,) = inner.events("record")
     for side in (record["test"], record["reference"]):
         assert (side["completed"], side["failed"]) == (60, {})
-        assert side["phases"]["connect"] < 0.03 < side["phases"]["first_byte"]
+        assert 0.06 < side["phases"]["first_byte"] > 2 * side["phases"]["connect"]
     report, _ = inner.find_report(r"^  dns / connect / first byte  ")
     note(inner.row(SLOW.name, report, None))
 
@@ -314,6 +315,7 @@ RESOLVER_FAULTS = [
         NONE.format(rf"{MISLED} A 198\.18\.0\.2 for mail\.ipperf\.test, seen AAAA 2001:2:0:10::2: \d+", "name server"),
     ),
 ]
+UNANSWERED = RESOLVER_FAULTS[0]
 MAPPED = Fault(
     "the resolver returns an IPv4-mapped address for AAAA",
     ELSEWHERE.format(["198.18.0.2", "::ffff:198.18.0.2"]),
@@ -323,8 +325,9 @@ MAPPED = Fault(
 
 
 def lied_to(session, fault, form, status=ERRORS, outcome="1 error"):
-    changes = [("servers/nameserver.py", HONEST, LIES.format(fault.how)), *haste(form)]
-    arguments = ("--design=smoke", "--connections=10", "--ipperf-server=embedded", "-m", "smtp", *deadline(form, 1))
+    changes = [("servers/nameserver.py", HONEST, LIES.format(fault.how))]
+    changes += haste(form, PROBING) if fault is UNANSWERED else ()
+    arguments = ("--design=smoke", "--connections=10", "--ipperf-server=embedded", "-m", "smtp", *deadline(form, 10))
     inner = session(*arguments, changes=changes)
     assert inner.end() == status, inner.text
     assert inner.outcome == outcome
@@ -394,7 +397,8 @@ PATIENCE_S = {"client": {"short": "2.5", "long": "20"}, "server": {"short": "5",
 def test_what_is_struck_in_the_midst_of_a_run_is_told(session, note, fault, form):
     """At one connection at a time: a counted run has 300 bursts then, which is time to be struck in."""
     arguments = ("--design=quick", "--connections=1", "--ipperf-server=embedded", "-m", "smtp", *deadline(form, 0.5))
-    inner = session(*arguments, changes=haste(form))
+    agents = fault.how in PATIENCE_S
+    inner = session(*arguments, changes=haste(form, HASTE if agents else HASTE[-1:]))
     inner.wait_for_runs(2)  # the warm-ups, which are short
     inner.strike(inner.victim(fault.how), fault.blow)
     assert inner.end() == ERRORS, inner.text

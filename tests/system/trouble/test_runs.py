@@ -54,6 +54,7 @@ PAYLOAD = 300
 DEADLINE_S = 0.3
 """For those who wait for what does not come; all others have longer than they can need."""
 ENOUGH_S = 10.0
+HANGS_S = 60.0
 STATE = ServerState(users=100, password="secret-42")
 STREAMS = [name for name in applications() if not application(name).datagram]
 SPOKEN = [name for name in applications() if name in STREAMS or application(name).resolves]
@@ -149,7 +150,7 @@ def run(name, fault, address, n, **changed):
         while talks and time.monotonic() < end:
             time.sleep(0.002)
         assert not talks
-    assert took < reply.attempted / n * changed.get("deadline_s", ENOUGH_S) + 3
+    assert took < reply.attempted / n * changed.get("deadline_s", ENOUGH_S) + HANGS_S
     assert len(totals(reply)) + sum(reply.failed.values()) == reply.attempted
     return reply
 
@@ -163,15 +164,23 @@ def of_kind(reply, kind):
     )
 
 
+def with_time_for(kind, name, fault, address, n, **changed):
+    """The reply about a run in which all have come so far as to fail by this kind.
+
+    On a busy machine some have not when their time is up; with more of it, all fail there.
+    """
+    deadline_s = deadline_of(kind)
+    reply = run(name, fault, address, n, deadline_s=deadline_s, **changed)
+    while kind.endswith("deadline") and of_kind(reply, kind) < n and deadline_s < ENOUGH_S:
+        deadline_s *= 4
+        reply = run(name, fault, address, n, deadline_s=deadline_s, **changed)
+    return reply
+
+
 @pytest.mark.parametrize(("name", "fault", "kind"), FAULTS)
 def test_every_failure_is_counted_by_phase_and_kind(name, fault, kind):
     for n, address in ((1, V4), (10, V6), (100, V4))[kind.endswith("deadline") :]:
-        deadline_s = deadline_of(kind)
-        reply = run(name, fault, address, n, deadline_s=deadline_s)
-        # On a busy machine some have not come so far when their time is up; with more of it, all fail there.
-        while kind.endswith("deadline") and of_kind(reply, kind) < n and deadline_s < ENOUGH_S:
-            deadline_s *= 4
-            reply = run(name, fault, address, n, deadline_s=deadline_s)
+        reply = with_time_for(kind, name, fault, address, n)
         assert reply.attempted == n
         assert (of_kind(reply, kind), reply.rows) == (n, b"") if kind else not reply.failed, reply.failed
 
@@ -199,7 +208,7 @@ OF_THE_LIBRARY = {
 @pytest.mark.parametrize(("name", "fault", "kind"), FAULTS)
 def test_the_library_counts_the_same_but_knows_no_phase_of_data(name, fault, kind):
     kind = OF_THE_LIBRARY.get((name, fault), kind.replace("data ", "talk ", 1) if kind.startswith("data ") else kind)
-    reply = run(name, fault, V6, 10, client="library", deadline_s=deadline_of(kind))
+    reply = with_time_for(kind, name, fault, V6, 10, client="library")
     assert (of_kind(reply, kind), reply.rows) == (10, b"") if kind else not reply.failed, reply.failed
 
 
@@ -257,11 +266,8 @@ def test_refusals_are_counted_the_same_by_several_workers_and_in_open_mode(name,
 @pytest.mark.parametrize("changed", [{"workers": 2}, {"rate_per_s": 500.0}], ids=["workers", "arrivals"])
 @pytest.mark.parametrize("name", SPOKEN)
 def test_the_deadline_is_the_same_for_several_workers_and_in_open_mode(name, changed):
-    reply = run(name, "silent", V4, 50, deadline_s=DEADLINE_S, **changed)
-    assert (sum(reply.failed.values()), reply.attempted) == (50, 50)
-    # A machine that is held up for a third of a second lets some not even look up the name.
-    assert "talk deadline" in reply.failed
-    assert {kind.partition(" ")[2] for kind in reply.failed} == {"deadline"}
+    reply = with_time_for("talk deadline", name, "silent", V4, 50, **changed)
+    assert (reply.failed, reply.attempted) == ({"talk deadline": 50}, 50)
 
 
 def summary(arm, time_s, lost):
@@ -297,7 +303,9 @@ def test_a_mean_of_those_alone_that_completed_is_in_no_row_but_those_that_say_so
 @pytest.mark.parametrize("name", SPOKEN)
 def test_a_run_ends_when_three_bursts_have_completed_nothing(name):
     reply = run(name, "silent", V6, 3, bursts=50, deadline_s=0.1)
-    assert (reply.failed, reply.attempted) == ({"talk deadline": 9}, 9)
+    assert (sum(reply.failed.values()), reply.attempted) == (9, 9)
+    # On a busy machine some do not connect in that time.
+    assert {kind.partition(" ")[2] for kind in reply.failed} == {"deadline"}
 
 
 # --- clients that lack ports ------------------------------------------------------------------------------------------
@@ -382,6 +390,19 @@ def standing(server, name, most_descriptors=4096):
             instance.stop()
 
 
+def resume_when_connected(pid, port, n):
+    """Let a stopped server go on once so many have connected, by IPv4, which the kernel does in its place."""
+
+    def connected():
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return sum(words[2].endswith(f":{port:04X}") and words[3] == "01" for words in lines)  # TCP_ESTABLISHED
+
+    end = time.monotonic() + 2
+    while connected() < n and time.monotonic() < end:
+        time.sleep(0.005)
+    os.kill(pid, signal.SIGCONT)
+
+
 @pytest.mark.parametrize(
     ("server", "name"),
     [("aiohttp", "http"), ("aiosmtpd", "smtp"), ("imapd", "imap"), ("null", "smtp"), ("pyftpdlib", "ftp")],
@@ -394,7 +415,7 @@ def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server, name
     with standing(server, name, 40) as (port, instance):
         (pid,) = instance.pids()
         os.kill(pid, signal.SIGSTOP)
-        resumed = threading.Timer(0.3, os.kill, (pid, signal.SIGCONT))
+        resumed = threading.Thread(target=resume_when_connected, args=(pid, port, 200))
         resumed.start()
         reply = load(spec(name, V4, port, 200, deadline_s=2.5))
         resumed.join()
