@@ -401,9 +401,12 @@ class Farm:
         return process
 
     def events(self, kind: str) -> list[dict[str, Any]]:
-        """Return the events of a kind in the journals of all sessions, in the order of time."""
+        """Return the events of a kind in the journals of all sessions, in the order of time.
+
+        A line without its end may be on its way.
+        """
         files = self.folder.glob("session-*/.ipperf/runs/*/*.jsonl")
-        lines = [line for file in files for line in file.read_text().splitlines()]
+        lines = [line for file in files for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
         reported = [event for event in map(json.loads, lines) if event["event"] == kind]
         return sorted(reported, key=lambda event: event["at"])
 

@@ -52,9 +52,10 @@ def test_hosts_have_their_own_setting_again(mixed):
 def test_a_session_that_is_killed_leaves_them_as_they_were(mixed):
     hosts, shown = mixed
     before = shown()
-    process = hosts.session(*ARGUMENTS, suite=SUITE)
+    process = hosts.session(*ARGUMENTS, "--design=quick", suite=SUITE)  # so long that it has not ended by itself
     _until(lambda: len(hosts.events("run")) > 2)
-    assert shown() != before
+    _until(lambda: shown() != before)
+    assert process.poll() is None
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     _until(lambda: shown() == before)

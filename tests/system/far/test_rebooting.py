@@ -12,6 +12,7 @@ from tests.support.hosts.machines import sshd_program
 
 # What a reboot does to a machine in small: its sshd goes and all that came by it, and a second later it is back.
 REBOOT = """
+    echo "$#" "$@" > /tmp/words
     echo "boot-$$-$(date +%s%N)" > /tmp/boot_id
     setsid sh -c '
         sleep 0.2
@@ -22,7 +23,6 @@ REBOOT = """
         mount --bind /tmp/boot_id /proc/sys/kernel/random/boot_id
         exec SSHD -D -E FOLDER/sshd.log -f FOLDER/sshd_config
     ' </dev/null >/dev/null 2>&1 &
-    echo "$#" "$@" > /tmp/words
 """
 START = """
 import json, sys

@@ -136,6 +136,7 @@ def _wired(testbed: Testbed, entries: Mapping[str, Sequence[str]]) -> Wire:
             f"addr add {host.ipv6}/64 dev eth0 nodad",
         )
     wire.say("")
+    assert wire._receive() == "up"
     return wire
 
 
@@ -159,18 +160,23 @@ def wired() -> Iterator[Bench]:
     """A lab with the wire; before all other work of this machine, as far as this user may have that."""
     with built(wired=True) as bench:
         assert bench.wire
-        for line, priority in ((bench.wire.process, 10), (bench.client, 20), (bench.server, 20)):
-            for process in itertools.chain.from_iterable(tree(line.pid)):
-                with contextlib.suppress(PermissionError):
-                    os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(priority))
+        for line, priority in ((bench.wire.process, 30), (bench.client, 40), (bench.server, 40)):
+            _put_first(line.pid, priority)
         yield bench
 
 
 @pytest.fixture(scope="module")
 def plain() -> Iterator[Bench]:
-    """A lab as any measurement has it."""
+    """A lab as any measurement has it; its client before all other work, as what waits for that is no error of it."""
     with built(wired=False) as bench:
+        _put_first(bench.client.pid, 5)  # after the labs with a wire that other tests have meanwhile
         yield bench
+
+
+def _put_first(pid: int, priority: int) -> None:
+    for process in itertools.chain.from_iterable(tree(pid)):
+        with contextlib.suppress(PermissionError):
+            os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(priority))
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ import pytest
 
 @pytest.mark.http
 @pytest.mark.levels(connections=[{connections}], payload=["1k"])
-@pytest.mark.margin("10%", at_least="500ms")
+@pytest.mark.margin("10%", at_least="2s")
 {marker}
 def test_http(measured, margin):
     assert measured.slowdown <= margin
@@ -126,7 +126,7 @@ def test_a_run_of_each_epoch_that_loses_every_connection_is_red(session):
 
 
 def test_one_connection_in_25_that_takes_a_second_more_is_red_by_its_tail(session):
-    """Their mean is 40 ms more, for a margin of 500 ms; none of them fails."""
+    """Their mean is 40 ms more, for a margin of 2 s; none of them fails."""
     # A burst that the whole machine holds up for less than half a second is slow in no arm.
     marker = '@pytest.mark.tail("10%,500ms")'
     status, record, runs, said = session("later", connections=75, run_connections=75, marker=marker)

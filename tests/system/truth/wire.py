@@ -197,6 +197,7 @@ def main():
     sys.stdin.buffer.readline()  # the devices are there
     for name in DEVICES:
         subprocess.run(["ip", "link", "set", name, "up"], check=True)
+    _tell("up")  # before any order: what is read with another line is not seen to have come
     gc.disable()
     Wire().run()
 
