@@ -175,7 +175,8 @@ def how_to_read(width: int | None = None) -> list[str]:
     """Return the line that stands for the notes below brief tables."""
     text = (
         "how to read: first rows are means; a change is the mean over the epochs of the median log ratio of a block, "
-        "judged by its interval against the margin; -v prints all rows and notes, pytest-ipperf docs statistics more"
+        "judged by its interval against the margin; phases (dns, connect, first byte) are medians since the start of a "
+        "connection; -v prints all rows and notes, pytest-ipperf docs statistics more"
     )
     return fitted(text, width)
 

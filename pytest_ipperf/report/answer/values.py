@@ -8,7 +8,7 @@ from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.portable.scaling import Unit
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.flow.quantity import unit_of
+from pytest_ipperf.report.flow.quantity import shown_time_unit, unit_of
 from pytest_ipperf.report.tables.verdict_rows import means_disagree
 
 
@@ -24,7 +24,9 @@ def value_pair(record: Record) -> tuple[float, float]:
 
 def pair_unit(record: Record) -> Unit:
     """Return the unit of both values."""
-    return unit_of(METRICS[record.metric].metric, [each for each in value_pair(record) if math.isfinite(each)])
+    metric = METRICS[record.metric].metric
+    values = [abs(each) for each in value_pair(record) if math.isfinite(each)]
+    return shown_time_unit(max(values, default=0.0)) if metric.unit == "s" else unit_of(metric, values)
 
 
 def arrow_text(record: Record) -> str:

@@ -7,6 +7,16 @@ from collections.abc import Iterable
 from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.portable.scaling import Unit, rate_unit, time_unit
 
+_MILLISECONDS_FROM_S = 5e-4
+
+
+def shown_time_unit(largest: float) -> Unit:
+    """Return the unit for times up to `largest` seconds: milliseconds from 0.5 ms on.
+
+    Lines below each other then have the same unit where their times lie on both sides of 1 ms.
+    """
+    return time_unit(max(largest, 1e-3) if largest >= _MILLISECONDS_FROM_S else largest)
+
 
 def unit_of(metric: Metric, values: Iterable[float]) -> Unit:
     """Return the unit of all values of a table, so that its cells can be compared."""

@@ -89,7 +89,10 @@ class _Page:
     def _sections(self) -> Iterator[Section]:
         summary, records = self._summary, self._summary.records
         answer = "The answer" if summary.completeness.is_whole else "The answer so far"
-        yield "answer", "Answer", "What the screening found" if summary.night else answer, self._answer()
+        if summary.night:
+            yield "answer", "Screening", "What the screening found", self._answer()
+        else:
+            yield "answer", "Answer", answer, self._answer()
         yield "study", "Table V", f"The study's table{self._of}", tables_v(records)
         yield "map", "Map", "Map of all cells", self._map()
         yield "problems", "Problems", self._problem_title(), cards(self._problems, self._context)

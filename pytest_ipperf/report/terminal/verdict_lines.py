@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
-from pytest_ipperf.core.portable.scaling import time_unit
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.answer.sentence import plain_answer
 from pytest_ipperf.report.answer.values import arrow_text, typical_mark
+from pytest_ipperf.report.flow.quantity import shown_time_unit
 from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, cell_results, change_text, headline
 from pytest_ipperf.report.tables.component_rows import component_text, deciding_part, title_of
 from pytest_ipperf.report.tables.layout import fitted
@@ -144,7 +144,7 @@ def _tail(record: Record) -> str:
     if not all(side.quantiles for side in record.sides):
         return ""
     found = [side.quantiles.get("p95") for side in record.sides]
-    unit = time_unit(max((value for value in found if value is not None), default=0.0))
+    unit = shown_time_unit(max((value for value in found if value is not None), default=0.0))
     return f"p95 {' -> '.join('failed' if value is None else unit.text(value) for value in found)} {unit.name}"
 
 

@@ -11,6 +11,7 @@ from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
 from pytest_ipperf.plugin.options import declarations
 from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.answer.next_step import look_closer, next_step, reproduce_command
+from pytest_ipperf.report.answer.phases import phases_text
 from pytest_ipperf.report.answer.sentence import plain_answer
 from pytest_ipperf.report.answer.slower_phase import slower_phase
 from pytest_ipperf.report.answer.values import arrow_text, instead_text, value_pair
@@ -165,7 +166,7 @@ def test_the_next_step_is_a_command_for_what_is_open(factory):
 def phased(record, reference, test):
     """Return a record with these phases of its arms, in ms since the start."""
     names = ("dns", "connect", "first_byte", "total")
-    one, other = ({name: each / 1000 for name, each in zip(names, times, strict=True)} for times in (reference, test))
+    one, other = ({name: each / 1000 for name, each in zip(names, times, strict=False)} for times in (reference, test))
     return dataclasses.replace(
         record,
         reference=dataclasses.replace(record.reference, phases=one),
@@ -191,6 +192,18 @@ def test_the_phase_that_took_the_time_is_named_if_the_phases_say_it(factory, tes
     found, place = slower_phase(phased(record, (1, 2, 10, 12), test))
     assert found.startswith(sentence) if sentence else not found
     assert place == where
+
+
+def test_phases_are_since_the_start_and_in_one_unit(factory):
+    (record,) = cells(factory, SLOW)
+    text = phases_text(phased(record, (0.4, 0.9, 10, 12), (0.4, 1.1, 18, 20)))
+    assert text == (
+        "medians since the start of a connection: dns 0.400 → 0.400 ms, connect 0.900 → 1.10 ms, "
+        "first byte 10.0 → 18.0 ms, total 12.0 → 20.0 ms"
+    )
+    at_once = phases_text(phased(record, (1, 2, 10, 10.01), (1, 2, 18, 18.02)))
+    assert at_once.endswith("total 10.0 → 18.0 ms; the rest of the reply came with its first byte")
+    assert phases_text(phased(record, (), ())) == ""
 
 
 def test_a_metric_that_is_no_time_names_no_phase(factory):

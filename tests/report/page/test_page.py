@@ -464,6 +464,17 @@ def test_hosts_are_told_with_names_and_addresses_and_those_of_labs_by_role(made)
     assert heads <= set(shown.of("th", scope="col"))
 
 
+def test_each_role_has_its_facts_and_one_machine_is_named(factory):
+    hosts = tuple(HostSummary(testbed="lab", role=role, facts={"kernel": "6.12"}) for role in ("client", "server"))
+    record = dataclasses.replace(factory.application("smtp", 10, "ipv6", 1.0), testbed="lab", one_machine=True)
+    (output,) = Reader(page(summary_of([record], hosts=hosts))).of("section", id="environment")
+    assert "Hosts of testbed lab, all on one machine client server kernel 6.12 6.12" in output
+    (apart,) = Reader(page(summary_of([dataclasses.replace(record, one_machine=False)], hosts=hosts))).of(
+        "section", id="environment"
+    )
+    assert "Hosts of testbed lab client server" in apart
+
+
 def test_the_method_of_flows_and_of_one_epoch_is_told_as_it_is(made):
     flows = [made.record("udp", "loss", "ipv6", [0.02] * 10, [0.01] * 10, epochs=1, blocks=10, levels={"rate": 1e7})]
     (method,) = Reader(page(summary_of(flows))).of("section", id="method")

@@ -10,9 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.portable.scaling import Unit, number, time_unit
+from pytest_ipperf.core.portable.scaling import Unit, number
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.flow.quantity import shown_time_unit
 from pytest_ipperf.report.page.figures.arm_styles import ArmStyle, key, styles_of
 from pytest_ipperf.report.page.figures.axis import Axis, linear, logarithmic
 from pytest_ipperf.report.page.figures.figure import Figure
@@ -77,7 +78,7 @@ def spread_figure(
     if not any(each.seconds for each in found.values()):
         return None
     what = PROTOCOLS[record.protocol].samples_title
-    unit = time_unit(max(each.within(_DRAWN[1]) for each in found.values() if each.seconds))
+    unit = shown_time_unit(max(each.within(_DRAWN[1]) for each in found.values() if each.seconds))
     failed = any(len(each.seconds) < each.attempted for each in found.values())
     ends = " A curve that ends below 100 % belongs to an arm with failures, which never completed." if failed else ""
     wide = ", which is logarithmic" if _is_wide(found) else ""

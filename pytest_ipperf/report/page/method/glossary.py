@@ -11,6 +11,7 @@ _TERMS = {
     "workload": "what all arms have in common: testbed, protocol, client, connections, payload and other levels",
     "arm": "what is compared: an IP version with its transport, such as IPv6 tunnel, in ids ipv6-tunnel",
     "reference": "the arm that others are compared with, measured in the same blocks",
+    "embedded": "of a server: one of Python that comes with this software or a package, instead of the host's own",
     "run": "one execution of a cell: a number of connections, or some seconds of traffic; its value is their mean",
     "block": "one run of every arm of a workload, in random order",
     "epoch": "the blocks between two rebuilds of the testbed: network, agents and servers are made anew",

@@ -23,16 +23,18 @@ def environment(summary: SessionSummary) -> Markup:
     beds: dict[str, list[HostSummary]] = defaultdict(list)
     for host in summary.hosts:
         beds[host.testbed].append(host)
-    shown = [_hosts(name, hosts) for name, hosts in beds.items()]
+    alone = {record.testbed for record in summary.records if record.one_machine}
+    shown = [_hosts(name, hosts, one_machine=name in alone) for name, hosts in beds.items()]
     nothing = element("p", "The facts of the hosts were not kept.", class_="soft")
     return joined((terms(_versions(summary)), *(shown or [nothing])))
 
 
 def versions_text(summary: SessionSummary) -> str:
-    """Return kernel, Python and servers in a line: `Linux 6.12.5, Python 3.11.7, apache 2.4.67`; empty if unknown."""
+    """Return versions in a line: `Linux 6.12.5, Python 3.11.7, HTTP server apache 2.4.67`; empty if unknown."""
     kernels = dict.fromkeys(_named(host, "kernel", "Linux") for host in summary.hosts)
     pythons = dict.fromkeys(_named(host, "python", "Python") for host in summary.hosts)
-    return ", ".join(filter(None, (*kernels, *pythons, *_software(summary))))
+    servers = (f"{listed(protocols)} server {server}" for server, protocols in _software(summary).items())
+    return ", ".join(filter(None, (*kernels, *pythons, *servers)))
 
 
 def _named(host: HostSummary, fact: str, name: str) -> str:
@@ -68,14 +70,14 @@ def _versions(summary: SessionSummary) -> Facts:
     ]
 
 
-def _hosts(testbed: str, hosts: Sequence[HostSummary]) -> Markup:
+def _hosts(testbed: str, hosts: Sequence[HostSummary], *, one_machine: bool) -> Markup:
     """Return the facts of hosts: kernel, processor and Python at once, the others folded."""
     # The server software stands above, as it may differ from workload to workload.
     facts = [{name: text for name, text in _flat(host.facts) if name != "server"} for host in hosts]
     names = list(dict.fromkeys(name for each in facts for name in each))
     main = [name for name in _SHOWN if name in names]
     others = [name for name in names if name not in main]
-    title = f"Hosts of testbed {testbed}"
+    title = f"Hosts of testbed {testbed}{', all on one machine' * (one_machine and len(hosts) > 1)}"
     more = folded(f"All other facts of these hosts ({len(others)})", _table(f"{title}, more", hosts, facts, others))
     return joined((_table(title, hosts, facts, main), more if others else NOTHING))
 
@@ -83,15 +85,11 @@ def _hosts(testbed: str, hosts: Sequence[HostSummary]) -> Markup:
 def _table(
     title: str, hosts: Sequence[HostSummary], facts: Sequence[Mapping[str, str]], names: Sequence[str]
 ) -> Markup:
-    """Return facts of hosts, in a column for each; a fact that all share is shown once."""
+    """Return facts of hosts, in a column for each."""
     heads = [element("th", _called(host), scope="col") for host in hosts]
     rows = []
     for name in names:
-        values = [each.get(name, "") for each in facts]
-        if len(set(values)) == 1 and len(values) > 1:
-            cells = [element("td", values[0], colspan=str(len(values)))]
-        else:
-            cells = [element("td", value) for value in values]
+        cells = [element("td", each.get(name, "")) for each in facts]
         rows.append(element("tr", element("th", name, scope="row"), *cells))
     head = element("thead", element("tr", element("td", NOTHING), *heads))
     return boxed(title, element("table", caption(title), head, element("tbody", *rows), class_="facts"))

@@ -9,11 +9,11 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.question import FAILED_SHARE
 from pytest_ipperf.core.nightly.report import RED, GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
-from pytest_ipperf.core.portable.units import quantity_text
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.answer.next_step import reproduce_command
+from pytest_ipperf.report.answer.phases import phases_text
 from pytest_ipperf.report.answer.since import since_text
 from pytest_ipperf.report.answer.values import allowed_text, arrow_text
 from pytest_ipperf.report.answer.words import unbroken
@@ -139,7 +139,7 @@ def _facts(problem: Problem, record: Record, context: Context) -> Iterator[Marku
         ("Trust", trust_text(record, summary)),
         ("Failures", failures_text(record, _failures_part(record, summary))),
         *((capital(title_of(name)), component_text(part)) for name, part in _others(record)),
-        ("Phases", _phases(record)),
+        ("Phases", phases_text(record)),
         ("Captures", capture_links(record, summary.folder) or _NO_CAPTURES),
         ("Reproduce", command(text) if (text := reproduce_command(record, summary)) else ""),
         ("Records", element("code", f"{summary.folder}/main.jsonl")),
@@ -162,14 +162,3 @@ def _failures_part(record: Record, summary: SessionSummary) -> Record | None:
 def _others(record: Record) -> Iterator[tuple[str, Record]]:
     """Yield the other components by their metrics."""
     return ((name, part) for name, part in components_of(record).items() if name != FAILED_SHARE)
-
-
-def _phases(record: Record) -> str:
-    """Return the medians of the phases of both arms since the start of a connection, where there are any."""
-    reference, test = record.reference.phases, record.test.phases
-    names = [name for name in reference if name in test]
-    texts = (
-        f"{name.replace('_', ' ')} {quantity_text(reference[name], 's')} → {quantity_text(test[name], 's')}"
-        for name in names
-    )
-    return ", ".join(texts) if record.compared else ""
