@@ -211,7 +211,7 @@ def _write_end(reporter: pytest.TerminalReporter, config: pytest.Config, exitsta
         )
     elif verdicts.undecided:
         effect = "counted as failed in" if settings.fail_inconclusive else "not counted as failed in"
-        cells = f"{len(verdicts.undecided)} undecided cell{'s' * (len(verdicts.undecided) != 1)}"
+        cells = f"{len(verdicts.undecided)} inconclusive cell{'s' * (len(verdicts.undecided) != 1)}"
         meaning += f"; {cells}: {effect} this session (--ipperf-inconclusive)"
     counts = Counter(record.verdict for record in verdicts.records)
     texts = [f"{counts[name]} {name}" for name in VERDICT_NAMES if counts[name]]

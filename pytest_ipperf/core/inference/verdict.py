@@ -20,10 +20,10 @@ from pytest_ipperf.core.stats.interval import t_probability, t_quantile
 class Verdict(enum.Enum):
     """The outcomes; each value is the wording in every report. A design that never judges gives UNJUDGED."""
 
-    WITHIN = "within margin"
-    EXCEEDS = "exceeds margin"
-    INCONCLUSIVE = "not enough evidence"
-    INVALID = "invalid measurement"
+    WITHIN = "within"
+    EXCEEDS = "exceeds"
+    INCONCLUSIVE = "inconclusive"
+    INVALID = "invalid"
     UNJUDGED = "unjudged"
 
 
@@ -81,14 +81,15 @@ class Judgement:
         return "never_judges" not in self.reasons
 
     def short(self) -> str:
-        """Return the judgement in a few words: `failed connections +0.2 pp, within margin of 1 pp`."""
+        """Return the judgement in a few words: `failed connections +0.2 pp, within the margin of 1 pp`."""
         if self.effect is None:
             return self.verdict.value
         change = f"{percent_text(self.effect.shown.estimate)} {self.effect.unit}"
         if self.verdict is Verdict.UNJUDGED:
             return self.sentence()
         if self.verdict in (Verdict.WITHIN, Verdict.EXCEEDS):
-            return f"{self.effect.metric.title} {change}, {self.verdict.value} of {self._margin_text(self.effect)}"
+            margin = self._margin_text(self.effect)
+            return f"{self.effect.metric.title} {change}, {self.verdict.value} the margin of {margin}"
         return f"{self.effect.metric.title} {change}, {self.verdict.value}"
 
     def sentence(self) -> str:

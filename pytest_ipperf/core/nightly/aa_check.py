@@ -45,13 +45,6 @@ class AACheck:
         cells = itertools.count(1)
         return next(count for count in cells if by_chance(count, 1 - self.confidence) < count)
 
-    @property
-    def chance(self) -> str:
-        """Return in words what chance explains; of too few cells, how many the check needs."""
-        if self.can_fail:
-            return f"chance gives {self.at_most} at most"
-        return f"so few cannot fail the check, which needs {self.fewest} or more"
-
 
 def by_chance(cells: int, share: float) -> int:
     """Return the largest plausible count among `cells` that each occur with probability `share`.

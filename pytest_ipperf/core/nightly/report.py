@@ -18,11 +18,11 @@ from pytest_ipperf.core.records.record import Record
 class GateDecision(enum.Enum):
     """The gate's decision about a cell; the value is its wording."""
 
-    WITHIN = "within margin"
-    EXCEEDS = "exceeds margin, confirmed"
+    WITHIN = "within"
+    EXCEEDS = "exceeds, confirmed"
     WORSE = "worse than its history"
     ACCEPTED = "worse, and accepted"
-    INCONCLUSIVE = "not enough evidence"
+    INCONCLUSIVE = "inconclusive"
     UNJUDGED = "unjudged"
     MISSING = "no longer measured"
     GONE = "no longer measured, and accepted"

@@ -15,7 +15,7 @@ from pytest_ipperf.core.records.change_interval import interval_that_decides
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 
-UNASKED = "earlier nights asked it, and tonight its test ended undecided or failed before it did"
+UNASKED = "earlier nights asked it, and tonight its test ended inconclusive or failed before it did"
 
 # Most cells that a headline names.
 _NAMED = 3
@@ -213,7 +213,7 @@ def _rest(cells: Sequence[CellReport], by_decision: Mapping[GateDecision, Sequen
     counts = (
         (len(by_decision[GateDecision.ACCEPTED]), "worse, as is accepted"),
         (refuted, "flagged and not confirmed"),
-        (without, "without enough evidence"),
+        (without, "inconclusive"),
         (len(by_decision[GateDecision.UNJUDGED]), "unjudged"),
         (len(by_decision[GateDecision.GONE]), "no longer measured, as is accepted"),
     )

@@ -20,11 +20,11 @@ from pytest_ipperf.report.tables.arm_rows import arm_rank
 from pytest_ipperf.report.tables.cell_results import MEASURED, UNJUDGED, VERDICTS
 from pytest_ipperf.report.tables.component_rows import deciding_part
 
-_UNDECIDED = "undecided"
-_WITHOUT_DECISION = {"inconclusive": _UNDECIDED, "invalid": "invalid", UNJUDGED: "unjudged"}
+_INCONCLUSIVE = "inconclusive"
+_WITHOUT_DECISION = {_INCONCLUSIVE: _INCONCLUSIVE, "invalid": "invalid", UNJUDGED: "unjudged"}
 """Words for cells without a decision, by their verdict."""
 _FEW = 6
-"""Number of cells up to which a single undecided one is named too."""
+"""Number of cells up to which a single inconclusive one is named too."""
 _RATES_AND_TIMES = ("s", "bit/s")
 
 
@@ -180,13 +180,13 @@ def _left(left: Mapping[str, Sequence[Record]], cells: Sequence[Record], names: 
     """Return how many cells have no decision, or the figures of a single one beside cells that are well."""
     if [len(found) for found in left.values()] == [1] and len(cells) <= _FEW and not is_red:
         ((word, (record,)),) = left.items()
-        return f"{word} is {figures_of(record, names) if word == _UNDECIDED else names.cell(record)}"
+        return f"{word} is {figures_of(record, names) if word == _INCONCLUSIVE else names.cell(record)}"
     return ", ".join(f"{len(found)} {word}" for word, found in left.items())
 
 
 def _alone(found: Sequence[Record], word: str, cells: Sequence[Record], names: Names) -> str:
     """Return the sentence about cells without a decision where no cell has one."""
-    if word == _UNDECIDED:
+    if word == _INCONCLUSIVE:
         return _open(found)
     if len(found) == 1 and len(cells) <= _FEW:
         return f"{names.cell(found[0])} is {word}"
@@ -196,9 +196,9 @@ def _alone(found: Sequence[Record], word: str, cells: Sequence[Record], names: N
 def _open(found: Sequence[Record]) -> str:
     names, worst = Names(found), max(found, key=worse_by)
     if len(found) == 1:
-        return f"It is undecided whether {_claim(found)}: {_only(worst)}"
+        return f"It is inconclusive whether {_claim(found)}: {_only(worst)}"
     count = f"in all {len(found)} cells; the largest change is "
-    return f"It is undecided whether {_claim(found)} {count}{figures_of(worst, names)}"
+    return f"It is inconclusive whether {_claim(found)} {count}{figures_of(worst, names)}"
 
 
 def _without_verdict(cells: Sequence[Record]) -> str:
@@ -227,4 +227,4 @@ def _limits(cells: Sequence[Record]) -> str:
         return f"{named} {verb} not keep the limits of {_protocols(beyond)}: {_named(beyond, Names(cells))}"
     if len(within) == len(cells):
         return f"{named} {'keeps' if one else 'keep'} the limits of {_protocols(cells)}"
-    return f"{len(cells) - len(within)} of {len(cells)} cells are undecided about the limits of {_protocols(cells)}"
+    return f"{len(cells) - len(within)} of {len(cells)} cells are inconclusive about the limits of {_protocols(cells)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pytest_ipperf.core.inference.effect import percent_of_log, percent_text
 from pytest_ipperf.core.nightly.report import GateDecision
@@ -16,6 +17,14 @@ _WITHIN, _EXCEEDS = "within", "exceeds"
 _JUDGED = (_WITHIN, _EXCEEDS, "inconclusive")
 
 
+class _Words(NamedTuple):
+    """Words for a session, for this one, and for what a worse cell is."""
+
+    session: str
+    now: str
+    worse: str
+
+
 def since_text(record: Record, summary: SessionSummary, decision: GateDecision | None = None) -> str:
     """Return since when a worse cell is worse, as a sentence without its full stop; `decision` is that of a night.
 
@@ -25,7 +34,8 @@ def since_text(record: Record, summary: SessionSummary, decision: GateDecision |
     past = [each for each in summary.histories.get(record.key, ()) if each.verdict in _JUDGED]
     if not past:
         return _unknown(record, summary)
-    word, now = ("night", "tonight") if summary.night else ("session", "in this session")
+    worse = "worse than its history" if decision is GateDecision.WORSE else "beyond its margin"
+    words = _Words("night", "tonight", worse) if summary.night else _Words("session", "in this session", worse)
     bad = [_was_worse(each, decision) for each in past]
     well = max((at for at, each in enumerate(past) if each.verdict == _WITHIN and not bad[at]), default=-1)
     since = bad.index(True, well + 1) if any(bad[well + 1 :]) else len(past)
@@ -35,24 +45,24 @@ def since_text(record: Record, summary: SessionSummary, decision: GateDecision |
         filter(
             None,
             (
-                _beginning(past, bad, (well, since), word, now),
-                _last_well(record, past, well, word),
+                _beginning(past, bad, (well, since), words),
+                _last_well(record, past, well, words.session),
                 "the hosts or the server changed with it" if before and _differ(before.fingerprint, digest) else "",
             ),
         )
     )
 
 
-def _beginning(past: Sequence[HistoryEntry], bad: Sequence[bool], bounds: tuple[int, int], word: str, now: str) -> str:
+def _beginning(past: Sequence[HistoryEntry], bad: Sequence[bool], bounds: tuple[int, int], words: _Words) -> str:
     """Return since when it was found worse; `bounds` are the last session that found it well, and that beginning."""
     well, since = bounds
     if since == len(past):
         # Sessions that found neither may have been as bad as this one.
-        return f"new {now}" if well == len(past) - 1 else f"first found worse {now}"
+        return f"new {words.now}" if well == len(past) - 1 else f"first found {words.worse} {words.now}"
     found, count = sum(bad[since:]), len(past) - since
-    share = f"{found} of the last {count} {word}s" if found < count else f"each of the last {count} {word}s"
+    share = f"{f'{found} of' if found < count else 'each of'} the last {count} {words.session}s"
     times = f", and so in {share}" if count > 1 else ""
-    return f"worse since {_named(past[since], word)}{times}"
+    return f"{words.worse} since {_named(past[since], words.session)}{times}"
 
 
 def _last_well(record: Record, past: Sequence[HistoryEntry], well: int, word: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.portable.scaling import Unit
@@ -10,6 +12,8 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import shown_time_unit, unit_of
 from pytest_ipperf.report.tables.verdict_rows import means_disagree
+
+_VALUES_AND_CHANGE = re.compile(r" instead of [^(]*\([-+]?[\d.]+ %")
 
 
 def value_pair(record: Record) -> tuple[float, float]:
@@ -40,6 +44,21 @@ def instead_text(record: Record) -> str:
     """Return `61.4 instead of 50.3 ms`."""
     unit, (reference, test) = pair_unit(record), value_pair(record)
     return f"{unit.text(test)} instead of {unit.text(reference)} {unit.name}".rstrip()
+
+
+def note_on_change(sentence: str, records: Iterable[Record]) -> str:
+    """Return how the change in percent beside two values in a sentence comes about; empty without one.
+
+    Who divides the values finds another change.
+    """
+    compared = [record for record in records if record.compared and not record.twin]
+    if not _VALUES_AND_CHANGE.search(sentence) or all(map(means_disagree, compared)):
+        return ""
+    typical = " (where these contradict the change, typical values)" if any(map(means_disagree, compared)) else ""
+    return (
+        f"The two values are means of all runs{typical}; the change in % is the typical one between runs of the same "
+        "block, so it can differ from that of the means"
+    )
 
 
 def typical_mark(record: Record) -> str:

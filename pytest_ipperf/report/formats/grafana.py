@@ -39,7 +39,7 @@ def dashboard(metrics: Iterable[str]) -> dict[str, Any]:
     """Return the dashboard (Grafana's JSON model) with a panel for the mean of each of the metrics."""
     panels = [
         _panel("Cells beyond their margin", [f'sum({_series(names.VERDICT, _verdict("exceeds"))})'], kind="stat"),
-        _panel("Undecided cells", [f'sum({_series(names.VERDICT, _verdict("inconclusive"))})'], kind="stat"),
+        _panel("Inconclusive cells", [f'sum({_series(names.VERDICT, _verdict("inconclusive"))})'], kind="stat"),
         _panel("Age of the last session", [f"time() - max({names.BEGAN})"], kind="stat", unit="s"),
         _panel("Change against the reference", [_series(names.CHANGE)], unit="percentunit", legend=_CELL),
         _panel(

@@ -1,4 +1,4 @@
-"""JUnit XML for the test pages of CI: red is a failure, trouble an error, undecided is skipped, accepted passes.
+"""JUnit XML for the test pages of CI: red is a failure, trouble an error, inconclusive is skipped, accepted passes.
 
 The format is pytest's own (family xunit2): junit-10.xsd of Jenkins' xunit plugin, with the `properties` of a test that
 pytest writes and Jenkins reads, and with its `file`, which GitLab reads. GitLab keeps the first of two tests of one
@@ -99,7 +99,7 @@ def _session(summary: SessionSummary) -> Iterator[Element]:
 
 
 def _night(night: NightReport | None) -> Iterator[Element]:
-    """Yield the test case for the night itself, an error if the night is unstable, shrunk or undecided."""
+    """Yield the test case for the night itself, an error if the night is unstable, shrunk or inconclusive."""
     if night is None:
         return
     case = Element("testcase", {"classname": _CLASS, "name": "the night as a whole"})

@@ -15,7 +15,9 @@ from datetime import UTC, datetime
 from pytest_ipperf.core.nightly.report import GateStatus, NightReport
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.report.answer.aa_check import aa_check_finding
 from pytest_ipperf.report.answer.sentence import plain_answer
+from pytest_ipperf.report.answer.values import note_on_change
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.tables.cautions import multiplicity
 from pytest_ipperf.report.tables.cell_results import (
@@ -79,6 +81,8 @@ def _first(summary: SessionSummary, results: Sequence[CellResult]) -> list[str]:
     plain = night is None and summary.completeness.is_whole
     said = plain_answer(summary.records, summary.troubles).sentence if plain else headline(summary, results)
     lines += [f"**{_text(_cut(said, _LONGEST_HEADLINE))}**", ""]
+    if note := note_on_change(said, summary.records):
+        lines += [f"{_text(note)}.", ""]
     counted = [result for result in results if not result.is_twin]
     if counts := counts_text(counted):
         lines += [f"{len(counted)} in all: {_text(counts)}.", ""]
@@ -138,10 +142,7 @@ def _about(summary: SessionSummary) -> Iterator[str]:
     if settings := [f"{name} {text}" for name, text in asked(summary).items()]:
         yield ", ".join(settings).capitalize()
     if found := summary.night and summary.night.aa_check:
-        yield (
-            f"A/A: in {found.excludes} of {found.cells} cells the interval of the reference against its twin "
-            f"excludes 0; {found.chance}"
-        )
+        yield aa_check_finding(found)
 
 
 def _where(summary: SessionSummary) -> list[str]:

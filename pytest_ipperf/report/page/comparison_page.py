@@ -90,14 +90,16 @@ def _answer(found: Comparison) -> tuple[str, str, str]:
         )
     if not decided:
         nothing = (
-            f"It is undecided whether B is worse than A in the {common}." if order else "There is nothing to compare."
+            f"It is inconclusive whether B is worse than A in the {common}."
+            if order
+            else "There is nothing to compare."
         )
-        return verdict_class("inconclusive") if order else PLAIN, "undecided" if order else "no answer", nothing
+        return verdict_class("inconclusive") if order else PLAIN, "inconclusive" if order else "no answer", nothing
     better = f", and better in {counts[BETTER]}" if counts[BETTER] else ""
     class_ = verdict_class("inconclusive" if left else "within")
     return (
         class_,
-        "undecided" if left else "not worse",
+        "inconclusive" if left else "not worse",
         f"B is not worse than A in {decided} of {common}{better}{left}.",
     )
 

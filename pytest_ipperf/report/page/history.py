@@ -34,7 +34,7 @@ def trends_of(summary: SessionSummary, records: Sequence[Record]) -> dict[Histor
 
 
 def history(trends: Mapping[HistoryKey, Trend], names: Names, carded: Collection[HistoryKey]) -> Markup:
-    """Return the sparklines, sorted by the size of the last shift, and the figures of those that moved."""
+    """Return the sparklines, sorted by the size of the last lasting change, and the figures of those that have one."""
     if not trends:
         return NOTHING
     found = sorted(trends.items(), key=lambda each: (not each[1].change_points, -abs(each[1].shift)))
@@ -42,9 +42,10 @@ def history(trends: Mapping[HistoryKey, Trend], names: Names, carded: Collection
     tiles = []
     for key, trend in found[:_SPARKS]:
         record, last = trend.record, trend.points[-1].change
-        moved = f"moved {percent_text(trend.shift)}" if trend.change_points else "no shift"
+        unit = record.change_unit
+        moved = f"; lasting change {percent_text(trend.shift)} {unit}" if trend.change_points else ""
         name = element("b", names.cell(record))
-        figures = f"{percent_text(last)} {record.change_unit}; {moved}"
+        figures = f"{percent_text(last)} {unit}{moved}"
         link = element("a", name, sparkline(trend, axis), element("small", figures), href=f"#{anchor(key)}")
         tiles.append(element("li", link))
     shifted = [(key, trend) for key, trend in found if trend.change_points and key not in carded]
@@ -52,7 +53,8 @@ def history(trends: Mapping[HistoryKey, Trend], names: Names, carded: Collection
     about = (
         f"The change of each cell in its last sessions, all on one scale of {percent_text(axis.low)} to "
         f"{percent_text(axis.high)}; what lies beyond is drawn at its edge. Dot: this session; grey line: no change; "
-        "dotted line: the margin; dashed upright: a lasting change begins. Cells that moved most come first."
+        "dotted line: the margin; dashed upright: a lasting change begins, by a change-point test over all sessions, "
+        "in which the margin has no part. The largest lasting changes come first."
     )
     left = len(found) - len(tiles)
     parts = [element("p", about, class_="soft"), element("ul", *tiles, class_="sparks")]
@@ -61,7 +63,9 @@ def history(trends: Mapping[HistoryKey, Trend], names: Names, carded: Collection
     )
     parts += [element("div", *drawn, class_="figures")] if drawn else []
     more = len(shifted) - len(drawn)
-    parts += [element("p", f"{more} more that moved are not drawn in full.", class_="soft")] if more > 0 else []
+    parts += (
+        [element("p", f"{more} more with a lasting change are not drawn in full.", class_="soft")] if more > 0 else []
+    )
     return joined(parts)
 
 

@@ -133,8 +133,8 @@ def headline(summary: SessionSummary, results: Sequence[CellResult]) -> str:
     codes, count = Counter(result.code for result in cells_of), len(cells_of)
     beyond, within, cells = codes["exceeds"], codes["within"], f"{count} cell{'s' * (count != 1)}"
     others = {
-        # Undecided cells are mentioned beside decided ones, so that "none exceeds" is no all-clear.
-        "undecided": codes["inconclusive"] if beyond or within or not summary.completeness.is_whole else 0,
+        # Inconclusive cells are mentioned beside decided ones, so that "none exceeds" is no all-clear.
+        "inconclusive": codes["inconclusive"] if beyond or within or not summary.completeness.is_whole else 0,
         "unjudged": codes[UNJUDGED],
         "failed": sum(result.code == "failed" for result in results),
         "in trouble": sum(result.kind is ResultKind.BROKEN for result in results),
@@ -175,7 +175,7 @@ def asked(summary: SessionSummary) -> dict[str, str]:
 
 
 def counts_text(results: Iterable[CellResult]) -> str:
-    """Count the results of each wording, the worst first: `2 exceeds margin; 10 within margin`."""
+    """Count the results of each wording, the worst first: `2 exceeds; 10 within`."""
     counts = Counter((result.kind, result.word) for result in results)
     order = list(ResultKind)
     return "; ".join(f"{counts[each]} {each[1]}" for each in sorted(counts, key=lambda each: order.index(each[0])))

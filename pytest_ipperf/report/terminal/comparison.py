@@ -55,7 +55,7 @@ def sentence(found: Difference) -> str:
 
 
 def counts_text(found: Comparison) -> str:
-    """Return the counts, such as `2 exceeds margin, 118 within margin, 1 of those within better by more ...`."""
+    """Return the counts, such as `2 exceeds, 118 within, 1 of those within better by more ...`."""
     counts = Counter(each.verdict for each in found.differences)
     parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
     parts += [f"{counts[None]} {_NOT}"] * bool(counts[None])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_ipperf.core.nightly.report import RANK, RED, CellReport, GateDecision, NightReport
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.report.answer.aa_check import aa_check_finding
 from pytest_ipperf.report.answer.since import since_text
 
 _MOST = 20
@@ -26,8 +27,7 @@ def lines(report: NightReport, width: int | None = None, summary: SessionSummary
     found += [f"warning: {each}" for each in report.warnings]
     found += report.notes
     if twins := report.aa_check:
-        cells = f"{twins.cells} cell{'s' * (twins.cells != 1)}"
-        found.append(f"A/A: in {twins.excludes} of {cells} the reference differs from its twin; {twins.chance}")
+        found.append(aa_check_finding(twins))
     found += [f"trouble: {nodeid}: {sentence}" for nodeid, sentence in report.troubles.items()]
     return [line for each in (*found, report.headline) for line in _wrapped(each, width)]
 

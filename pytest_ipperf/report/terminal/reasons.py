@@ -45,17 +45,14 @@ def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
     all_records = list(records)
     if not any(record.twin for record in all_records):
         return
-    from pytest_ipperf.core.nightly.aa_check import aa_check_of  # noqa: PLC0415 - imports scipy, which most sessions do not need
+    # Both import scipy, which most sessions do not need.
+    from pytest_ipperf.core.nightly.aa_check import aa_check_of  # noqa: PLC0415
+    from pytest_ipperf.report.answer.aa_check import aa_check_finding  # noqa: PLC0415
 
     found = aa_check_of(all_records, lambda name: METRICS[name].metric)
     if found is None:
         return
-    cells = f"{found.cells} cell{'s' * (found.cells > 1)}"
-    yield Reason(
-        f"A/A: in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference against its "
-        f"twin excludes 0; {found.chance}{', in 999 of 1000 sessions' * found.can_fail}",
-        plain=True,
-    )
+    yield Reason(f"{aa_check_finding(found)}{', in 999 of 1000 sessions' * found.can_fail}", plain=True)
     if not found.stable:
         yield Reason(
             "environment unstable: the reference differs from itself more often than chance explains; do not trust "

@@ -10,7 +10,7 @@ from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.answer.sentence import plain_answer
-from pytest_ipperf.report.answer.values import arrow_text, typical_mark
+from pytest_ipperf.report.answer.values import arrow_text, note_on_change, typical_mark
 from pytest_ipperf.report.flow.quantity import shown_time_unit
 from pytest_ipperf.report.tables.cell_results import CellResult, ResultKind, cell_results, change_text, headline
 from pytest_ipperf.report.tables.component_rows import component_text, deciding_part, title_of
@@ -60,6 +60,7 @@ def answer_lines(
     return [
         *(Line(text, "red") for text in (fitted(state, width) if state else ())),
         *(Line(part, _COLOURS[worst]) for text in _sentences(summary, results) for part in fitted(text, width)),
+        *(Line(part) for text in _notes(summary, results) for part in fitted(text, width)),
         *verdict_lines(results, width, detail=detail),
     ]
 
@@ -70,6 +71,12 @@ def _sentences(summary: SessionSummary, results: Sequence[CellResult]) -> list[s
     if summary.night is not None or not summary.records or not summary.completeness.is_whole:
         return [counts]
     return [plain_answer(summary.records, summary.troubles).sentence, *([counts] if summary.troubles else [])]
+
+
+def _notes(summary: SessionSummary, results: Sequence[CellResult]) -> list[str]:
+    """Return how the change in the answer comes about, if the answer has one beside two values."""
+    found = (note_on_change(sentence, summary.records) for sentence in _sentences(summary, results)[:1])
+    return [note for note in found if note]
 
 
 def verdict_lines(results: Iterable[CellResult], width: int | None = None, *, detail: bool = False) -> list[Line]:

@@ -139,7 +139,7 @@ def the_verdict_can_be_found_again(project, verdict):
 def it_is_shown_with_its_answer_and_last_is_no_second_session(project, verdict):
     shown = run_python([*NIGHT[:-1], "show", "last"], cwd=project.pytester.path)
     assert f"session {verdict['session']} (saved as night), the screening of a night: began " in shown.stdout
-    assert f"exceeds margin, confirmed: {MANY}-ipv6 response_time: " in shown.stdout
+    assert f"exceeds, confirmed: {MANY}-ipv6 response_time: " in shown.stdout
     assert verdict["headline"] in shown.stdout
 
 
@@ -171,7 +171,7 @@ def test_results_for_allure_have_the_nights_decision_and_a_junit_file_of_the_ini
     }  # fmt: skip
     shown = of_session[verdict["fresh_session"]]
     assert (shown["status"], shown["statusDetails"]["message"]) == ("failed", f"regression: {red['sentence']}"), said
-    assert "Exceeds margin, confirmed." in shown["descriptionHtml"]
+    assert "Exceeds, confirmed." in shown["descriptionHtml"]
     assert of_session[verdict["session"]]["statusDetails"]["message"].startswith("flagged: ")
     assert (project.pytester.path / "first.xml").read_text().count("<testcase") == 4  # with the twins
 

@@ -109,7 +109,7 @@ def test_failures_that_were_seen_once_and_cannot_be_ruled_out_are_undecided():
 def test_agreement_that_would_not_be_believed_is_no_refutation():
     found = confirmed(0.0, doubts={Verdict.WITHIN: "the reference's tunnel is slow"})
     assert (found.verdict, found.reasons) == (Verdict.INCONCLUSIVE, ("doubted",))
-    assert found.sentence().endswith("not enough evidence: the reference's tunnel is slow")
+    assert found.sentence().endswith("inconclusive: the reference's tunnel is slow")
 
 
 def test_without_fresh_epochs_an_excess_is_undecided_and_says_why():
@@ -117,7 +117,7 @@ def test_without_fresh_epochs_an_excess_is_undecided_and_says_why():
     assert (found.verdict, found.reasons, found.effect) == (Verdict.INCONCLUSIVE, ("unconfirmed",), FIRST.effect)
     assert found.sentence() == (
         "IPv6 seemed beyond the margin of 10 %, with response time per connection +30.0 % in the first 6 epochs; "
-        "not enough evidence: not confirmed in fresh epochs: no time is left"
+        "inconclusive: not confirmed in fresh epochs: no time is left"
     )
     assert FirstEstimate.of(found) is None
 

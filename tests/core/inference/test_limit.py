@@ -56,7 +56,7 @@ def test_ten_connections_without_a_slow_one_prove_nothing():
     assert (found.verdict, found.reasons) == (Verdict.INCONCLUSIVE, ("too_few_connections",))
     assert found.needed == needed_connections(P95, 0.05, 5) == 87
     assert found.sentence() == (
-        "IPv4: p95 10 ms, 0 of 10 connections slower than 20 ms or failed; not enough evidence: the connections that "
+        "IPv4: p95 10 ms, 0 of 10 connections slower than 20 ms or failed; inconclusive: the connections that "
         "this design makes cannot show p95 <= 20 ms even if none is beyond it; about 87 connections would"
     )
 

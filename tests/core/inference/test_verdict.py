@@ -367,9 +367,9 @@ def test_a_judgement_without_an_effect_still_speaks(golden):
 
 def test_verdicts_are_the_words_of_the_reports():
     assert [verdict.value for verdict in Verdict] == [
-        "within margin",
-        "exceeds margin",
-        "not enough evidence",
-        "invalid measurement",
+        "within",
+        "exceeds",
+        "inconclusive",
+        "invalid",
         "unjudged",
     ]

@@ -163,7 +163,7 @@ def test_figures_that_their_own_session_refused_decide_nothing(side):
     [
         ({"change": None, "sd_epoch": None, "session": "B"}, {}, None, "B tells no spread of it"),
         ({}, {"change": None, "sd_epoch": None, "session": "A"}, None, "A tells no spread of it"),
-        ({}, {"verdict": "invalid", "session": "A"}, None, "invalid measurement in A"),
+        ({}, {"verdict": "invalid", "session": "A"}, None, "invalid in A"),
         ({"change": -math.inf, "session": "B"}, {}, None, "its change in B is no finite number"),
         ({}, {}, "1pp", "margin '1pp' has a floor in percentage points, and response time per connection is a time"),
         ({"margin": "ten"}, {}, None, "share 'ten' is not a percentage such as 10%"),

@@ -144,7 +144,7 @@ def category(result) -> str:
             "Regression",
             r"regression: IPv6 is slower than IPv4 by .* margin of 10 %; .*",
         ),
-        ("one", "smtp-16-384", "skipped", "Inconclusive", r"inconclusive: .*not enough evidence.*"),
+        ("one", "smtp-16-384", "skipped", "Inconclusive", r"inconclusive: .*inconclusive.*"),
         ("one", "smtp-16-6384", "broken", "Infrastructure", "infrastructure: host server: the server died"),
         ("one", "http-10-1k", "broken", "Infrastructure", "infrastructure: RuntimeError: the fixture of a suite broke"),
         ("one", "http-1-1k", "failed", "", r"AssertionError: a claim of the suite's own.*"),

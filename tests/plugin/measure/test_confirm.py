@@ -165,7 +165,7 @@ def test_a_margin_that_only_the_body_states_is_never_red_without_fresh_epochs(pr
     result = body(project, 'assert measured.slowdown <= "10%"')
     result.stdout.fnmatch_lines([
         (
-            "INCONCLUSIVE *IPv6 seemed beyond the margin of 10 %, with * epochs; not enough evidence: not confirmed in "
+            "INCONCLUSIVE *IPv6 seemed beyond the margin of 10 %, with * epochs; inconclusive: not confirmed in "
             "fresh epochs: neither a marker nor --margin states this margin, so that none were measured for it*"
         )
     ])  # fmt: skip
@@ -296,7 +296,7 @@ def test_without_time_for_fresh_epochs_a_cell_is_neither_red_nor_green(project):
     assert result.ret == NOTHING_DECIDED
     result.stdout.fnmatch_lines([
         (
-            "INCONCLUSIVE *seemed beyond the margin of 10 % *; not enough evidence: not confirmed in fresh epochs: of "
+            "INCONCLUSIVE *seemed beyond the margin of 10 % *; inconclusive: not confirmed in fresh epochs: of "
             "the budget of 3 min 20 s, 2 min 08 s are left and measuring it again needs about 4 min 40 s*"
         )
     ])  # fmt: skip

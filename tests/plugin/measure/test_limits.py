@@ -114,7 +114,7 @@ def test_too_few_connections_are_undecided_and_say_how_many_would_do(project):
     result = project.run("test_limits.py", "--ipver=4")
     assert result.ret == NOTHING_DECIDED
     result.stdout.fnmatch_lines_random([
-        "INCONCLUSIVE *: IPv4: p999 * ms, 0 of 3600 connections slower than 1 s or failed; not enough evidence: *",
+        "INCONCLUSIVE *: IPv4: p999 * ms, 0 of 3600 connections slower than 1 s or failed; inconclusive: *",
         "INCONCLUSIVE *: the connections that this design makes cannot show p999 *; about 4057 connections *",
         "* inconclusive: exit status 10, no cell was decided (too little evidence); page: *report.html",
     ])  # fmt: skip

@@ -148,9 +148,7 @@ def test_a_description_says_verdict_and_sentence_first_and_loads_nothing(made):
         made.study(epochs=6)[0], verdict="exceeds", sentence="IPv6 is slower than IPv4 by <b>4</b> % & more"
     )
     page = description(shown, plot(shown))
-    assert page.startswith(
-        "<p><b>Exceeds margin.</b> IPv6 is slower than IPv4 by &lt;b&gt;4&lt;/b&gt; % &amp; more.</p>"
-    )
+    assert page.startswith("<p><b>Exceeds.</b> IPv6 is slower than IPv4 by &lt;b&gt;4&lt;/b&gt; % &amp; more.</p>")
     assert re.findall(r"<img src=\"(.{22})", page) == ["data:image/png;base64,"]
     assert not re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!data:image/png)\w", page)
     assert "<svg" not in page

@@ -13,29 +13,29 @@ BOTH = "IPv6 and IPv6 tunnel are as fast as IPv4 for HTTP and SMTP"
 BEYOND = "HTTP at 100 connections, IPv6: 62.0 instead of 50.3 ms (+23.0 %, allowed 10 %)"
 WORST = "HTTP at 9 connections, IPv6 isatap: 11.4 instead of 9.32 ms (+21.8 %, allowed 10 %)"
 ALL = "IPv6, IPv6 tunnel and IPv6 isatap are as"
-LONGEST = 210
+LONGEST = 215
 """Number of characters of a sentence that still reads at one glance: three lines of a heading."""
 SENTENCES = {
-    "everyday": ("within margin", f"{BOTH}: all 8 cells are within their margin."),
+    "everyday": ("within", f"{BOTH}: all 8 cells are within their margin."),
     "red": (
-        "exceeds margin",
-        f"{BOTH} in 8 of 11 cells, except {BEYOND}; 1 undecided, 1 invalid; 1 test has no answer.",
+        "exceeds",
+        f"{BOTH} in 8 of 11 cells, except {BEYOND}; 1 inconclusive, 1 invalid; 1 test has no answer.",
     ),
-    "many": ("exceeds margin", f"{ALL} fast as IPv4 for HTTP and SMTP, except {WORST} and 2 other cells."),
+    "many": ("exceeds", f"{ALL} fast as IPv4 for HTTP and SMTP, except {WORST} and 2 other cells."),
     "smoke": (
-        "not judged",
+        "unjudged",
         (
             "IPv6 and IPv6 tunnel against IPv4, measured without a verdict: the largest change is SMTP at 1 "
             "connection, IPv6 tunnel: 5.10 instead of 5.01 ms (+1.8 %)."
         ),
     ),
-    "routers": ("within margin", f"{ALL} good as IPv4 for RTT, TCP and UDP: all 54 cells are within their margin."),
+    "routers": ("within", f"{ALL} good as IPv4 for RTT, TCP and UDP: all 54 cells are within their margin."),
     "single": (
-        "within margin",
+        "within",
         "IPv6 is as fast as IPv4 for HTTP, within its margin: 1.99 instead of 2.00 ms (-0.93 %, allowed 25 %).",
     ),
     "trouble": ("trouble", f"{BOTH}: all 8 cells are within their margin; 2 tests have no answer."),
-    "undecided": ("undecided", f"{BOTH} in 8 of 9 cells; 1 undecided."),
+    "undecided": ("inconclusive", f"{BOTH} in 8 of 9 cells; 1 inconclusive."),
     "empty": ("trouble", "Nothing was measured; 1 test has no answer."),
 }
 BROKEN_OFF = "BROKEN OFF: 8 of 12 cells measured; go on with --ipperf-resume=last"

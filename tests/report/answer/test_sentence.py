@@ -14,7 +14,7 @@ from pytest_ipperf.report.answer.next_step import look_closer, next_step, reprod
 from pytest_ipperf.report.answer.phases import phases_text
 from pytest_ipperf.report.answer.sentence import plain_answer
 from pytest_ipperf.report.answer.slower_phase import slower_phase
-from pytest_ipperf.report.answer.values import arrow_text, instead_text, value_pair
+from pytest_ipperf.report.answer.values import arrow_text, instead_text, note_on_change, value_pair
 
 
 def cells(factory, *places, **change):
@@ -39,9 +39,9 @@ OPEN = ("smtp", 100, "ipv6", 1.07, 0.2)
         (
             (*FAST, OPEN),
             "inconclusive",
-            "IPv6 is as fast as IPv4 for HTTP and SMTP in 2 of 3 cells; undecided is SMTP at",
+            "IPv6 is as fast as IPv4 for HTTP and SMTP in 2 of 3 cells; inconclusive is SMTP at",
         ),
-        ((OPEN,), "inconclusive", "It is undecided whether IPv6 is as fast as IPv4 for SMTP: 1"),
+        ((OPEN,), "inconclusive", "It is inconclusive whether IPv6 is as fast as IPv4 for SMTP: 1"),
         ((), "", "Nothing was measured."),
     ],
 )
@@ -69,7 +69,7 @@ def test_of_many_cells_that_are_worse_the_worst_is_named_and_the_others_are_coun
     (open_,) = cells(factory, OPEN)
     left = plain_answer([*cells(factory, *places[:2]), open_]).sentence
     assert left.startswith("IPv6 is not as fast as IPv4 for HTTP in 2 of 3 cells, worst HTTP at 20 connections: ")
-    assert left.endswith("; 1 undecided.")
+    assert left.endswith("; 1 inconclusive.")
 
 
 def test_an_arm_has_one_name_everywhere(factory):
@@ -85,7 +85,7 @@ def test_an_undecided_cell_is_never_part_of_the_claim(factory):
         cells(factory, *FAST, OPEN, *[("smtp", n, "ipv6", 1.0, 0.02) for n in range(2, 8)])
     ).sentence
     assert "in 8 of 9 cells" in sentence
-    assert sentence.endswith("; 1 undecided.")
+    assert sentence.endswith("; 1 inconclusive.")
 
 
 def test_twins_are_no_part_of_the_answer(factory):
@@ -161,6 +161,19 @@ def test_the_next_step_is_a_command_for_what_is_open(factory):
     assert next_step(summary(cells(factory, *FAST, SLOW))).endswith("--lf --ipperf-confirm=yes")
     assert next_step(summary(cells(factory, OPEN))).endswith("--lf --design=standard")
     assert "-m 'smtp or http' --testbed=lab.100mbit" in next_step(summary(cells(factory, OPEN)))
+
+
+def test_the_change_beside_two_values_is_explained_where_it_stands(factory):
+    record, other = cells(factory, SLOW, FAST[0])
+    sentence = plain_answer([record, other]).sentence
+    note = note_on_change(sentence, [record, other])
+    assert note.startswith("The two values are means of all runs; the change in % is the typical one between runs of")
+    far = dataclasses.replace(record, estimate=300.0, lower_bound=250.0, upper_bound=350.0, reference_typical=0.008)
+    assert "(where these contradict the change, typical values)" in note_on_change(sentence, [far, other])
+    assert note_on_change(sentence, [far]) == "", "both values are typical ones, which the change belongs to"
+    for without in ("IPv6 is as fast as IPv4 for HTTP: all 2 cells are within their margin.",
+                    "HTTP failed connections: 4 instead of 1 % (+3.0 pp, allowed 1 pp)"):  # fmt: skip
+        assert note_on_change(without, [record]) == ""
 
 
 def phased(record, reference, test):

@@ -38,16 +38,22 @@ def told(factory, record, verdicts, decision=None):
         ("www", "new in this session; session night-02 (21 November 2026, 01:00 UTC) did not find it worse (+2.0 %)"),
         (
             "wwi",
-            "first found worse in this session; session night-01 (20 November 2026, 01:00 UTC) did not find it worse",
+            "first found beyond its margin in this session; session night-01 (20 November 2026, 01:00 UTC) did not",
         ),
-        ("iuu", "first found worse in this session; no earlier session found it within its margin"),
-        ("wwe", "worse since session night-02 (21 November 2026, 01:00 UTC); session night-01 ("),
-        ("wee", "worse since session night-01 (20 November 2026, 01:00 UTC), and so in each of the last 2 sessions; "),
-        ("ewe", "worse since session night-02 (21 November 2026, 01:00 UTC); session night-01 ("),
-        ("weiue", "worse since session night-01 (18 November 2026, 01:00 UTC), and so in 2 of the last 3 sessions; "),
+        ("iuu", "first found beyond its margin in this session; no earlier session found it within its margin"),
+        ("wwe", "beyond its margin since session night-02 (21 November 2026, 01:00 UTC); session night-01 ("),
+        (
+            "wee",
+            "beyond its margin since session night-01 (20 November 2026, 01:00 UTC), and so in each of the last 2",
+        ),
+        ("ewe", "beyond its margin since session night-02 (21 November 2026, 01:00 UTC); session night-01 ("),
+        (
+            "weiue",
+            "beyond its margin since session night-01 (18 November 2026, 01:00 UTC), and so in 2 of the last 3 ",
+        ),
         (
             "ee",
-            "worse since session night-00 (20 November 2026, 01:00 UTC), and so in each of the last 2 sessions; no ",
+            "beyond its margin since session night-00 (20 November 2026, 01:00 UTC), and so in each of the last 2",
         ),
     ],
 )
@@ -61,11 +67,11 @@ def test_a_cell_is_worse_since_the_first_session_that_found_so_after_the_last_th
     ("verdicts", "decision", "words"),
     [
         # What a night flagged and did not confirm, and what was accepted, it did not find worse.
-        ("wwe", GateDecision.EXCEEDS, "first found worse tonight; night night-01 (20 November 2026"),
-        ("wEE", GateDecision.EXCEEDS, "worse since night night-01 (20 November 2026"),
-        ("wwe", GateDecision.ACCEPTED, "worse since night night-02 (21 November 2026"),
+        ("wwe", GateDecision.EXCEEDS, "first found beyond its margin tonight; night night-01 (20 November 2026"),
+        ("wEE", GateDecision.EXCEEDS, "beyond its margin since night night-01 (20 November 2026"),
+        ("wwe", GateDecision.ACCEPTED, "beyond its margin since night night-02 (21 November 2026"),
         # A cell may be worse than its history and within its margin.
-        ("wWW", GateDecision.WORSE, "worse since night night-01 (20 November 2026"),
+        ("wWW", GateDecision.WORSE, "worse than its history since night night-01 (20 November 2026"),
         ("www", GateDecision.WORSE, "new tonight; night night-02 (21 November 2026"),
     ],
 )
@@ -100,7 +106,7 @@ def test_without_a_history_the_page_says_how_to_get_one(slow):
 def test_the_terminal_tells_it_too(factory):
     night = factory.night_summary()
     told_ = [line for line in lines(night.night, None, night) if "; new tonight; night night-39 (" in line]
-    assert [line.partition(": ")[0] for line in told_] == ["exceeds margin, confirmed", "worse, and accepted"]
+    assert [line.partition(": ")[0] for line in told_] == ["exceeds, confirmed", "worse, and accepted"]
 
 
 def test_a_nights_page_tells_it_of_every_worse_cell_above_all(factory):

@@ -102,7 +102,7 @@ def session(cell):
     """A session with every kind of answer."""
     records = [
         cell(1), cell(2, 0.8, verdict="exceeds", sentence="IPv6 is slower"),
-        cell(3, verdict="inconclusive", sentence="not enough evidence"), cell(4, verdict="invalid"),
+        cell(3, verdict="inconclusive", sentence="inconclusive"), cell(4, verdict="invalid"),
         cell(5, verdict="measured"),
     ]  # fmt: skip
     troubles = [
@@ -289,7 +289,7 @@ def test_a_design_that_never_judges_is_one_state_by_one_name(cell, golden):
     _, table, _ = shown(summary)
     assert [row[1] for row in table] == [Verdict.INCONCLUSIVE.value, Verdict.UNJUDGED.value]
     golden(FORMATS["markdown"].render(summary).decode())
-    assert "| not enough evidence; or unjudged, because the design never judges | `skipped` |" in PAGE
+    assert "| inconclusive; or unjudged, because the design never judges | `skipped` |" in PAGE
 
 
 def test_in_junit_the_nights_rulings_are_the_outcomes(night):
@@ -324,9 +324,9 @@ def test_in_junit_tests_have_pytests_names_and_files_and_few_figures(night):
         "p_adjusted": "0.0006", "p_history_adjusted": "0.4",
     }  # fmt: skip
     (failure,) = case.iter("failure")
-    assert failure.attrib == {"message": "exceeds margin, confirmed indeed", "type": "exceeds"}
+    assert failure.attrib == {"message": "exceeds, confirmed indeed", "type": "exceeds"}
     assert (failure.text or "").splitlines() == [
-        "exceeds margin, confirmed indeed",
+        "exceeds, confirmed indeed",
         "",
         "change      -0.75 % [-0.95, -0.56], 95 % interval",
         "margin      10 %",

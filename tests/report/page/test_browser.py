@@ -216,12 +216,12 @@ def test_cells_are_filtered_by_keyboard_alone(browser, url, night):
     every = browser.evaluate(SHOWN)
     assert len(every) > len(night.night.cells)
     browser.evaluate("document.querySelector('#cells a, #cells input').focus()")
-    assert focused(browser) == "exceeds margin, confirmed"
+    assert focused(browser) == "exceeds, confirmed"
     for _ in range(12):
-        if focused(browser) == "within margin":
+        if focused(browser) == "within":
             break
         press(browser, "Tab")
-    assert focused(browser) == "within margin"
+    assert focused(browser) == "within"
     press(browser, " ")
     left = browser.evaluate(SHOWN)
     assert 0 < len(left) < len(every)
@@ -229,7 +229,7 @@ def test_cells_are_filtered_by_keyboard_alone(browser, url, night):
         "[...document.querySelectorAll('.cell')].filter(each => each.offsetHeight)"
         ".map(each => each.querySelector('.badge').innerText)"
     )
-    assert not [text for text in texts if "within margin" in text]
+    assert not [text for text in texts if "within" in text]
     for _ in range(12):
         if focused(browser) == "HTTP":
             break
@@ -251,7 +251,7 @@ def test_cells_of_two_sessions_are_filtered_by_keyboard_alone(browser, tmp_path)
     browser.open(path.as_uri())
     assert len(browser.evaluate(SHOWN)) == 4
     browser.evaluate("document.querySelector('#cells input').focus()")
-    for name, left in (("exceeds margin", 3), ("better", 2), ("not enough evidence", 1)):
+    for name, left in (("exceeds", 3), ("better", 2), ("inconclusive", 1)):
         assert focused(browser) == name
         press(browser, " ", "Tab")
         assert len(browser.evaluate(SHOWN)) == left

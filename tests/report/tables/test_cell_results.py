@@ -21,8 +21,8 @@ def summary_of(records, **change):
 @pytest.mark.parametrize(
     ("change", "name", "words"),
     [
-        ({}, "within", "within margin"),
-        ({"verdict": "exceeds"}, "exceeds", "exceeds margin"),
+        ({}, "within", "within"),
+        ({"verdict": "exceeds"}, "exceeds", "exceeds"),
         ({"verdict": "measured"}, "measured", "measured, and nothing asked"),
         ({"verdict": "unjudged", "judges": False, "reasons": ("never_judges",)}, "unjudged", "unjudged"),
     ],

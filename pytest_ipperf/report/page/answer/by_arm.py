@@ -34,7 +34,7 @@ _WHY = {
     "too_few_connections": "from too few connections for a margin of {}",
 }
 _KINDS = {
-    "inconclusive": ("not measured: the budget was spent", "undecided"),
+    "inconclusive": ("not measured: the budget was spent", "inconclusive"),
     "invalid": ("invalid: the measurement contradicts itself", "invalid"),
     "infrastructure": ("not measured: the testbed had trouble", "trouble"),
     "failed": ("failed for another reason than a margin", "failed"),
@@ -117,7 +117,7 @@ def _finding(chosen: Sequence[Record], among: Sequence[Record]) -> str:
     if verdict == "exceeds":
         return f" exceeds {margin_text(chosen)}{_each(chosen, among, change_text)}."
     if verdict == "inconclusive":
-        return f" undecided{_each(chosen, among, _undecided)}."
+        return f" inconclusive{_each(chosen, among, _inconclusive)}."
     plain = verdict in (MEASURED, UNJUDGED)
     if plain and len(chosen) > _LISTED:
         return _range(chosen, among)
@@ -151,6 +151,6 @@ def _plain(record: Record) -> str:
     return change_text(record) or change_of_means(record) or "no change is known"
 
 
-def _undecided(record: Record) -> str:
+def _inconclusive(record: Record) -> str:
     why = next((_WHY[reason].format(margin_text([record])) for reason in record.reasons if reason in _WHY), "")
     return f"{change_text(record)}{f', {why}' if why else ''}"

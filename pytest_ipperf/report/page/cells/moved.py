@@ -89,7 +89,7 @@ def moved_list(differences: Iterable[Difference]) -> CellList:
     still = [each for each in found if word_of(each) == Verdict.WITHIN.value] if len(found) > _FOLDED else []
     parts = [page.head(), *(page.line(each) for each in found[: len(found) - len(still)])]
     if still:
-        count = badge(f"{len(still)} cells within margin", verdict_class("within"))
+        count = badge(f"{len(still)} cells within", verdict_class("within"))
         name = " ".join(("group", filters[0].name(Verdict.WITHIN.value))).rstrip()
         lines = [page.head(), *map(page.line, still)]
         parts.append(element("details", element("summary", count, " have not moved"), *lines, class_=name))

@@ -92,7 +92,7 @@ def cell_list(
     for each in green:
         groups.setdefault(f"{each.protocol}, {each.arm}", []).append(each)
     for title, own in groups.items():
-        count = f"{len(own)} cell{'s' * (len(own) != 1)} within margin"
+        count = f"{len(own)} cell{'s' * (len(own) != 1)} within"
         inner = [_head({unit: axis for unit, axis in axes.items() if unit in {line.unit for line in own}})]
         inner += [page.line(each) for each in own]
         name = " ".join(dict.fromkeys(page.classes(own[0])))

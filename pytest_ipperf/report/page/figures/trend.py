@@ -71,23 +71,33 @@ class Trend:
 
     @property
     def history(self) -> str:
-        """Sentence on when the cell's level changed last, or on the span of the earlier sessions."""
+        """Sentence on the last lasting change, or on the span of the earlier sessions without a finding."""
         count = len(self.points)
         if not self.change_points:
             return self._without_shift()
         at = self.change_points[-1]
         point, unit = self.points[at], self.record.change_unit
         when = "this session" if point.today else f"session {point.session} ({_date(point.at):%d %B %Y})"
-        return f"a lasting change of {percent_text(self.shift)} {unit} begins at {when}, among {count} sessions"
+        return (
+            f"a lasting change of {percent_text(self.shift)} {unit} begins at {when}, by a change-point test over "
+            f"{count} sessions, in which the margin has no part"
+        )
 
     def _without_shift(self) -> str:
-        """Return whether this session lies outside of what the earlier ones had."""
+        """Return whether this session lies outside of what the earlier ones had.
+
+        That no lasting change was found is not said: few sessions cannot show one, and a cell can be beyond its margin
+        without any.
+        """
         *earlier, last = self.points
-        low, high = min(point.change for point in earlier), max(point.change for point in earlier)
+        known = [point.change for point in (earlier if last.today else self.points)]
+        low, high = min(known), max(known)
         span = f"between {percent_text(low)} and {percent_text(high)} {self.record.change_unit}"
-        if last.today and not low <= last.change <= high:
-            return f"this session ({percent_text(last.change)}) lies outside the {len(earlier)} before it, {span}"
-        return f"no lasting change in {len(self.points)} sessions, which lay {span}"
+        if not last.today:
+            return f"the {len(self.points)} sessions lay {span}"
+        lies = "among" if low <= last.change <= high else "outside"
+        now = f"this session ({percent_text(last.change)} {self.record.change_unit})"
+        return f"{now} lies {lies} the {len(earlier)} before it, {span}"
 
 
 def trend_of(record: Record, past: Sequence[HistoryEntry]) -> Trend | None:

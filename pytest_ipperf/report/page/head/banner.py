@@ -14,6 +14,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.answer.next_step import look_closer, next_step
 from pytest_ipperf.report.answer.sentence import plain_answer, worse_by
 from pytest_ipperf.report.answer.since import since_text
+from pytest_ipperf.report.answer.values import note_on_change
 from pytest_ipperf.report.answer.words import day_text, listed, unbroken
 from pytest_ipperf.report.flow.tables import answered
 from pytest_ipperf.report.page.head.night import aa_check_line, night_part
@@ -24,14 +25,9 @@ from pytest_ipperf.report.tables.cell_results import VERDICTS
 from pytest_ipperf.report.tables.network_notes import testbed_text
 from pytest_ipperf.report.tables.paragraphs import capital
 
-_WORDS = {
-    "exceeds": "exceeds margin", "invalid": "invalid", "inconclusive": "undecided", "within": "within margin",
-    "unjudged": "not judged", "measured": "measured",
-}  # fmt: skip
-"""Word of the banner for the worst verdict of a session."""
-_KINDS = {
-    "inconclusive": "undecided", "infrastructure": "trouble", UNMEASURED: "not measured",
-}  # fmt: skip
+_INCONCLUSIVE = "inconclusive"
+_KINDS = {"infrastructure": "trouble", UNMEASURED: "not measured"}
+"""Words of tests without an answer that differ from their kind."""
 
 
 def banner(class_: str, word: str, sentence: str, *below: Markup) -> Markup:
@@ -52,8 +48,10 @@ def session_head(summary: SessionSummary) -> Iterator[Markup]:
 def counts(records: Iterable[Record], without: Iterable[Trouble]) -> Markup:
     """Return badges that count the answers of each verdict, and the tests without an answer by kind."""
     found = Counter(record.verdict for record in answered(records))
-    badges = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in VERDICTS if found[verdict]]
     kinds = Counter(trouble.kind for trouble in without)
+    # A test for which no time was left is inconclusive like a cell whose data show neither.
+    found[_INCONCLUSIVE] += kinds.pop(_INCONCLUSIVE, 0)
+    badges = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in VERDICTS if found[verdict]]
     badges += [badge(f"{count} {_KINDS.get(kind, kind)}", trouble_class(kind)) for kind, count in kinds.items()]
     return element("p", *badges, class_="counts") if badges else NOTHING
 
@@ -67,8 +65,10 @@ def title_of(summary: SessionSummary) -> str:
 def _banner(summary: SessionSummary) -> Markup:
     records = [record for record in summary.records if not record.twin]
     answer = plain_answer(records, summary.troubles)
+    note = note_on_change(answer.sentence, records)
     class_, word = _state(summary, answer.verdict)
     below = [
+        element("p", f"{note}.", class_="soft") if note else NOTHING,
         counts(records, summary.troubles),
         _never(records),
         _since(records, summary),
@@ -88,9 +88,9 @@ def _state(summary: SessionSummary, verdict: str) -> tuple[str, str]:
     kinds = {trouble.kind for trouble in summary.troubles}
     if verdict != "exceeds" and kinds & {"infrastructure", "invalid", "failed"}:
         return BROKEN, "trouble"
-    if verdict in ("within", "measured", "") and "inconclusive" in kinds:
-        return verdict_class("inconclusive"), "undecided"
-    return (verdict_class(verdict), _WORDS[verdict]) if verdict else (PLAIN, "no answer")
+    if verdict in ("within", "measured", "") and _INCONCLUSIVE in kinds:
+        return verdict_class(_INCONCLUSIVE), _INCONCLUSIVE
+    return (verdict_class(verdict), verdict) if verdict else (PLAIN, "no answer")
 
 
 def _never(records: Sequence[Record]) -> Markup:

@@ -12,7 +12,7 @@ from pytest_ipperf.report.answer.aa_check import aa_check_text
 from pytest_ipperf.report.answer.names import Names
 from pytest_ipperf.report.answer.sentence import figures_of, worse_by
 from pytest_ipperf.report.answer.since import since_text
-from pytest_ipperf.report.answer.values import arrow_text
+from pytest_ipperf.report.answer.values import arrow_text, note_on_change
 from pytest_ipperf.report.answer.words import unbroken
 from pytest_ipperf.report.page.html.badges import badge, decision_class, gate_status_class, shape
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, anchor, bullets, element, joined
@@ -59,6 +59,8 @@ def _light(night: NightReport, names: Names) -> Markup:
     first, *others = (part.partition(": ")[0] for part in headline.split("; "))
     first += _worst(night, names)
     more = [element("p", f"{capital('; '.join(others))}.")] if others else []
+    note = note_on_change(first, (cell.record for cell in night.cells if cell.record))
+    more += [element("p", f"{note}.", class_="soft")] if note else []
     exit_status = element("p", f"Exit status {night.gate_status.value}. {_levels(night)}", class_="soft")
     return element(
         "div", element("h1", light, " ", unbroken(capital(first))), *more, exit_status, class_=f"banner {class_}"
@@ -101,7 +103,9 @@ def _aa_check(night: NightReport) -> Markup:
 
 def aa_check_line(found: AACheck | None) -> Markup:
     """Return the result of the A/A check."""
-    return element("p", f"{aa_check_text(found)}.", class_="warning" if found and not found.stable else "soft")
+    return element(
+        "p", unbroken(f"{aa_check_text(found)}."), class_="warning" if found and not found.stable else "soft"
+    )
 
 
 def _cells(cells: Sequence[CellReport], names: Names, summary: SessionSummary) -> Markup:

@@ -20,7 +20,7 @@ _TERMS = {
     "margin": "how much worse an arm may be; a verdict compares the interval with it",
     "within": "the whole interval is inside the margin: shown to be good enough",
     "exceeds": "the whole interval is beyond the margin: shown to be worse",
-    "undecided": "the interval has the margin inside it: too little evidence for either (inconclusive)",
+    "inconclusive": "the interval has the margin inside it: too little evidence for either",
     "unjudged": "measured under a design that never judges, or of too few epochs",
     "invalid": "the measurement contradicts itself, for example a packet that took another path",
     "twin": "the reference measured twice, once under the name of its twin, to see what differs without a cause",
@@ -29,7 +29,8 @@ _TERMS = {
     "Holm": "the correction for many cells by which fresh epochs confirm, so that a night has few false alarms",
     "typical": "geometric mean over the epochs of the median of the blocks, to which a change in percent belongs",
     "p95": "the time that 95 of 100 connections do not exceed; failed ones count as infinitely slow",
-    "lasting change": "a point in a cell's history from which on its level differs (change point)",
+    "lasting change": "from a session on, the level of a cell's history differs (change point), by a test over all its "
+    "sessions in which the margin has no part: a cell can be beyond its margin without one, and have one within it",
 }
 _LINKED = re.compile(
     r"\b(" + "|".join(sorted(map(re.escape, _TERMS), key=len, reverse=True)) + r")(s?)\b(?![^<]*>)", re.IGNORECASE

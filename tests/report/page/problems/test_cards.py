@@ -44,7 +44,7 @@ def test_in_a_night_problems_are_its_decisions_those_without_data_too(factory):
     night = factory.night_summary()
     found = problems(night.records, night.night)
     assert [each.word for each in found] == [
-        "exceeds margin, confirmed", "no longer measured", "worse, and accepted", "not enough evidence",
+        "exceeds, confirmed", "no longer measured", "worse, and accepted", "inconclusive",
     ]  # fmt: skip
     assert found[1].record is None
     assert "HTTP at 100 connections, screening: distribution of response times" in page(night)
@@ -73,6 +73,17 @@ def test_a_lasting_change_is_dated(factory, slow):
     past = factory.past_of(slow, 40, level=0.1, changed=25)
     text = page(summary_of([slow], histories={slow.key: past}))
     assert re.search(r"a lasting change of \+\d.* begins at session night-25 \(07 November 2026\)", text)
+
+
+def test_where_no_lasting_change_was_found_none_is_denied(factory, slow):
+    """A cell is beyond its margin long before a change-point test of few sessions can say so."""
+    entries = factory.past_of(slow, 3, spread=0.0)
+    past = [dataclasses.replace(each, change=each.change + 0.01 * (at - 1)) for at, each in enumerate(entries)]
+    text = page(summary_of([slow], histories={slow.key: past}))
+    card = text[text.index(f'id="{card_id(slow.key)}"') : text.index("</main>")]
+    assert "lies among the 3 before it, between" in card
+    assert "lasting change of" not in card
+    assert "no shift" not in text
 
 
 def test_failures_and_notes_speak_against_a_figure(factory, slow):
