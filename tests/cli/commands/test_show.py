@@ -34,7 +34,7 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
         "",
     ]
     answer = [line.text for line in answer_lines(summary)]
-    assert [line.split()[0] for line in answer[2:5]] == ["exceeds", "failed", "inconclusive"]
+    assert [line.split()[0] for line in answer[2:6]] == ["The", "exceeds", "failed", "inconclusive"]
     assert lines[4:] == [
         *answer,
         *reasons,
