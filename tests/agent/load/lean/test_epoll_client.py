@@ -121,7 +121,9 @@ def descriptors():
 
 
 @pytest.fixture(autouse=True)
-def _no_descriptor_is_left():
+def _no_descriptor_is_left(request):
+    if "isolated" in request.fixturenames:
+        request.getfixturevalue("isolated")("")  # starts the server of forks, whose descriptors stay
     gc.collect()
     before = descriptors()
     yield
