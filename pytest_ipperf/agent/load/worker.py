@@ -7,7 +7,8 @@ import socket
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from functools import lru_cache
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from pytest_ipperf.agent.load.arrivals import starts
@@ -60,10 +61,12 @@ class LoadWorker:
         last = max(each.done for each in burst.connections) or time.perf_counter()
         if self._protocol.stays:
             self._staying.append(burst)
+        failed = _counted(tuple([each.failure for each in burst.connections]))
+        indices = compress(self._indices, [not each.failure for each in burst.connections]) if failed else self._indices
         return BurstResult(
             rows=packed(burst.connections, burst.began),
-            failed=_counted(each.failure for each in burst.connections),
-            peers=_counted(each.peer for each in burst.connections),
+            failed=failed,
+            peers=_counted(tuple([each.peer for each in burst.connections])),
             sources=frozenset(burst.sources),
             families=frozenset(map(int, burst.families)),
             dns_retries=burst.dns_retries,
@@ -71,9 +74,7 @@ class LoadWorker:
             peak=burst.peak,
             cpu_s=cpu_s,
             wall_s=last - burst.began,
-            indices=array(
-                "Q", (index for at, index in enumerate(self._indices) if not burst.connections[at].failure)
-            ).tobytes(),
+            indices=array("Q", indices).tobytes(),
             woke_s=burst.woke - burst.began,
             content_bytes=moved_bytes(burst.connections),
         )
@@ -107,6 +108,10 @@ class LoadWorker:
         )  # fmt: skip
 
 
-def _counted(texts: Iterable[str]) -> Counter[str]:
-    """Count failures by kind; a server's reply in one is shortened to what a line of a table can show."""
+@lru_cache(maxsize=2)  # nearly all bursts of a run have the same peers, and no failures
+def _counted(texts: tuple[str, ...]) -> Counter[str]:
+    """Count failures by kind; a server's reply in one is shortened to what a line of a table can show.
+
+    The result is shared, and must not be changed.
+    """
     return Counter(bounded(text, _LONGEST_KIND) for text in texts if text)

@@ -19,8 +19,10 @@ import contextlib
 import errno
 import select
 import socket
+import struct
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pytest_ipperf.agent.load.lean.connection import (
@@ -46,6 +48,7 @@ from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols.base import Conversation
 
 _SELECTABLE = 1024
+_IDENT = struct.Struct("!H")
 _UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - the name of a socket without an address, not a place to listen
 
 
@@ -77,9 +80,10 @@ class Burst:
         self._hold = hold
         self._stay = stay
         self._rtype = dns.record_type(6 if target.family == socket.AF_INET6 else 4)
-        self._question = dns.question(target.name, self._rtype) if target.resolver else b""
+        self._question, query = _look_up(target.name, self._rtype) if target.resolver else (b"", b"")
         self.connections = [
-            Connection(each, self._query(first_ident + at * stride)) for at, each in enumerate(conversations)
+            Connection(each, query and _IDENT.pack((first_ident + at * stride) & 0xFFFF) + query)
+            for at, each in enumerate(conversations)
         ]
         self._timers = BurstTimers(self, starts, deadline_s)
         self._is_open = bool(starts)
@@ -96,9 +100,6 @@ class Burst:
         self.epoll = select.epoll()
         self.to_close: list[socket.socket] = []
         self.clock: Callable[[], float] = time.perf_counter
-
-    def _query(self, ident: int) -> bytes:
-        return dns.query(self.target.name, self._rtype, ident & 0xFFFF) if self.target.resolver else b""
 
     def run(self, at: float = 0.0) -> None:
         """Open and complete all connections, then close all that need not stay; begin when the clock says `at`."""
@@ -361,3 +362,9 @@ class Burst:
             # Sent in one segment with the FIN. The figure is taken, so it does not matter if the server has gone.
             with contextlib.suppress(OSError):
                 connection.sock.send(connection.conversation.closing_bytes, socket.MSG_MORE)
+
+
+@lru_cache(maxsize=1)  # all connections of a run ask for the same
+def _look_up(name: str, rtype: int) -> tuple[bytes, bytes]:
+    """Return the question for a name, and the query that asks it, without its identifier."""
+    return dns.question(name, rtype), dns.query(name, rtype, 0)[_IDENT.size :]
