@@ -9,8 +9,9 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import re
 from collections.abc import Iterator, Sequence
-from io import FileIO
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_ipperf.servers.base import Entry, Kept, Server, Site, program, true_root, words
@@ -21,6 +22,7 @@ _QUEUES = ("incoming", "active", "deferred", "defer", "bounce", "corrupt", "flus
 _HOLD = "queue/hold"
 # The envelope, which comes first in a queue file, has about 600 bytes; a sender's address may have 256 (RFC 5321).
 _ENVELOPE_BYTES = 4096
+_SMALL_BYTES = 65536
 # Room for connections that have ended only at the client.
 _SPARE = 50
 
@@ -135,18 +137,15 @@ class Postfix(Server):
 
     def kept(self, site: Site) -> Iterator[Kept]:
         for path in Path(site.folder, _HOLD).iterdir():
-            with FileIO(path) as file:  # unbuffered, as hundreds of messages are read between two runs
-                envelope = file.read(_ENVELOPE_BYTES)
-            yield Kept(path, next((value.decode("latin-1") for kind, value in _records(envelope) if kind == b"S"), ""))
+            yield Kept(path, _sender(_begin_of(path, _ENVELOPE_BYTES)))
 
     def message(self, path: Path) -> bytes:
-        lines = []
-        with FileIO(path) as file:
-            data = file.read()
-        for kind, value in _records(data):
-            if kind in {b"N", b"L"}:  # a complete line, or the first part of a long one
-                lines.append(value + b"\n" * (kind == b"N"))
-        return b"".join(lines)
+        data = _begin_of(path, _SMALL_BYTES)
+        if len(data) == _SMALL_BYTES:
+            data = path.read_bytes()
+        begins = _message_begins(data)
+        ends = _trace_ends(data, begins)
+        return _text(data[begins:ends]) + _same_text(data[ends:])
 
     def busy(self, site: Site) -> str:
         count = sum(
@@ -157,7 +156,49 @@ class Postfix(Server):
         return f"{count} message{'s' * (count != 1)} in the queue" if count else ""
 
 
+_LINES = (b"N", b"L")
+_TRACE = (b"Received:", b" ", b"\t")
+# The first record: the size of the message, and where it begins (REC_TYPE_SIZE_FORMAT in `src/global/rec_type.h`).
+_SIZES = re.compile(rb"C.[ ]*\d+[ ]+(\d+)[ ]", re.DOTALL)
+_CONTINUED = 0x80
 _LENGTH_BITS = 28  # a length is a signed integer of 32 bits
+
+
+def _begin_of(path: Path, size: int) -> bytes:
+    """Return the first `size` bytes of a file; hundreds are read between two runs, and a file object takes longer."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, size)
+    finally:
+        os.close(file)
+
+
+def _sender(envelope: bytes) -> str:
+    """Return the sender of the message, empty if it has none."""
+    return next((value.decode("latin-1") for kind, value in _records(envelope) if kind == b"S"), "")
+
+
+def _message_begins(queue_file: bytes) -> int:
+    """Return where the records of the message begin, as the first record tells; 0 if it does not."""
+    sizes = _SIZES.match(queue_file)
+    begins = int(sizes[1]) if sizes else 0
+    return begins if queue_file[begins - 2 : begins] == b"M\0" else 0
+
+
+def _trace_ends(queue_file: bytes, at: int) -> int:
+    """Return where a record follows that is no line of a trace header, the first of which begins `at` that place."""
+    while queue_file[at : at + 1] == b"N" and queue_file.startswith(_TRACE, at + 2) and queue_file[at + 1] < _CONTINUED:
+        at += 2 + queue_file[at + 1]
+    return at
+
+
+def _text(records: bytes) -> bytes:
+    """Return the text of the records of a message: each is a complete line, or the first part of a long one."""
+    return b"".join(value + b"\n" if kind == b"N" else value for kind, value in _records(records) if kind in _LINES)
+
+
+_same_text = lru_cache(maxsize=1)(_text)
+"""Text of the records after the trace headers, which all messages of a run have in common."""
 
 
 def _records(queue_file: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -167,18 +208,25 @@ def _records(queue_file: bytes) -> Iterator[tuple[bytes, bytes]]:
     """
     at, end = 0, len(queue_file)
     while at < end:
-        kind = queue_file[at : at + 1]
+        kind, start = queue_file[at : at + 1], at + 2
+        length = queue_file[at + 1] if start <= end else 0
+        if length >= _CONTINUED:
+            length, start = _length(queue_file, at + 1)
+        at = start + length
+        yield kind, queue_file[start:at]
+
+
+def _length(queue_file: bytes, at: int) -> tuple[int, int]:
+    """Return a length of more than one byte, which begins at `at`, and where it ends."""
+    length = shift = 0
+    while at < len(queue_file):
+        byte = queue_file[at]
         at += 1
-        length = shift = 0
-        while at < end:
-            byte = queue_file[at]
-            at += 1
-            length |= (byte & 0x7F) << shift
-            if byte < 0x80 or shift >= _LENGTH_BITS:
-                break
-            shift += 7
-        yield kind, queue_file[at : at + length]
-        at += length
+        length |= (byte & ~_CONTINUED) << shift
+        if byte < _CONTINUED or shift >= _LENGTH_BITS:
+            break
+        shift += 7
+    return length, at
 
 
 def _main(site: Site) -> str:

@@ -141,6 +141,63 @@ def test_postfix_counts_what_is_queued(tmp_path):
     assert postfix.busy(site) == "2 messages in the queue"
 
 
+TRACE = (b"Received: from client (unknown [198.18.0.1])", b"\tby mail", b" id 8.1")
+
+
+def _record(kind, value):
+    """Write a record of a queue file, with its length in groups of seven bits."""
+    length, coded = len(value), b""
+    while length >= 0x80:
+        coded += bytes([0x80 | length & 0x7F])
+        length >>= 7
+    return kind + coded + bytes([length]) + value
+
+
+def _queue_file(lines, *, sized=True, extracted=b""):
+    """Write a queue file of Postfix as its cleanup(8) does."""
+    envelope = _record(b"T", b"1795741716 802038") + _record(b"S", b"client-0000000206@ipperf.test")
+    envelope += _record(b"A", b"M" * 300) + _record(b"M", b"")
+    begins = len(_record(b"C", b" " * 95)) + len(envelope)
+    sizes = b"%15d %15d %15d %15d %15d %15d" % (1205, begins if sized else 0, 1, 0, 1205, 0)
+    message = b"".join(_record(b"L" if part.endswith(b"\\") else b"N", part) for part in lines)
+    return _record(b"C", sizes) + envelope + message + _record(b"X", b"") + extracted + _record(b"E", b"")
+
+
+@pytest.mark.parametrize("sized", [True, False])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (*TRACE, b"Subject: a", b"", b"one", b"N" * 1000, b"", b"  indented"),
+        (*TRACE, b"Subject: a", b"", b"one", b"N" * 1000, b"", b"  inverted"),  # of the same length
+        (b"", b"no header"),
+        (b"Received: " + b"f" * 200, b" goes on", b"", b"Received: no header"),
+        (b"a long\\", b" line\\", b" in parts", b""),
+        (*TRACE, b"", *[b"x" * 100] * 1000),  # of more than one read
+        TRACE,
+    ],
+)
+def test_postfix_shows_each_message_as_its_file_holds_it(tmp_path, lines, sized):
+    hold = tmp_path / "queue/hold"
+    hold.mkdir(parents=True)
+    for name in ("A", "B"):
+        (hold / name).write_bytes(_queue_file(lines, sized=sized))
+    kept = list(postfix.kept(dataclasses.replace(SITE, folder=str(tmp_path))))
+    assert sorted(each.path.name for each in kept) == ["A", "B"]
+    assert {each.sender for each in kept} == {"client-0000000206@ipperf.test"}
+    expected = b"".join(line if line.endswith(b"\\") else line + b"\n" for line in lines)
+    assert [postfix.message(each.path) for each in kept] == [expected] * 2
+    changed = expected[:-2] + b"?" + expected[-1:]
+    (hold / "A").write_bytes(_queue_file([*lines[:-1], lines[-1][:-1] + b"?"] if lines[-1] else lines, sized=sized))
+    assert postfix.message(hold / "A") == (changed if lines[-1] else expected)
+
+
+def test_postfix_finds_a_message_whose_file_names_a_wrong_place(tmp_path):
+    whole = _queue_file([*TRACE, b"", b"text"])
+    for sizes in (b"%15d" % 3, b"%15d" % 10**9, b"%15d" % (len(whole) - 3)):
+        (tmp_path / "A").write_bytes(whole[:18] + sizes + whole[33:])
+        assert postfix.message(tmp_path / "A").endswith(b" id 8.1\n\ntext\n")
+
+
 def test_apache_listens_on_the_given_addresses_only():
     lines = _file(apache, "httpd.conf").splitlines()
     assert [line for line in lines if line.startswith("Listen ")] == ["Listen 127.0.0.1:20025", "Listen [::1]:20025"]

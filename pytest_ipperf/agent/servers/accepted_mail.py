@@ -109,7 +109,8 @@ def check_accepted(recipe: Server, site: Site, handed: QueuedMail) -> Acceptance
     missing = [index for index in completed if index not in kept]
     repeated = [index for index in completed if times[index] > 1]
     once = [index for index in completed if times[index] == 1]
-    drawn = _DRAW.sample(once, min(len(once), max(1, COMPARED_BYTES // max(1, len(site.state.content)))))
+    most = max(1, COMPARED_BYTES // max(1, len(site.state.content)))
+    drawn = once if len(once) <= most else _DRAW.sample(once, most)
     wrong = {index: why for index in drawn if (why := protocol.difference(site.state, recipe.message(kept[index])))}
     _remove(everything)
     unseen = _standing_for(wrong, drawn, once)
