@@ -35,9 +35,10 @@ pytest_plugins = [
     "tests.support.sessions.xdist_workers",
 ]
 
-# The same examples in every run, and no deadline, because a measuring machine is busy at times.
-hypothesis.settings.register_profile("project", derandomize=True, deadline=None)
-hypothesis.settings.register_profile("long", derandomize=True, deadline=None, max_examples=5000)
+# The same examples in every run, and no limit on the time that they take, because a measuring machine is busy at times.
+_PATIENT: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("project", derandomize=True, **_PATIENT)
+hypothesis.settings.register_profile("long", derandomize=True, max_examples=5000, **_PATIENT)
 hypothesis.settings.load_profile(os.environ.get("IPPERF_HYPOTHESIS", "project"))
 
 

@@ -76,7 +76,7 @@ class Kept:
         """Return the output of a command in another shell on a host, with a terminal's environment and nothing else."""
         argv = [*self._user.words, "sh", "-c", f"{self.line(host)} {command}"]
         return subprocess.run(
-            argv, env=self._user.env, capture_output=True, text=True, check=False, timeout=20, **settings
+            argv, env=self._user.env, capture_output=True, text=True, check=False, timeout=60, **settings
         )
 
     def ended(self):
@@ -87,7 +87,7 @@ class Kept:
 
     def left(self):
         """Return its processes that are finally left."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while (still := survivors(self._seen)) and time.monotonic() < end:
             time.sleep(0.01)
         return [command(each.pid) for each in still]
@@ -145,7 +145,7 @@ def test_all_that_is_told_is_there_and_every_arm_answers(keep, user):
     pings = dict(re.findall(r"^  (ipv\S+) +(ping \S+)", screen, re.MULTILINE))
     assert [*pings] == ["ipv4", "ipv6", "ipv6-tunnel", "ipv6-isatap"]
     for ping in pings.values():
-        assert " 0% packet loss" in kept.types("client", f"{ping} -c 1 -W 5").stdout
+        assert " 0% packet loss" in kept.types("client", f"{ping} -c 1 -W 20").stdout
     kept.process.stdin.close()
     kept.process.stdin = None
     assert kept.ended() == (0, "\nlab.100mbit is taken down.\n")
@@ -171,8 +171,8 @@ def test_the_first_example_shows_a_packet_in_another(keep, me):
     ) as tcpdump:
         try:
             assert any("listening on eth0" in line for line in tcpdump.stderr or ())
-            kept.types("client", f"{ping} -c 1 -W 5")
-            assert "IP6 2001:2:0:41::1 > 2001:2:0:41::2: ICMP6, echo request" in tcpdump.communicate(timeout=10)[0]
+            kept.types("client", f"{ping} -c 1 -W 20")
+            assert "IP6 2001:2:0:41::1 > 2001:2:0:41::2: ICMP6, echo request" in tcpdump.communicate(timeout=60)[0]
         finally:
             tcpdump.kill()
 
@@ -211,7 +211,7 @@ def test_a_signal_takes_it_down_in_order_with_all_that_runs_in_it(keep, me, numb
             # As a terminal does at Ctrl-C or when closed, and as a user does.
             (os.kill if number == signal.SIGTERM else os.killpg)(kept.process.pid, number)
             assert kept.ended() == (0, "\npair is taken down.\n")
-            assert inside.wait(10) != 0
+            assert inside.wait(60) != 0
         finally:
             inside.kill()
     assert kept.left() == []
@@ -251,7 +251,7 @@ def command(pid):
 def test_a_pipe_that_nobody_reads_is_no_trouble(me):
     shown = subprocess.run(
         ["sh", "-c", '"$@" </dev/null 2>&3 | :', "sh", *me.argv(PROGRAM, "lab", "pair")],
-        env=me.env, check=False, stderr=subprocess.PIPE, text=True, pass_fds=(), timeout=30,
+        env=me.env, check=False, stderr=subprocess.PIPE, text=True, pass_fds=(), timeout=120,
     )  # fmt: skip
     assert shown.stderr == ""
 

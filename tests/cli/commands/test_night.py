@@ -318,7 +318,7 @@ def test_a_night_that_is_ended_leaves_no_verdict_and_no_process(project):
                 began.unlink()
                 child = _only_child(process.pid)
                 process.send_signal(ending)
-                status = process.wait(30)
+                status = process.wait(120)
             finally:
                 process.kill()
         assert status == (-signal.SIGKILL if ending is signal.SIGKILL else 2)
@@ -562,7 +562,7 @@ def _only_child(pid):
     return int(child)
 
 
-def _gone(pid, wait_s=20.0):
+def _gone(pid, wait_s=60.0):
     end = time.monotonic() + wait_s
     while time.monotonic() < end:
         try:

@@ -43,7 +43,7 @@ def test_loads_are_in_records_tables_and_page(suite, server):
         pytest.skip(f"bind cannot run here: {missing}")
     suite.pytester.makeconftest(GLANCE)
     result = suite.run(
-        "--design=glance", "--duration=200ms", "--ipver=6", "--transport=native", f"--ipperf-server={server}", "-v",
+        "--design=glance", "--duration=500ms", "--ipver=6", "--transport=native", f"--ipperf-server={server}", "-v",
         "-p", "no:randomly",
     )  # fmt: skip
     assert result.ret == NOTHING_DECIDED

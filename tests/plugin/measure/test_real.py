@@ -97,18 +97,18 @@ class Killable:
         self.wait_for(lambda: len(events(self._project, "run")) >= number)
 
     def wait_for(self, true: Callable[[], bool]) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while not true():
             assert self.process.poll() is None, self.process.communicate()[0]
-            assert time.monotonic() < end, "no run in a minute"
+            assert time.monotonic() < end, "no run in two minutes"
             time.sleep(0.05)
 
     def said(self) -> str:
-        return self.process.communicate(timeout=90)[0]
+        return self.process.communicate(timeout=300)[0]
 
     def left(self) -> tuple[list[str], list[str]]:
         """Return the processes and temporary files that are finally left."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while time.monotonic() < end and (ours(self.mark) or list(self.tmp.iterdir())):
             time.sleep(0.1)
         return [*ours(self.mark).values()], [entry.name for entry in self.tmp.iterdir()]

@@ -1,7 +1,7 @@
 """Voice, games and other modelled traffic in pytest: ids, mistakes, and sessions with their records and tables."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_traffic(measured, margin):
     assert measured.slowdown <= margin
 """
 # The seed fixes all packets, so that in no run everybody is silent.
-FLOW = ("--duration=0.3s", "--ipperf-seed=7")
+FLOW = ("--duration=0.5s", "--ipperf-seed=7")
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ SHORT = """
 from pytest_ipperf.core.design.design import DESIGNS, Design
 
 DESIGNS["short"] = Design(
-    name="short", epochs=1, blocks=1, alpha=0.05, judges=False, purpose="this test", warmup_s=0.1, run_s=0.2
+    name="short", epochs=1, blocks=1, alpha=0.05, judges=False, purpose="this test", warmup_s=0.1, run_s=0.5
 )
 """
 
@@ -174,15 +174,17 @@ def test_a_smoke_session_measures_calls_and_players_and_shows_them(suite):
     for row in ("payload, of planned", "IP packets, of planned", "MOS", "R factor", "jitter (RFC 3550)", "sent late"):
         assert row in said
     runs = [each for each in suite.kept() if each["event"] == "run"]
-    schedules = defaultdict(set)
+    schedules, sent = defaultdict(set), Counter[tuple[str, str]]()
     for each in runs:
         facts = each["facts"]
-        assert facts["up_sent"] > 0, each
-        assert facts["down_sent"] > 0, each
+        # Of a single run a sender that is held up may miss all.
+        sent.update({(each["workload"], way): facts[f"{way}_sent"] for way in ("up", "down")})
         planned = [
             facts[f"{way}_sent{of}"] + facts[f"{way}_missed{of}"] for way in ("up", "down") for of in ("", "_bytes")
         ]
         schedules[each["workload"], each["epoch"], each["block"]].add(tuple(planned))
+    assert len(sent) == 6
+    assert min(sent.values()) > 0
     # All arms of a block have the same packets, and blocks of a random model have others.
     assert all(len(found) == 1 for found in schedules.values())
     assert len(set.union(*(found for (workload, *_), found in schedules.items() if "game" in workload))) > 1

@@ -15,7 +15,7 @@ from pathlib import Path
 ADMIN, CLERK = "admin", "clerk"
 """Users of every host beside root: one who needs no password for sudo, and one who needs one."""
 
-_PATIENCE_S = 10.0
+_PATIENCE_S, _KILLED_S = 10.0, 60.0
 _SEARCHED = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 _NAMESPACES = ("--mount", "--pid", "--net", "--uts")
 _UNSHARE = ("unshare", *_NAMESPACES, "--fork", "--kill-child", "--mount-proc")
@@ -121,7 +121,7 @@ class Machine:
         except subprocess.TimeoutExpired:  # even if something there is stopped, the end of the first process kills all
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid or self._holder.pid, 9)
-            self._holder.wait(_PATIENCE_S)
+            self._holder.wait(_KILLED_S)
         self._holder.stdout.close()
         self._holder.stderr.close()
 

@@ -55,7 +55,7 @@ _archives: dict[str, bytes] = {}
 """Archives of the agents' code, by their names in a cache, which hosts have compiled for their Python."""
 _PATIENCE_S = 60.0
 _PROGRAM_S = 120.0
-_GOES_S = 20.0
+_GOES_S = 60.0
 # The same path everywhere, since hosts have their own `/tmp`.
 _PARENT = "/var/tmp"
 _REMOVING = 'folder=$1; shift; "$@"; rm -rf "$folder" || { sleep 1; rm -rf "$folder"; }'

@@ -48,7 +48,7 @@ guest.sh("sleep 0.5")
 """
 
 
-def _go(condition, limit_s=10.0):
+def _go(condition, limit_s=60.0):
     """Wait until a condition holds; return whether it does."""
     end = time.monotonic() + limit_s
     while not (held := condition()) and time.monotonic() < end:

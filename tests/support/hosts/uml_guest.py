@@ -38,7 +38,7 @@ MODULES = ("crc-ccitt", "ipv6", "tunnel4", "ip_tunnel", "sit", "veth", "sch_tbf"
            "ifb", "tun")  # fmt: skip
 """In the order of their dependencies."""
 _TREES = Path("/usr/lib/uml/modules")
-_BOOT_S, _LONGEST_S, _END_S = 60.0, 600, 5.0
+_BOOT_S, _LONGEST_S, _END_S, _KILLED_S = 60.0, 600, 5.0, 60.0
 _MEMORY_MB = 512
 # Debian's `mount` drops root for the owner of its file, who is `nobody` if this was started without rights.
 _INIT = """\
@@ -248,7 +248,7 @@ class Guest:
             for each in itertools.chain(*tree(self._process.pid)):
                 if _command(each.pid)[:2] == ["sh", "-c"]:
                     os.kill(each.pid, signal.SIGKILL)
-            self._process.wait(_END_S)
+            self._process.wait(_KILLED_S)
         os.close(self._listen)
         self._console.close()
         shutil.rmtree(self.folder, ignore_errors=True)  # the process did it, unless it had to be killed

@@ -158,7 +158,7 @@ def asked_of(specs, host):
     return spec
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.sampled_from([each for each in KEYS if each[0] == "host"]), hostile)
 def test_whatever_is_written_execnet_is_asked_for_a_pipe_or_for_ssh(folder, specs, place, value):
     found = read(folder, place[0], place[1], value)

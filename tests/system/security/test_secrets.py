@@ -151,7 +151,7 @@ def _watched(process, project, temporary, learnt):
         finally:
             (temporary / "over").touch()
         looking.join()
-        *traces.readable, last = [line for line in walk.communicate(timeout=30)[0].splitlines() if line]
+        *traces.readable, last = [line for line in walk.communicate(timeout=120)[0].splitlines() if line]
     traces.read = int(last.split()[1])
     traces.said = (project / "output").read_text()
     return traces

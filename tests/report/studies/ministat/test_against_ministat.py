@@ -81,7 +81,7 @@ def compare(cases, folder, seed):
         ]
         done = subprocess.run(
             [*command, *(["-d", delimiter] if delimiter != " " else []), *names],
-            capture_output=True, text=True, check=False, timeout=20,
+            capture_output=True, text=True, check=False, timeout=120,
         )  # fmt: skip
         assert done.returncode == 0, (done.args, done.stderr)
         delimiters = delimiter if delimiter != " " else " \t"
