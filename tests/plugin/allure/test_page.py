@@ -88,7 +88,7 @@ def proxy():
 
 def call(port, said):
     """Call a proxy and wait until it hangs up; raise TimeoutError if it does not."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(said)
         assert not connection.recv(1)
 

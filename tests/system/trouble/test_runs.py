@@ -51,7 +51,7 @@ _SPEC.loader.exec_module(faulty)
 PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
 V4, V6 = "127.0.0.1", "::1"
 PAYLOAD = 300
-DEADLINE_S = 0.3
+DEADLINE_S = 0.15
 """For those who wait for what does not come; all others have longer than they can need."""
 ENOUGH_S = 10.0
 HANGS_S = 60.0
