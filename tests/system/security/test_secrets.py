@@ -134,7 +134,7 @@ def session(folder, servers):
 
 
 def _watched(process, project, temporary, learnt):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not (password := learnt.read_text()) and process.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
     assert password, (project / "output").read_text()

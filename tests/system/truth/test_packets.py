@@ -93,7 +93,7 @@ def packets(capture: bytes) -> Iterator[Packet]:
 
 
 class MissedPacketsError(Exception):
-    """tcpdump had no time for all packets, so that what it saw tells nothing of those it missed."""
+    """Packets are missing: tcpdump had no time for all, or there are fewer than the instrument has connections."""
 
 
 @contextlib.contextmanager
@@ -123,19 +123,27 @@ def captured(entry: Sequence[str]) -> Iterator[list[Packet]]:
         found += packets(file.read())
 
 
-T = TypeVar("T")
+Given = TypeVar("Given")
+Read = TypeVar("Read")
 
 
-def with_capture(entry: Sequence[str], work: Callable[[], T]) -> tuple[T, list[Packet]]:
-    """Return what the work gives, and what passed meanwhile; it is done again where tcpdump missed some of that."""
-    for _ in range(ATTEMPTS - 1):
-        with contextlib.suppress(MissedPacketsError):
+def with_capture(
+    entry: Sequence[str], work: Callable[[], Given], read: Callable[[Given, list[Packet]], Read]
+) -> tuple[Given, Read]:
+    """Return what the work gives, and what `read` makes of it and of what passed meanwhile.
+
+    Where packets are missing, the work is done again: a busy tcpdump misses some at times, and an instrument that says
+    more than there was does so in each attempt.
+    """
+    for left in reversed(range(ATTEMPTS)):
+        try:
             with captured(entry) as trace:
                 given = work()
-            return given, trace
-    with captured(entry) as trace:
-        given = work()
-    return given, trace
+            return given, read(given, trace)
+        except MissedPacketsError:
+            if not left:
+                raise
+    raise AssertionError
 
 
 # --- from packets to connections --------------------------------------------------------------------------------------
@@ -187,7 +195,8 @@ def saying(packets: Iterable[Packet], mark: bytes) -> Packet:
 def passed(protocol: str, trace: Sequence[Packet], service: ServerEndpoint, rows: Sequence[Row]) -> list[Passed]:
     """For each row, whose own figures serve for nothing but the order in which names were resolved."""
     queries = flows(trace, lambda each: each.udp and each.receiver == service.resolver_port)
-    assert len(queries) == len(rows)
+    if len(queries) != len(rows):
+        raise MissedPacketsError(f"{len(queries)} queries of {len(rows)}")
     idents = [int.from_bytes(query[0].said[:2], "big") for query in queries]
     if protocol == "dns":  # the transaction itself, numbered in each run
         assert idents == [row.index for row in rows]
@@ -199,8 +208,8 @@ def passed(protocol: str, trace: Sequence[Packet], service: ServerEndpoint, rows
     tcp = flows(trace, lambda each: not each.udp and each.flags & (_SYN | _ACK) == _SYN)
     talks = [each for each in tcp if each[0].receiver == service.port]
     moves = [each for each in tcp if each[0].receiver != service.port]
-    assert len(talks) == len(rows)
-    assert len(moves) == len(rows) * (protocol == "ftp")
+    if (len(talks), len(moves)) != (len(rows), len(rows) * (protocol == "ftp")):
+        raise MissedPacketsError(f"{len(talks)} and {len(moves)} connections of {len(rows)}")
     resolved = sorted(range(len(rows)), key=lambda at: (rows[at].burst, rows[at].start + rows[at].dns))
     talk_of = dict(zip(resolved, talks, strict=True))
     return [_passed(query, talk_of[at], service.port, MARKS[protocol], moves) for at, query in enumerate(queries)]
@@ -319,8 +328,10 @@ def measured(bench, protocol: str, bursts: Mapping[int, int], times: int = 1) ->
     measure(4, 10, 1)  # which warms up
     found: Runs = {}
     for _ in range(times):
-        _, trace = with_capture(bench.entries["client"], measure_all)
-        both = [Both(*pair) for pair in zip(rows, passed(protocol, trace, service, rows), strict=True)]
+        _, seen = with_capture(
+            bench.entries["client"], measure_all, lambda _, trace: passed(protocol, trace, service, rows)
+        )
+        both = [Both(*pair) for pair in zip(rows, seen, strict=True)]
         for run, bound in bounds.items():
             found.setdefault(run, []).extend(both[bound])
     return found
@@ -426,9 +437,14 @@ def test_a_connection_that_arrives_at_a_rate_leaves_when_its_row_says(plain):
     workload = dataclasses.replace(workload, rate_per_s=400.0)
 
     def attempt() -> dict[str, float]:
-        reported, trace = with_capture(plain.entries["client"], lambda: plain.measure(6, service, workload, 1))
-        rows = [Row(0, index, *(row[name] for name in COLUMNS)) for index, row in enumerate(reported)]
-        both = [Both(*pair) for pair in zip(rows, passed("http", trace, service, rows), strict=True)]
+        def measure() -> list[Row]:
+            reported = plain.measure(6, service, workload, 1)
+            return [Row(0, index, *(row[name] for name in COLUMNS)) for index, row in enumerate(reported)]
+
+        rows, seen = with_capture(
+            plain.entries["client"], measure, lambda rows, trace: passed("http", trace, service, rows)
+        )
+        both = [Both(*pair) for pair in zip(rows, seen, strict=True)]
         left = [each.seen.at_s - each.said.start - each.said.behind for each in both]
         errors_s = {
             "start": statistics.median(abs(each - statistics.median(left)) for each in left),
@@ -505,17 +521,22 @@ def timed_by_the_wall(bench, protocol: str, ipver: int, number: int) -> list[ByT
     order = protocol, server, client, service.port, service.resolver_port, workload.payload_bytes, number, state
     argv = [sys.executable, "-c", BY_THE_WALL, str(ROOT), json.dumps(order)]
     argv = [*bench.entries["client"], "taskset", "--cpu-list", "1", *argv]
-    child, trace = with_capture(
-        bench.entries["client"], lambda: subprocess.run(argv, capture_output=True, text=True, check=False)
-    )
-    assert child.returncode == 0, child.stderr
-    stamps: list[tuple[float, float, float, float, float, float]] = json.loads(child.stdout)
-    began = stamps[0][1]
-    rows = [
-        Row(0, at, opened - began, resolved - opened, connected - opened, first - opened, done - opened, math.nan)
-        for at, (_, opened, resolved, connected, first, done) in enumerate(stamps)
-    ]
-    seen = passed(protocol, trace, service, rows)
+
+    def measure() -> list[tuple[float, float, float, float, float, float]]:
+        child = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert child.returncode == 0, child.stderr
+        stamps: list[tuple[float, float, float, float, float, float]] = json.loads(child.stdout)
+        return stamps
+
+    def read(stamps: list[tuple[float, float, float, float, float, float]], trace: list[Packet]) -> list[Passed]:
+        began = stamps[0][1]
+        rows = [
+            Row(0, at, opened - began, resolved - opened, connected - opened, first - opened, done - opened, math.nan)
+            for at, (_, opened, resolved, connected, first, done) in enumerate(stamps)
+        ]
+        return passed(protocol, trace, service, rows)
+
+    stamps, seen = with_capture(bench.entries["client"], measure, read)
     return [ByTheWall(*times, each) for times, each in zip(stamps, seen, strict=True)]
 
 
