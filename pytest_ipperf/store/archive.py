@@ -21,7 +21,7 @@ FRESH = ".fresh"
 """Suffix of a night's name for its second session, which measures only flagged cells and is never meant by `last`."""
 _PAST = (
     "key.cell, key.metric, key.version, session.name, session.began_at, change, sd_epoch, epochs, test_value, "
-    "reference_value, m.text, margin_fraction, header_cost, v.text, f.text, sound, usable"
+    "reference_value, m.text, margin_fraction, header_cost, v.text, f.text, sound, usable, session.revision"
 )
 _FROM = (
     "FROM past JOIN key ON key.id = past.key JOIN session ON session.id = past.session JOIN word m ON m.id = margin "
@@ -44,7 +44,7 @@ AND (? = '' OR (began_at, name) < (SELECT session.began_at, session.name FROM se
 ORDER BY began_at DESC, name DESC LIMIT 1"""
 _DAMAGE = """SELECT trouble FROM session WHERE trouble != '' AND (saved = ? OR schema IS NULL)
 AND (began_at, name) < (SELECT own.began_at, own.name FROM session AS own WHERE own.name = ?) ORDER BY began_at, name"""
-_BEFORE = """SELECT id, name, began_at, light FROM session WHERE saved = ? AND trouble = ''
+_BEFORE = """SELECT id, name, began_at, revision, light FROM session WHERE saved = ? AND trouble = ''
 AND (began_at, name) < (SELECT own.began_at, own.name FROM session AS own WHERE own.name = ?)
 ORDER BY began_at DESC, name DESC"""
 
@@ -243,13 +243,13 @@ class Archive:
         self, session: Sequence[Any], keys: Mapping[int, HistoryKey], words: Mapping[int, str], *, everything: bool
     ) -> Iterator[tuple[int, str, HistoryEntry]]:
         """Iterate over a session's findings for these keys, with the name of the session that measured each."""
-        at, name, began_at, _ = session
+        at, name, began_at, commit, _ = session
         for number, origin, *row in self._index.query(_OF_KEYS, at, json.dumps(sorted(keys)), everything):
             if not {origin, *(row[place] for place in _WORDS)} <= words.keys():
                 raise LabError(f"index: {self.root / FILE} lacks rows; remove it")
             for place in _WORDS:
                 row[place] = words[row[place]]
-            yield number, words[origin] or name, _entry_of_row((*keys[number], name, began_at, *row))
+            yield number, words[origin] or name, _entry_of_row((*keys[number], name, began_at, *row, commit))
 
     def last_night(self, saved: str, *, before: str = "") -> StoredNight | None:
         """Return the newest night saved under that name; with `before`, the newest that began before that session.
@@ -280,7 +280,7 @@ def _by_key(histories: Mapping[int, list[HistoryEntry]]) -> dict[HistoryKey, lis
 
 
 def _entry_of_row(row: Sequence[Any]) -> HistoryEntry:
-    cell, metric, version, session, began_at, *rest, sound, usable = row
+    cell, metric, version, session, began_at, *rest, sound, usable, commit = row
     change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction, header_cost, verdict, digest = rest
     return HistoryEntry(
         key=HistoryKey(cell, metric, version),
@@ -298,4 +298,5 @@ def _entry_of_row(row: Sequence[Any]) -> HistoryEntry:
         fingerprint=digest,
         sound=bool(sound),
         usable=bool(usable),
+        commit=commit,
     )

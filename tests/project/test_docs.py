@@ -342,7 +342,13 @@ def test_events_and_columns_of_the_records_are_those_of_the_code():
     assert tuple(names("docs/records.md", "column")) == PHASES
     sources = [
         (TOP / f"pytest_ipperf/plugin/{name}.py").read_text(encoding="utf-8")
-        for name in ("session/plan_text", "display/progress", "session/journal", "measure/provisioning_teardown")
+        for name in (
+            "session/plan_text",
+            "display/progress",
+            "session/journal",
+            "session/commit",
+            "measure/provisioning_teardown",
+        )
     ]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     written = {

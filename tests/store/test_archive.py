@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from typing import Any
 
 import pytest
 
@@ -142,6 +143,22 @@ def rule(root, number, status=0, red=()):
     folder = root / "nights" / name_of(number)
     folder.mkdir(parents=True)
     (folder / "verdict.json").write_text(json.dumps(verdict | {"began_at": BEGAN + 86400 * number}))
+
+
+def test_a_history_has_the_commits_that_its_sessions_kept(tmp_path):
+    kept: tuple[dict[str, Any], ...] = (
+        {},
+        {"commit": 40 * "a", "dirty": True},
+        {"commit": 40 * "b"},
+        {"dirty": False},
+    )
+    for number, own in enumerate(kept):
+        keep(tmp_path, number, [record(1)], saved="main", **own)
+    commits = ["", f"{40 * 'a'}-dirty", 40 * "b"]
+    with contextlib.closing(Archive(tmp_path)) as archive:
+        (history,) = archive.histories(name_of(3), saved="main").values()
+        assert [each.commit for each in history] == commits
+        assert [each.commit for each in archive.history(ONE)] == [*commits, ""]
 
 
 def test_a_night_is_held_to_nights_that_have_a_verdict(tmp_path):

@@ -5,8 +5,9 @@ It is separate from the complete record because thousands of entries are read fo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class HistoryKey(NamedTuple):
@@ -31,7 +32,8 @@ class HistoryEntry:
     `sd_epoch` is the standard deviation over its `epochs`. Both are None if a design has a single epoch. `test_value`
     and `reference_value` are the arms' means in the metric's unit. `fingerprint` is the digest of the hosts and the
     server. `sound` is False if its night found the cell worse, or was unstable: later nights are not compared with it.
-    `usable` is that of the record: if it is False, nothing is compared with it.
+    `usable` is that of the record: if it is False, nothing is compared with it. `commit` is that of the session's code,
+    as `commit_of` gives it.
     """
 
     key: HistoryKey
@@ -49,3 +51,10 @@ class HistoryEntry:
     fingerprint: str
     sound: bool = True
     usable: bool = True
+    commit: str = ""
+
+
+def commit_of(session: Mapping[str, Any]) -> str:
+    """Return the commit in the facts of a session, with `-dirty` if files had changed since; empty if unknown."""
+    commit = str(session.get("commit") or "")
+    return f"{commit}-dirty" if commit and session.get("dirty") else commit

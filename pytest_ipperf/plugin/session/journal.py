@@ -16,6 +16,7 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.completeness import Completeness, SessionState, completeness_of
 from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.plugin.session.commit import commit_facts
 from pytest_ipperf.plugin.session.plan_text import model_digests, question_texts
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.store import LAST, SCHEMA, EventLog
@@ -62,6 +63,7 @@ def _session_facts(session: Session) -> dict[str, Any]:
         "arguments": list(session.config.invocation_params.args),
         "pytest": pytest.__version__,
         "pytest_ipperf": __version__,
+        **commit_facts(session.config.rootpath),
     }
 
 

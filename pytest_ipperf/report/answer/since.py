@@ -8,12 +8,14 @@ from typing import NamedTuple
 from pytest_ipperf.core.inference.effect import percent_of_log, percent_text
 from pytest_ipperf.core.nightly.report import GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
-from pytest_ipperf.core.records.history_entry import HistoryEntry
+from pytest_ipperf.core.records.history_entry import HistoryEntry, commit_of
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.answer.words import day_text
 
 _WITHIN, _EXCEEDS = "within", "exceeds"
+_DIGITS = 12
+"""Number of digits of a commit that are shown, as many as git shows in large repositories."""
 _JUDGED = (_WITHIN, _EXCEEDS, "inconclusive")
 
 
@@ -35,7 +37,9 @@ def since_text(record: Record, summary: SessionSummary, decision: GateDecision |
     if not past:
         return _unknown(record, summary)
     worse = "worse than its history" if decision is GateDecision.WORSE else "beyond its margin"
-    words = _Words("night", "tonight", worse) if summary.night else _Words("session", "in this session", worse)
+    at = commit_text(commit_of(summary.question))
+    now = f"{'tonight' if summary.night else 'in this session'}{f' (at {at})' if at else ''}"
+    words = _Words("night" if summary.night else "session", now, worse)
     bad = [_was_worse(each, decision) for each in past]
     well = max((at for at, each in enumerate(past) if each.verdict == _WITHIN and not bad[at]), default=-1)
     since = bad.index(True, well + 1) if any(bad[well + 1 :]) else len(past)
@@ -53,12 +57,18 @@ def since_text(record: Record, summary: SessionSummary, decision: GateDecision |
     )
 
 
+def commit_text(commit: str) -> str:
+    """Return a commit in short: `commit 4f2a91c7b0de-dirty`; empty if it is unknown."""
+    name, dash, dirty = commit.partition("-")
+    return f"commit {name[:_DIGITS]}{dash}{dirty}" if commit else ""
+
+
 def _beginning(past: Sequence[HistoryEntry], bad: Sequence[bool], bounds: tuple[int, int], words: _Words) -> str:
     """Return since when it was found worse; `bounds` are the last session that found it well, and that beginning."""
     well, since = bounds
     if since == len(past):
         # Sessions that found neither may have been as bad as this one.
-        return f"new {words.now}" if well == len(past) - 1 else f"first found {words.worse} {words.now}"
+        return f"{'new' if well == len(past) - 1 else f'first found {words.worse}'} {words.now}"
     found, count = sum(bad[since:]), len(past) - since
     share = f"{f'{found} of' if found < count else 'each of'} the last {count} {words.session}s"
     times = f", and so in {share}" if count > 1 else ""
@@ -81,7 +91,9 @@ def _was_worse(entry: HistoryEntry, decision: GateDecision | None) -> bool:
 
 
 def _named(entry: HistoryEntry, word: str) -> str:
-    return f"{word} {entry.session} ({day_text(entry.began_at)})"
+    return (
+        f"{word} {entry.session} ({day_text(entry.began_at)}{f', {at}' if (at := commit_text(entry.commit)) else ''})"
+    )
 
 
 def _change(record: Record, entry: HistoryEntry) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_ipperf.store.log.migration import SCHEMA
 
-VERSION = 100 * SCHEMA + 9
+VERSION = 100 * SCHEMA + 10
 """Version of the tables; tables of another version are made anew."""
 
 _WAIT_S = 10.0
@@ -26,7 +26,8 @@ _CANNOT = {
 _TABLES = (
     """CREATE TABLE session (
     id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, began_at REAL, seconds REAL, status INTEGER,
-    design TEXT DEFAULT '', saved TEXT DEFAULT '', version TEXT DEFAULT '', arguments TEXT DEFAULT '[]',
+    design TEXT DEFAULT '', saved TEXT DEFAULT '', version TEXT DEFAULT '', revision TEXT DEFAULT '',
+    arguments TEXT DEFAULT '[]',
     schema INTEGER, trouble TEXT DEFAULT '', troubles INTEGER DEFAULT 0, undecided INTEGER DEFAULT 0, light INTEGER,
     measured INTEGER DEFAULT 0, planned INTEGER, missing INTEGER, cells INTEGER DEFAULT 0, seal INTEGER)""",
     "CREATE INDEX session_by_name ON session (saved, began_at, name)",
@@ -51,8 +52,8 @@ _TABLES = (
     changed_ns INTEGER, seal INTEGER) WITHOUT ROWID""",
 )
 _COLUMNS = {
-    "session": "id, name, began_at, seconds, status, design, saved, version, arguments, schema, trouble, troubles, "
-    "undecided, light, measured, planned, missing, cells",
+    "session": "id, name, began_at, seconds, status, design, saved, version, revision, arguments, schema, trouble, "
+    "troubles, undecided, light, measured, planned, missing, cells",
     "journal": "session, name, upto, lines, seal_of_line, schema, half, size, changed_ns",
     "word": "id, text",
     "key": "id, cell, metric, version",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
-from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey, commit_of
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.index.tables import seal
 from pytest_ipperf.store.log import validators as valid
@@ -193,10 +193,11 @@ class SessionIndexer:
         self._began_at = min(self._began_at, facts["at"])
         if not self._known:
             self._known = True
-            values = (facts["design"]["name"], facts["saved"], facts["pytest_ipperf"], json.dumps(facts["arguments"]))
+            values = (facts["design"]["name"], facts["saved"], facts["pytest_ipperf"], commit_of(facts))
             self._db.execute(
-                "UPDATE session SET design = ?, saved = ?, version = ?, arguments = ?, schema = ? WHERE id = ?",
-                (*values, position.schema, self._number),
+                "UPDATE session SET design = ?, saved = ?, version = ?, revision = ?, arguments = ?, schema = ? "
+                "WHERE id = ?",
+                (*values, json.dumps(facts["arguments"]), position.schema, self._number),
             )
         self._db.execute("UPDATE session SET began_at = ? WHERE id = ?", (self._began_at, self._number))
 

@@ -60,6 +60,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Validator]] = {
         "reference": valid.text, "server": valid.text, "backend": valid.text,
         "client": valid.text, "rate_per_s": valid.not_negative, "workers": valid.count,
         "deadline_s": valid.not_negative, "reboot": valid.flag, "confirm": valid.flag, "pytest": valid.text,
+        "commit": valid.text, "dirty": valid.flag,
     },
     "taken": {"session": valid.text},
     "begun": {"session": valid.text},

@@ -90,6 +90,18 @@ def test_a_change_of_hosts_is_named_if_it_came_with_it(factory, slow):
     assert since_text(new, session([new], histories={new.key: entries[:2]})).endswith(hosts)
 
 
+def test_commits_are_named_where_they_are_known(factory, slow):
+    entries = past(factory, slow, "wwe")
+    entries[1] = dataclasses.replace(entries[1], commit="4f2a91c7b0de" + 28 * "0")
+    entries[2] = dataclasses.replace(entries[2], commit=40 * "a" + "-dirty")
+    found = since_text(slow, session([slow], histories={slow.key: entries}))
+    assert "night-02 (21 November 2026, 01:00 UTC, commit aaaaaaaaaaaa-dirty); session night-01 (" in found
+    assert "01:00 UTC, commit 4f2a91c7b0de) did not find it worse" in found
+    question = {"commit": 40 * "b", "dirty": False}
+    new = since_text(slow, session([slow], histories={slow.key: entries[:2]}, question=question))
+    assert new.startswith("new in this session (at commit bbbbbbbbbbbb); session night-01 (")
+
+
 def test_another_margin_then_is_named(factory, slow):
     entries = past(factory, slow, "w", margin_fraction=0.25)
     found = since_text(slow, session([slow], histories={slow.key: entries}))

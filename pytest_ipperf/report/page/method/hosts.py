@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary
+from pytest_ipperf.core.records.history_entry import commit_of
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.answer.words import listed
 from pytest_ipperf.report.page.html.markup import NOTHING, Markup, boxed, caption, element, folded, joined
@@ -65,6 +66,7 @@ def _versions(summary: SessionSummary) -> Facts:
     return [
         *([("Server software", servers)] if servers else []),
         *((name, str(asked[key])) for name, key in named if key in asked),
+        *([("Commit", commit)] if (commit := commit_of(asked)) else []),
         *([("Command", command)] if command else []),
         ("Records", str(summary.folder)),
     ]
