@@ -7,6 +7,7 @@ of a stream all have the same content.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
@@ -82,9 +83,8 @@ class SendBatch(_Batch):
 
     def send(self) -> int:
         """Send the batch; return how many datagrams have gone, from the first on. Raise OSError if none has."""
-        count = self._call(self._fd, self._there, self.messages, 0)
-        if count < 0:
-            raise _os_error(self._error)
+        while (count := self._call(self._fd, self._there, self.messages, 0)) < 0:
+            _raise_unless_interrupted(self._error())
         return count * self.segments
 
 
@@ -107,9 +107,8 @@ class WriteBatch:
 
     def send(self) -> int:
         """Write the batch, or as much as the socket accepts; return the bytes, or raise OSError like `socket.send`."""
-        count = self._call(self._fd, self._there, self._messages, 0)
-        if count < 0:
-            raise _os_error(self._error)
+        while (count := self._call(self._fd, self._there, self._messages, 0)) < 0:
+            _raise_unless_interrupted(self._error())
         return (count - 1) * len(self._content) + self._table[_WORDS * (count - 1) + _LENGTH]
 
 
@@ -148,9 +147,8 @@ class ReceiveBatch(_Batch):
             self.words[:] = self._zeros[: len(self.words)]
             self._stamped[:] = self._zeros
             self._view[_CONTROL_BYTES::_WORDS] = memoryview(self._room)
-        count = self._call(self._fd, self._there, self.messages, _WAITFORONE, None)
-        if count < 0:
-            raise _os_error(self._error)
+        while (count := self._call(self._fd, self._there, self.messages, _WAITFORONE, None)) < 0:
+            _raise_unless_interrupted(self._error())
         if self.segments == 1:
             self.lengths = self._table[_LENGTH : _WORDS * count : _WORDS]
             yield self.words[: self.head_words * count], self._stamped[: STAMP_WORDS * count]
@@ -200,6 +198,7 @@ def _libc_function(name: str, extra_arguments: int) -> tuple[Callable[..., int],
     return call, ctypes.get_errno
 
 
-def _os_error(error: Callable[[], int]) -> OSError:
-    number = error()
-    return OSError(number, os.strerror(number))
+def _raise_unless_interrupted(number: int) -> None:
+    """Raise the OSError of that number, unless the process was stopped, and has gone on, during the call (PEP 475)."""
+    if number != errno.EINTR:
+        raise OSError(number, os.strerror(number))
