@@ -18,6 +18,7 @@ from pytest_ipperf.agent.host_state.unmanaged_changes import UnmanagedChanges
 from pytest_ipperf.agent.tunnels import bpf_assembler, encapsulation
 from pytest_ipperf.agent.tunnels.tunnel import create_tunnel
 from pytest_ipperf.transports.base import TunnelEndpoint
+from tests.support.pings import ping, whole
 
 NEAR, FAR, ROUTER = "198.18.0.1", "198.18.0.2", "198.18.0.3"
 PORT = 5001
@@ -177,8 +178,8 @@ def ip(lines, enter=()):
 
 
 def pings(address, *words):
-    argv = ["ping", "-n", "-c", "2", "-i", "0.05", "-W", "2", *words, address]
-    return " 0% packet loss" in subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    argv = ping(address, *words, count=2, interval_s=0.05)
+    return whole(subprocess.run(argv, capture_output=True, text=True, check=False).stdout, 2)
 
 
 def streams(address):

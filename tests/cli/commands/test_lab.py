@@ -25,6 +25,7 @@ from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.netns import namespaces
 from pytest_ipperf.lab.tunnels.setup import Tunnels
 from tests.support.needs import needs
+from tests.support.pings import whole
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = "import sys; from pytest_ipperf.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -145,7 +146,7 @@ def test_all_that_is_told_is_there_and_every_arm_answers(keep, user):
     pings = dict(re.findall(r"^  (ipv\S+) +(ping \S+)", screen, re.MULTILINE))
     assert [*pings] == ["ipv4", "ipv6", "ipv6-tunnel", "ipv6-isatap"]
     for ping in pings.values():
-        assert " 0% packet loss" in kept.types("client", f"{ping} -c 1 -W 20").stdout
+        assert whole(kept.types("client", f"{ping} -c 1 -w 20").stdout)
     kept.process.stdin.close()
     kept.process.stdin = None
     assert kept.ended() == (0, "\nlab.100mbit is taken down.\n")
@@ -171,7 +172,7 @@ def test_the_first_example_shows_a_packet_in_another(keep, me):
     ) as tcpdump:
         try:
             assert any("listening on eth0" in line for line in tcpdump.stderr or ())
-            kept.types("client", f"{ping} -c 1 -W 20")
+            kept.types("client", f"{ping} -c 1 -w 20")
             assert "IP6 2001:2:0:41::1 > 2001:2:0:41::2: ICMP6, echo request" in tcpdump.communicate(timeout=60)[0]
         finally:
             tcpdump.kill()

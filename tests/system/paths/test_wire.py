@@ -13,6 +13,7 @@ import re
 import pytest
 
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
+from tests.support.pings import ping, whole
 from tests.system.paths.arms import FROM, ISATAP, LAB, TO, TUNNEL, every, tunnelled
 from tests.system.paths.conftest import Elsewhere
 
@@ -20,13 +21,9 @@ ISATAP_DEVICE = LAB.path(ISATAP).devices[CLIENT]
 CAPTURED = 400
 
 
-def whole(said):
-    """Whether no ping was lost."""
-    return " 0% packet loss" in said
-
-
-def ping(paths, role, address, *options, count=1):
-    return paths.run(role, "ping", "-n", "-c", str(count), "-i", "0.1", "-W", "2", *options, address)
+def pings(paths, role, address, *options, count=1):
+    """Return the output of pings that a node sends."""
+    return paths.run(role, *ping(address, *options, count=count))
 
 
 def transfer(paths, arm, *options):
@@ -40,14 +37,14 @@ def packets(paths):
     """By arm: the first packets of a TCP connection between the client and the router, as tcpdump tells them."""
     found = {}
     for arm in () if isinstance(paths, Elsewhere) else (TUNNEL, ISATAP):
-        with paths.captured(ROUTER, "eth0", CAPTURED, "ip proto 41") as found[arm]:
+        with paths.captured(ROUTER, "eth0", CAPTURED, "tcp or (ip proto 41 and ip[26] == 6)") as found[arm]:
             transfer(paths, arm)
     return found
 
 
 @every
 def test_the_server_answers_on_every_path(paths, arm):
-    assert whole(ping(paths, CLIENT, TO[arm], count=3))
+    assert whole(pings(paths, CLIENT, TO[arm], count=3), 3)
 
 
 # --- what is on the wire ----------------------------------------------------------------------------------------------
@@ -100,7 +97,7 @@ def test_isatap_finds_the_outer_destination_in_the_interface_identifier(packets)
 
 def test_behind_the_isatap_router_there_is_native_ipv6(paths):
     with paths.captured(ROUTER, "eth1", 2, "proto 41 or icmp6[0] == 128 or icmp6[0] == 129") as seen:
-        assert whole(ping(paths, CLIENT, TO[ISATAP]))
+        assert whole(pings(paths, CLIENT, TO[ISATAP]))
     assert [bool(re.match(r"\S+ IP6 .* ICMP6, echo re(quest|ply),", each)) for each in seen] == [True] * 2, seen
 
 
@@ -108,18 +105,18 @@ def test_behind_the_isatap_router_there_is_native_ipv6(paths):
 
 
 def test_a_packet_of_1480_bytes_passes(paths):
-    assert whole(ping(paths, CLIENT, TO[TUNNEL], "-M", "do", "-s", "1432"))
+    assert whole(pings(paths, CLIENT, TO[TUNNEL], "-M", "do", "-s", "1432"))
 
 
 def test_one_of_1481_is_refused(paths):
-    said = ping(paths, CLIENT, TO[TUNNEL], "-M", "do", "-s", "1433")
+    said = pings(paths, CLIENT, TO[TUNNEL], "-M", "do", "-s", "1433")
     assert re.search("message too long, mtu[:=] ?1480", said), said
 
 
 def too_big(paths):
     """Pings to the client of which the router has to say that they are too big for the ISATAP site."""
     paths.run(SERVER, "ip", "-6", "route", "flush", "cache")
-    return ping(paths, SERVER, FROM[ISATAP], "-M", "do", "-s", "1452", count=2)
+    return pings(paths, SERVER, FROM[ISATAP], "-M", "do", "-s", "1452", count=2)
 
 
 def test_the_isatap_router_says_packet_too_big(paths):
@@ -135,20 +132,20 @@ def test_the_server_keeps_that(paths):
 @tunnelled
 def test_a_ping_of_4000_bytes_goes_and_comes_in_fragments(paths, arm):
     too_big(paths)  # so that the server knows how large its fragments may be
-    said = ping(paths, CLIENT, TO[arm], "-s", "4000", count=2)
-    assert whole(said), said
+    said = pings(paths, CLIENT, TO[arm], "-s", "4000", count=2)
+    assert whole(said, 2), said
 
 
 # --- routers ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_hop_limit_of_one_ends_at_the_isatap_router_which_says_so_through_the_tunnel(paths):
-    said = ping(paths, CLIENT, TO[ISATAP], "-t", "1")
+    said = pings(paths, CLIENT, TO[ISATAP], "-t", "1")
     assert re.search("From 2001:2:0:5e:0:5efe:c612:2 .*Time exceeded: Hop limit", said), said
 
 
 def test_the_isatap_router_answers_by_its_link_local_address(paths):
-    assert whole(ping(paths, CLIENT, f"fe80::5efe:c612:2%{ISATAP_DEVICE}"))
+    assert whole(pings(paths, CLIENT, f"fe80::5efe:c612:2%{ISATAP_DEVICE}"))
 
 
 @tunnelled
@@ -176,7 +173,7 @@ def arrived(paths, arm, role, *addresses):
     """
     before, bound = echoes(paths), ("taskset", "--cpu-list", str(min(os.sched_getaffinity(0))))
     assert not paths.run(role, *bound, paths.user.python, "-c", paths.source("forged.py"), *addresses)
-    assert whole(paths.run(SERVER, *bound, "ping", "-n", "-c", "1", "-W", "2", FROM[arm]))
+    assert whole(paths.run(SERVER, *bound, *ping(FROM[arm], interval_s=60)))  # a second one would be counted too
     return echoes(paths) - before - 1
 
 
