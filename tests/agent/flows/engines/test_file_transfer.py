@@ -94,7 +94,9 @@ def test_there_is_a_row_for_each_second_and_the_most_of_one_is_among_them():
         report = run(spec_of(port, MIB, run_s=3.0))
     rows = array("d", report.samples)
     points = [tuple(rows[at : at + 3]) for at in range(0, len(rows), 3)]
-    assert [round(at_s, 1) for at_s, _, _ in points] == [0.0, 1.0, 2.0, 3.0]
+    assert len(points) == 4
+    # A busy machine reads later, and none reads earlier.
+    assert all(at_s >= second - 0.001 for second, (at_s, _, _) in enumerate(points))
     rates = [8 * (after[2] - before[2]) / (after[0] - before[0]) for before, after in zip(points, points[1:])]  # noqa: B905, RUF007
     assert report.facts["interface_max_bit_s"] == pytest.approx(max(rates))
 
