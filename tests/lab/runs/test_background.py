@@ -28,8 +28,11 @@ HOME = dataclasses.replace(BUILTIN["lab"], links=Links(rate_bit_s=2e6, at_router
 
 
 def work(level, protocol="rtt", generators=1):
+    # Between kernels, if round trips: how long their ends wait for a processor of a busy machine is not in the time.
     factors = PROTOCOLS[protocol].factors
-    levels = tuple(each.level(each.levels[0]) for each in factors if not each.silent)
+    levels = tuple(
+        each.level("wire" if each.name == "waiting" else each.levels[0]) for each in factors if not each.silent
+    )
     return Workload(
         testbed="lab",
         protocol=protocol,
@@ -160,7 +163,8 @@ def test_round_trips_wait_in_the_queue_that_tcp_has_filled(home):
     """On the wire a probe takes less than a millisecond, and each full packet before it in the queue six."""
     idle, loaded = runs(home, SIX, "rtt", ["none", "tcp.down", "none"])
     assert "load_bit_s" not in idle.data.facts
-    assert 0 < loaded.data.facts["load_bit_s"] <= 1.25 * 2e6  # TCP may deliver what had waited for a lost segment
+    # TCP may deliver at once what had waited for a lost segment, or for the receiver's processor.
+    assert 0 < loaded.data.facts["load_bit_s"] <= 2 * 2e6
     assert loaded.proof["load"]["load_bytes"] == loaded.data.facts["load_bytes"] > 0
     # The idle run came last: nothing of the load was left in the queues.
     assert median(loaded.data.column("rtt_s")) > 10 * median(idle.data.column("rtt_s"))

@@ -104,12 +104,16 @@ def test_the_server_behind_the_isatap_router_sees_native_ipv6(up):
     testbed = lab_named("lab")
     live, work = up(testbed), workload(testbed)
     service = live.serve(work, "embedded")
-    counts = measured(live, ARMS[3], service, work)["protocol41"]
-    assert counts["server"] == {"in": 0, "out": 0}
-    if live.tunnels.backends["isatap"] == "kernel":  # which leaves cutting up segments to the port
-        assert counts["router"]["in"] >= counts["client"]["out"]
-    else:
-        assert counts["router"]["in"] == counts["client"]["out"]
+    differences: list[int] = []
+    # The hosts are read one after another, and a packet between two readings is counted at one of them.
+    while len(differences) < 10 and 0 not in differences:
+        counts = measured(live, ARMS[3], service, work)["protocol41"]
+        assert counts["server"] == {"in": 0, "out": 0}
+        differences.append(counts["router"]["in"] - counts["client"]["out"])
+        if live.tunnels.backends["isatap"] == "kernel":  # which leaves cutting up segments to the port
+            assert differences[-1] >= 0
+            return
+    assert differences[-1] == 0, differences
 
 
 def test_a_tunnel_whose_routes_lead_straight_to_the_native_path_is_invalid_in_words(up):

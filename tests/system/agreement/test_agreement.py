@@ -18,7 +18,7 @@ RATE_BIT_S = 10e6
 SIZE = 1400
 PORT = 26000
 # A stall that is longer than what the bucket holds costs the link some of its rate; of several runs one has none.
-TRIES = 12
+TRIES = 30
 
 
 @pytest.fixture(scope="module")

@@ -182,7 +182,7 @@ def test_through_a_real_queue_it_is_what_the_rate_leaves(output_of, ipver, netwo
     code = f"""
 with Shaped(50) as pair:
     found = []
-    while len(found) < 8 and not (found and 0.98 < found[-1] / {ceiling} < 1.02):
+    while len(found) < 24 and not (found and 0.98 < found[-1] / {ceiling} < 1.02):
         asked = spec(ipver={ipver}, source="{network}1", address="{network}2", connections={streams},
                       direction={direction!r}, warmup_s=0.2, run_s=0.5)
         it = facts(*run(asked, pair.entered))
