@@ -66,7 +66,8 @@ _STARTED = {
 # These are, or hold, the longest files. Begun last they would keep one worker busy while the others have nothing left.
 _LONGEST_FIRST = (
     "cli/", "system/trouble/test_far_faults.py", "system/trouble/test_faults.py", "system/far/", "system/trouble/",
-    "plugin/", "system/truth/", "lab/",
+    "plugin/", "system/truth/", "lab/", "agent/servers/", "system/security/", "system/agreement/", "agent/load/",
+    "agent/flows/engines/",
 )  # fmt: skip
 
 

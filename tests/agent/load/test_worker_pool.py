@@ -192,16 +192,20 @@ def test_a_worker_that_breaks_says_why(deaf, monkeypatch):
 
 
 def test_a_signal_to_the_agent_ends_its_workers(deaf):
-    gone = threading.Event()
+    ended, here = threading.Event(), children()
 
     def leave(*_):
-        if not gone.is_set():
+        if not ended.is_set():
             raise SystemExit(7)
 
     def knock():
-        # Repeated, as a signal may come before there is a worker.
-        while not gone.wait(0.5):
+        # Before there are workers, the signal would prove nothing. Repeated seldom: an exception that is raised in a
+        # callback of the interpreter is lost, and a second one would break off the ending of the workers.
+        while len(children() - here) < 2:
+            time.sleep(0.01)
+        while not ended.wait(0.2):
             os.kill(os.getpid(), signal.SIGTERM)
+            ended.wait(10)
 
     # An exception raised in a callback of the garbage collector, as hypothesis has one, is lost, and printed.
     gc.disable()
@@ -209,13 +213,11 @@ def test_a_signal_to_the_agent_ends_its_workers(deaf):
     knocking = threading.Thread(target=knock, daemon=True)
     knocking.start()
     try:
-        begun = time.monotonic()
+        # Without the signal, the load would go on until its deadline, and return.
         with pytest.raises(SystemExit, match="7"):
-            load(spec(deaf, deadline_s=8.0))
-        gone.set()
-        assert time.monotonic() - begun < 5
+            load(spec(deaf, deadline_s=60.0))
     finally:
-        gone.set()
+        ended.set()
         knocking.join()
         signal.signal(signal.SIGTERM, before)
         gc.enable()

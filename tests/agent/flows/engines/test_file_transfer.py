@@ -71,7 +71,7 @@ def run(spec):
 @pytest.mark.parametrize(("ipver", "sessions"), [(4, 1), (6, 3)])
 def test_a_real_server_is_fetched_from_again_and_again(name, ipver, sessions):
     with serving(name, 3 * MIB + 5) as (port, _):
-        report = run(spec_of(port, 3 * MIB + 5, ipver=ipver, sessions=sessions))
+        report = run(spec_of(port, 3 * MIB + 5, ipver=ipver, sessions=sessions, run_s=1.5))
     facts = report.facts
     assert report.failed == {}
     assert facts["transfers"] > 2
@@ -80,8 +80,8 @@ def test_a_real_server_is_fetched_from_again_and_again(name, ipver, sessions):
     assert abs(facts["payload_bytes"] - facts["transfers"] * (3 * MIB + 5)) <= 2 * sessions * (3 * MIB + 5)
     # What was in the receiver's buffer at the beginning had been counted before.
     assert facts["interface_bytes"] > 0.9 * facts["payload_bytes"]
-    assert 0.5 <= facts["seconds"] < 2
-    assert 0 < facts["longest_gap_s"] < 1
+    assert facts["seconds"] >= 1.5
+    assert 0 < facts["longest_gap_s"] < facts["seconds"]
     assert report.families == ["AF_INET6" if ipver == 6 else "AF_INET"]
     assert report.peers == {ADDRESSES[ipver]: sessions}
     rows = array("d", report.samples)
