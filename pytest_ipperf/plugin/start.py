@@ -47,7 +47,7 @@ def start(config: pytest.Config) -> None:
     if not known.is_worker:
         config.stash[VERDICTS] = verdicts = VerdictCollector(config)
         config.stash[SESSION_WRITER] = writer = SessionWriter(known)
-        config.stash[SESSION_END] = session_end = SessionEnd(known)
+        config.stash[SESSION_END] = session_end = SessionEnd(known, verdicts.kept)
         config.pluginmanager.register(SpreadCache(known), "ipperf-spread-cache")
         config.pluginmanager.register(verdicts, "ipperf-verdicts")
         # Of two `trylast` hooks the one registered later runs later.

@@ -122,7 +122,7 @@ def write_summary(reporter: pytest.TerminalReporter, config: pytest.Config) -> N
         for line in session.left_out_lines:
             reporter.write_line(f"ipperf: {line}")
         return
-    if verdicts.records:
+    if verdicts.kept:
         from pytest_ipperf.report.workload_kinds import how_to_read, tables  # noqa: PLC0415 - imports scipy
 
         detail, width = config.get_verbosity() > 0, _width(reporter)

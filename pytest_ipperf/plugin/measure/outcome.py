@@ -9,6 +9,7 @@ The exit status is 10, which pytest does not use, if measurements ran and no cel
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ from pytest_ipperf.plugin.collect.collection import cell_of
 from pytest_ipperf.plugin.measure.stash import ANSWERS, INVALID
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.stash import SESSION
+from pytest_ipperf.store.kept_records import KeptRecords
 
 NOTHING_DECIDED = 10
 _PROPERTY = "ipperf"
@@ -219,7 +221,10 @@ def _properties(record: Record) -> list[tuple[str, object]]:
     for side in record.sides:
         for name, value in side.quantiles.items():
             properties[f"{name.replace('.', '')}_s_{side.arm}"] = "inf" if value is None else f"{value:.6g}"
-    return [(f"{_PROPERTY}_{name}", value) for name, value in {**properties, "epochs": record.epochs}.items()]
+    # pytest keeps them to the end of the session, and their names are the same for all cells.
+    return [
+        (sys.intern(f"{_PROPERTY}_{name}"), value) for name, value in {**properties, "epochs": record.epochs}.items()
+    ]
 
 
 def _component_properties(record: Record) -> dict[str, object]:
@@ -253,11 +258,15 @@ def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
 
 
 class VerdictCollector:
-    """Plugin of the main process that collects verdicts, calls the hook for each record and sets the exit status."""
+    """Plugin of the main process that collects verdicts, calls the hook for each record and sets the exit status.
+
+    `decided` is the number of cells that are within or beyond their margin.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self.records: list[Record] = []
+        self.kept = KeptRecords()
+        self.decided = 0
         self.undecided: dict[str, str] = {}
         self.unjudged: dict[str, str] = {}
         self.flagged: set[str] = set()
@@ -279,15 +288,16 @@ class VerdictCollector:
             self.flagged.add(report.nodeid)
         if text := getattr(report, "ipperf_record", ""):
             record = Record.from_json(text)
-            self.records.append(record)
+            self.kept.append(text)
+            self.decided += record.verdict in ("within", "exceeds")
             if hasattr(report, "node"):  # from a worker of xdist, which has used the text; pytest keeps all reports
                 del report.ipperf_record
             self._config.hook.pytest_ipperf_measured(config=self._config, record=record)
 
     @property
-    def decided(self) -> int:
-        """Number of cells that are within or beyond their margin."""
-        return sum(record.verdict in ("within", "exceeds") for record in self.records)
+    def records(self) -> list[Record]:
+        """Return the records of the session so far; they are decoded, for use at its end."""
+        return self.kept.read()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:

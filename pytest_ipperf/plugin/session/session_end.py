@@ -15,11 +15,12 @@ import pytest
 
 from pytest_ipperf.core.measurement.time_ledger import TimeLedger
 from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.core.records.record import Record, strictest
+from pytest_ipperf.core.records.record import strictest
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.session.journal import SESSION_WRITER, journal_of
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.store import LAST, Archive, SessionEntry, read_session_summary, records_in, times_in
+from pytest_ipperf.store.kept_records import KeptRecords
 
 PAGE = "report.html"
 
@@ -31,16 +32,12 @@ class SessionEnd:
     `ledger` is where the session's seconds went.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, kept: KeptRecords) -> None:
         self._session = session
-        self._records: list[Record] = []
+        self._kept = kept
         self.troubles: list[str] = []
         self.changes: list[str] = []
         self.ledger = TimeLedger()
-
-    def pytest_ipperf_measured(self, record: Record) -> None:
-        """Collect the record of a cell."""
-        self._records.append(record)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -53,7 +50,7 @@ class SessionEnd:
         if not self._session.folder.exists():
             return
         began = time.monotonic()
-        if self._records:
+        if self._kept:
             self._attempt("tables", self._tables)
         self._attempt(PAGE, self._page)
         if self._session.settings.baseline:
@@ -100,7 +97,7 @@ class SessionEnd:
     def _tables(self) -> None:
         from pytest_ipperf.report.table_files import write_tables  # noqa: PLC0415 - imports scipy
 
-        write_tables(self._records, self._session.folder / "tables", datetime.now(UTC))
+        write_tables(self._kept.read(), self._session.folder / "tables", datetime.now(UTC))
 
     def _page(self) -> None:
         """Write the page, with the history of every cell if the session is saved under a name."""
@@ -120,7 +117,7 @@ class SessionEnd:
         from pytest_ipperf.report.terminal.comparison import lines  # noqa: PLC0415 - imports scipy
 
         then = self._session.baseline
-        now = strictest(self._records, self._session.folder.name)
+        now = strictest(self._kept.read(), self._session.folder.name)
         if isinstance(then, SessionEntry):
             with self._archive() as archive:
                 past = archive.history_entries(then)
