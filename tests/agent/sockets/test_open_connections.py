@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import ast
-import socket
-import time
 
 import pytest
-
-from pytest_ipperf.agent.sockets import open_connections as module
-from pytest_ipperf.agent.sockets.open_connections import open_connections
 
 CLOSED_AT_ONCE = """
 import socket, subprocess
@@ -43,43 +38,59 @@ def test_what_both_ends_have_closed_at_once_is_open_until_the_other_has_acknowle
     assert left == [TIME_WAIT]
 
 
-@pytest.fixture(params=["sock_diag", "text files"])
-def source(request, monkeypatch):
-    """Lets the kernel answer by either of its interfaces, and names it."""
-    if request.param == "text files":
+INTERFACES = {
+    "sock_diag": 'module._listed = lambda _: exit("sock_diag does not work here")',
+    "text files": "module.ask = refuse",
+}
+"""Names of the kernel's interfaces, with the line that leaves no other."""
 
-        def refuse(*_, **__):
-            raise FileNotFoundError(2, "No such file or directory")
+FROM = """
+import socket, time
+from pytest_ipperf.agent.sockets import open_connections as module
+from pytest_ipperf.agent.sockets.open_connections import open_connections
 
-        monkeypatch.setattr(module, "ask", refuse)
-    else:
-        monkeypatch.setattr(module, "_listed", lambda _: pytest.fail("sock_diag does not work here"))
-    return request.param
+def refuse(*_, **__):
+    raise FileNotFoundError(2, "No such file or directory")
+
+{source}
+"""
+HALF_CLOSED = """
+with socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET) as listener:
+    port = listener.getsockname()[1]
+    counts = [open_connections(port)]
+    client = socket.create_connection((address, port))
+    server, _ = listener.accept()
+    counts.append(open_connections(port))
+    server.close()
+    counts.append(open_connections(port))  # FIN_WAIT2
+    client.close()
+    end = time.monotonic() + 10
+    while open_connections(port) and time.monotonic() < end:  # a busy kernel takes time
+        time.sleep(0.01)
+    counts.append(open_connections(port))  # TIME_WAIT
+print(counts)
+"""
+OF_BOTH_VERSIONS = """
+with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
+    port = listener.getsockname()[1]
+    with socket.create_connection(("127.0.0.1", port)), socket.create_connection(("::1", port)):
+        print(open_connections(port))
+"""
+
+# In a namespace of their own, as the kernel makes a text file of many connections in parts.
+both_interfaces = pytest.mark.parametrize("source", INTERFACES)
 
 
+@both_interfaces
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_a_connection_is_open_until_both_ends_have_closed_it(source, address):
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.create_server((address, 0), family=family) as listener:
-        port = listener.getsockname()[1]
-        assert open_connections(port) == 0, source
-        client = socket.create_connection((address, port))
-        server, _ = listener.accept()
-        assert open_connections(port) == 1
-        server.close()
-        assert open_connections(port) == 1  # FIN_WAIT2
-        client.close()
-        end = time.monotonic() + 10
-        while open_connections(port) and time.monotonic() < end:  # a busy kernel takes time
-            time.sleep(0.01)
-        assert open_connections(port) == 0  # TIME_WAIT
+def test_a_connection_is_open_until_both_ends_have_closed_it(source, address, isolated):
+    code = FROM.format(source=INTERFACES[source]) + f"address = {address!r}" + HALF_CLOSED
+    assert ast.literal_eval(isolated(code)) == [0, 1, 1, 0]
 
 
-def test_connections_of_ipv4_at_a_socket_of_both_versions_count_once(source):
-    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
-        port = listener.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)), socket.create_connection(("::1", port)):
-            assert open_connections(port) == 2, source
+@both_interfaces
+def test_connections_of_ipv4_at_a_socket_of_both_versions_count_once(source, isolated):
+    assert isolated(FROM.format(source=INTERFACES[source]) + OF_BOTH_VERSIONS).strip() == "2"
 
 
 ORPHAN = """
