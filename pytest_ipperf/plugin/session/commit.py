@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 _TIMEOUT_S = 5.0
 """Seconds after which a slow file system has no commit: it describes a session and must not delay it."""
@@ -13,10 +12,11 @@ _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 """Variables of git's hooks, which may name another repository."""
 
 
-def commit_facts(folder: Path) -> dict[str, Any]:
+def commit_facts(folder: Path) -> dict[str, str | bool]:
     """Return the `commit` that is checked out in the repository of a folder, and whether tracked files are `dirty`.
 
-    Both are absent where git is not installed or does not know a commit of that folder.
+    Both are absent where git is not installed or does not know a commit of that folder, and `dirty` where it does not
+    answer.
     """
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
     if not commit:

@@ -213,7 +213,7 @@ def relayed(one, fate, lost, *, stream=False):
         assert report.attempted == report.facts["sent"] == len(rows(report)) + report.facts["lost"]
         assert report.failed.get("lost", 0) == report.facts["lost"]
         assert max((rtt for _, rtt in rows(report)), default=0) < DEADLINE_S
-        if report.facts["lost"] == lost and report.attempted >= max(fate):
+        if report.facts["lost"] == lost and report.attempted > 10:
             return report
     pytest.fail(f"each of 20 runs lost more than {lost} probes, or ended early; the last one: {report}")
 
