@@ -1,18 +1,19 @@
 """Print where the time of sessions went: in measured runs, in warm-ups, in neither.
 
     python benchmarks/ledger.py .ipperf/runs/20261121T105231Z-61f198 [FOLDER ...]
-    python benchmarks/ledger.py --rounds 3 [--against CHECKOUT] [-- PYTEST-ARGUMENT ...]
-    python benchmarks/ledger.py --rounds 3 --ssh [--control-delay 20ms] [--against CHECKOUT] [-- PYTEST-ARGUMENT ...]
+    python benchmarks/ledger.py --rounds 3 [--against CHECKOUT ...] [-- ARGUMENT ...]
+    python benchmarks/ledger.py --rounds 3 --ssh [--control-delay 20ms] [--against CHECKOUT ...] [-- ARGUMENT ...]
 
 The first form prints a table for each session, from its records; those of earlier versions, which have no events
 `time`, tell only the seconds in runs. The second form makes sessions of `make measure`, and prints their tables, then
-one of all rounds. With another checkout of this repository, which runs in this environment, the two take turns, and
-ratios are taken within a round. The third form does that with two hosts behind sshds, in network namespaces, whose
+one of all rounds. With other checkouts of this repository, which run in this environment, all take turns, and ratios
+to each are taken within a round. The third form does that with two hosts behind sshds, in network namespaces, whose
 packets from and to the controller are delayed; it needs root.
 
 Each workload counts from its first event to its last look. `between` and `epochs` are the activities of
-docs/records.md, per counted run or warm-up, and per epoch. A cell is decided if all its questions are answered. The
-spread of runs is that of log ratios within an epoch, median of the cells.
+docs/records.md, per counted run or warm-up, and per epoch; `later epochs` are those after the first of a workload,
+which alone has packet trains. A cell is decided if all its questions are answered. The spread of runs is that of log
+ratios within an epoch, geometric mean of the cells.
 """
 
 from __future__ import annotations
@@ -124,9 +125,16 @@ class Session:
             "warm-ups": total.of(WARMUP) / (total.wall_s - waited_s),
             "between runs, ms": 1000 * total.of(*BETWEEN) / max(1, sum(each.runs for each in accounted)),
             "an epoch, s": (total.of(*EPOCHS) - waited_s) / max(1, sum(each.epochs for each in accounted)),
+            "later epochs, s": statistics.fmean(_later_epochs(found) or [0.0]),
             "decided": sum(_decided(each.values()) for arms in last.values() for each in arms),
-            "spread of runs": statistics.median(spreads) if spreads else 0.0,
+            "spread of runs": statistics.geometric_mean(spreads or [1.0]),
         })  # fmt: skip
+
+
+def _later_epochs(found: Sequence[dict[str, Any]]) -> list[float]:
+    """Return the seconds of each epoch but the first of a workload."""
+    times = (each for each in found if each["event"] == "time" and each.get("epoch"))
+    return [TimeLedger(each["seconds"]).of(*EPOCHS) for each in times]
 
 
 def _decided(verdicts: Collection[str]) -> bool:
@@ -134,18 +142,19 @@ def _decided(verdicts: Collection[str]) -> bool:
 
 
 def compare(sessions: Mapping[str, Sequence[Session]]) -> None:
-    """Print the figures of all rounds, median with minimum and maximum, and their ratios within rounds."""
+    """Print the figures of all rounds, median with minimum and maximum, and the last version's ratios to each."""
     names = list(next(iter(sessions.values()))[0].figures)
     head("all rounds", *names)
     for version, each in sessions.items():
-        row(version, *(spread([session.figures[name] for session in each], 2) for name in names))
-    if len(sessions) == 2:
-        pairs = list(zip(*sessions.values(), strict=True))
+        row(version, *(spread([session.figures[name] for session in each], 3) for name in names))
+    *others, last = sessions
+    for other in others:
+        pairs = list(zip(sessions[other], sessions[last], strict=True))
         ratios = (
             [after.figures[name] / before.figures[name] for before, after in pairs if before.figures[name]]
             for name in names
         )
-        row("ratio", *(spread(each, 2) if each else "" for each in ratios))
+        row(f"{last} / {other}", *(spread(each, 2) if each else "" for each in ratios))
 
 
 Measure = Callable[[Path, Sequence[str]], Path]
@@ -192,7 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", help="sessions; with --rounds, arguments of pytest")
     parser.add_argument("--rounds", type=int, default=0, help="make so many sessions")
-    parser.add_argument("--against", type=Path, help="another checkout to take turns with")
+    parser.add_argument("--against", type=Path, action="append", default=[], help="another checkout to take turns with")
     parser.add_argument("--ssh", action="store_true", help="measure hosts behind sshds")
     parser.add_argument(
         "--control-delay", type=parse_seconds, default=0.0, help="one way, between controller and hosts"
@@ -202,7 +211,7 @@ def main() -> None:
         for each in asked.folders:
             show(Path(each))
         return
-    checkouts = ({"before": asked.against.resolve()} if asked.against else {}) | {"after": ROOT}
+    checkouts = {each.resolve().name: each.resolve() for each in asked.against} | {"after": ROOT}
     sessions: dict[str, list[Session]] = {name: [] for name in checkouts}
     with behind_ssh(asked.control_delay) if asked.ssh else contextlib.nullcontext(here) as measure:
         for name in interleaved(list(checkouts), asked.rounds, "ledger"):
