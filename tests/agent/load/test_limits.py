@@ -112,7 +112,7 @@ with silent_listener() as port:
         load(spec(connections=37, port=port))
     except LabError as error:
         print(error)
-    told = load(spec(connections=36, bursts=1, port=port, deadline_s=0.3))
+    told = load(spec(connections=36, bursts=1, port=port, deadline_s=1.0))
     print(told.failed)
 """
 

@@ -60,7 +60,9 @@ def silent_socket(address: str = "127.0.0.1", timeout_s: float | None = 10.0) ->
         yield sock
 
 
-def closed_port(address: str = "127.0.0.1") -> int:
-    """Return a UDP port that was just closed, so queries to it are refused."""
+@contextlib.contextmanager
+def refusing_datagrams(address: str = "127.0.0.1") -> Iterator[int]:
+    """Yield a UDP port that refuses queries: the socket that has it, so that no client gets it, is its only client."""
     with silent_socket(address) as sock:
-        return int(sock.getsockname()[1])
+        sock.connect(sock.getsockname())
+        yield sock.getsockname()[1]

@@ -208,8 +208,8 @@ def test_a_file_that_does_not_come_costs_the_deadline_and_no_more():
 
     with Files("127.0.0.1", give) as server:
         begun = time.monotonic()
-        assert failures(burst("127.0.0.1", server.port, 5, deadline_s=0.4)) == {"data deadline": 5}
-        assert 0.4 <= time.monotonic() - begun < 3
+        assert failures(burst("127.0.0.1", server.port, 5, deadline_s=1.0)) == {"data deadline": 5}
+        assert 1.0 <= time.monotonic() - begun < 30
 
 
 def test_a_file_after_which_no_word_comes_costs_the_deadline():
@@ -217,7 +217,7 @@ def test_a_file_after_which_no_word_comes_costs_the_deadline():
         data.shutdown(socket.SHUT_RDWR)
 
     with Files("127.0.0.1", give) as server:
-        assert failures(burst("127.0.0.1", server.port, 5, deadline_s=0.4)) == {"talk deadline": 5}
+        assert failures(burst("127.0.0.1", server.port, 5, deadline_s=1.0)) == {"talk deadline": 5}
 
 
 @pytest.mark.parametrize(("word", "failure"), [(b"550\n", "protocol: reply 550"), (b"", "talk closed")])

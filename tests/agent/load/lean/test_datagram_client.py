@@ -24,7 +24,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import PHASES, Application, Conversation
 from tests.support.receive_timestamps import wait_until_stamped
 from tests.support.servers.tcp import family_of
-from tests.support.servers.udp import DatagramServer, closed_port
+from tests.support.servers.udp import DatagramServer, refusing_datagrams
 
 ADDRESSES = ("127.0.0.1", "::1")
 
@@ -126,7 +126,8 @@ def _no_descriptor_is_left():
 @both_clients
 @both_families
 @pytest.mark.parametrize("source", [None, ""])
-def test_each_asks_by_a_socket_of_its_own_and_has_one_phase(client, address, source):
+def test_each_asks_by_a_socket_of_its_own_and_has_one_phase(client, address, source, repeat_after):
+    repeat_after(60.0)
     with rx_timestamping(), DatagramServer(address, answered) as oracle:
         wait_until_stamped()
         made = burst(address, oracle.port, 20, client=client, source=source)
@@ -148,13 +149,15 @@ def test_each_asks_by_a_socket_of_its_own_and_has_one_phase(client, address, sou
 @both_clients
 @both_families
 def test_a_port_where_nobody_is_has_refused(client, address):
-    assert failures(burst(address, closed_port(address), 3, client=client)) == {"talk refused": 3}
+    with refusing_datagrams(address) as port:
+        assert failures(burst(address, port, 3, client=client)) == {"talk refused": 3}
 
 
 @both_families
-def test_a_question_without_an_answer_is_repeated_and_then_given_up(address):
+def test_a_question_without_an_answer_is_repeated_and_then_given_up(address, repeat_after):
+    repeat_after(0.2, 60.0)
     with DatagramServer(address, lambda *_: []) as oracle:
-        made = burst(address, oracle.port, 3, deadline_s=1.4)
+        made = burst(address, oracle.port, 3, deadline_s=1.2)
     assert failures(made) == {"talk deadline": 3}
     assert made.dns_retries == 3
     assert sorted(oracle.heard) == sorted([b"ask 0", b"ask 1", b"ask 2"] * 2)
@@ -167,7 +170,7 @@ def test_a_lost_answer_costs_the_patience():
         made = burst("127.0.0.1", oracle.port)
     assert failures(made) == {"": 1}
     (row,) = rows_of(packed(made.connections, made.began))
-    assert 1 <= row["first_byte"] == row["total"] < 3
+    assert 1 <= row["first_byte"] == row["total"]
 
 
 @both_clients

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 
 import pytest
@@ -68,6 +69,7 @@ def test_an_answer_that_waits_to_be_read_was_not_lost(burst, asked, starts):
     timers = BurstTimers(burst, starts, 10.0)
     assert timers.begin(0.0) == 1.0
     asked.sendto(b"there", asked.recvfrom(100)[1])
+    assert select.select([burst.connections[0].sock], (), (), 20)[0]
     assert burst.at(1.5, timers) == 1.5  # so that the loop runs again at once
     assert burst.dns_retries == 0
     burst.connections[0].sock.recv(100)  # it was no answer, as it turns out
