@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -149,13 +150,12 @@ def test_an_agent_killed_in_the_midst_of_an_order_is_told_at_once(agent_on, sile
         silent.recv(1000)
         os.kill(pid, signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
-    begun = time.monotonic()
     with pytest.raises(AgentError) as caught:
         long_call(agent, silent.getsockname()[1])
     killer.join()
-    assert time.monotonic() - begun < 10
+    # Only the time-out of half a minute has another sentence.
     assert str(caught.value) == f"host server: the agent died during call 'load'{DIED}"
     with pytest.raises(AgentError, match=r"^host server: the agent died during call 'load'"):
         agent.hello()
@@ -194,19 +194,34 @@ def test_after_a_late_answer_no_order_can_be_mistaken_for_another(agent_on, sile
     assert str(caught.value) == f"host server: the agent sent no keep-alive for 0.2 s during call 'load'{SILENT}"
 
 
-def test_patience_begins_anew_with_each_sign_of_life(agent_on, silent):
+def test_patience_begins_anew_with_each_sign_of_life(agent_on, silent, monkeypatch):
     """The call takes longer than its time-out; it is given up only once the keep-alives stop."""
+    monkeypatch.setattr(client_module, "_STOP_S", 0.5)
     agent = agent_on()
     began = time.monotonic()
-    result = long_call(agent, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
-    assert time.monotonic() - began > 3.5
+    result = long_call(agent, silent.getsockname()[1], 3.0, bursts=3, deadline_s=1.05)
+    assert time.monotonic() - began > 3.0
     assert result.failed == {"dns deadline": 3}
-    # In the middle between the ends of two bursts.
-    threading.Timer(1.8, os.kill, [pid_of(agent), signal.SIGSTOP]).start()
+    silent.settimeout(0.0)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            silent.recv(1000)
+    silent.settimeout(None)
+
+    def stop():
+        """Stop the agent in its second burst, whose query comes from another socket than those of the first."""
+        _, first = silent.recvfrom(1000)
+        while silent.recvfrom(1000)[1] == first:
+            pass
+        os.kill(pid_of(agent), signal.SIGSTOP)
+
+    stopping = threading.Thread(target=stop, daemon=True)
+    stopping.start()
     began = time.monotonic()
-    with pytest.raises(AgentError, match=r"no keep-alive for 2\.5 s during call 'load'"):
-        long_call(agent, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
-    assert time.monotonic() - began > 3.6  # a burst, and patience
+    with pytest.raises(AgentError, match=r"no keep-alive for 3 s during call 'load'"):
+        long_call(agent, silent.getsockname()[1], 3.0, bursts=3, deadline_s=1.05)
+    assert time.monotonic() - began > 1.05 + 3.0  # a burst, and patience
+    stopping.join()
 
 
 PAUSED = """
@@ -215,7 +230,7 @@ from pytest_ipperf.lab.agents.client import AgentClient
 with AgentClient(BUILTIN["loopback"].server) as agent:
     print(flush=True)
     for _ in range(3000):
-        agent.within(0.5).hello()
+        agent.within(1.0).hello()
 """
 
 
@@ -226,7 +241,7 @@ def test_a_pause_of_the_one_who_holds_the_link_is_not_held_against_the_agent(me)
         owner.stdout.readline()
         for _ in range(3):
             owner.send_signal(signal.SIGSTOP)
-            time.sleep(0.7)
+            time.sleep(1.3)
             owner.send_signal(signal.SIGCONT)
             time.sleep(0.05)
     assert owner.returncode == 0
@@ -245,7 +260,7 @@ def test_a_pause_of_the_one_who_holds_the_link_is_not_held_against_the_agent(me)
 def test_what_is_no_python_is_told_in_the_hosts_words(entry, words):
     begun = time.monotonic()
     assert refused(HOST, entry) == f"host server: no agent could be started by access method local: {words}"
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < client_module._START_HERE_S  # the deadline was not waited for
 
 
 def test_what_a_host_says_is_told_without_what_a_terminal_would_obey():
