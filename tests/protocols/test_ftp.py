@@ -310,6 +310,6 @@ def test_a_data_connection_that_is_refused_is_told(client, failure, address):
 @both_clients
 def test_a_file_that_never_comes_costs_the_deadline(client):
     with Peer("127.0.0.1", {"RETR": b"125 soon\r\n"}) as peer:
-        made = burst(client, "127.0.0.1", peer.port, deadline_s=0.4)
+        made = burst(client, "127.0.0.1", peer.port, deadline_s=1.0)
     assert set(failures(made)) <= {"talk deadline", "data deadline"}
     assert not any(each.done for each in made.connections)

@@ -224,7 +224,7 @@ def peer(replies, address="127.0.0.1"):
     heard: list[bytes] = []
 
     def talk(conn, _):
-        conn.settimeout(5)
+        conn.settimeout(30)
         with conn, conn.makefile("rb") as lines:
             conn.sendall(replies[0])
             for reply in replies[1:]:
@@ -243,7 +243,7 @@ TAGGED = [
 ]  # fmt: skip
 
 
-def by_library(replies, address="127.0.0.1", n=1, deadline_s=5.0):
+def by_library(replies, address="127.0.0.1", n=1, deadline_s=30.0):
     pytest.importorskip("aioimaplib")
     with peer(replies, address) as (port, heard):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -294,7 +294,7 @@ def test_the_library_waits_no_longer_than_the_deadline():
     pytest.importorskip("aioimaplib")
     with silent_listener() as port:
         target = Target(socket.AF_INET, None, "127.0.0.1", port, "")
-        burst = LibraryBurst(target, imap, STATE, 3, deadline_s=0.3, first_ident=0)
+        burst = LibraryBurst(target, imap, STATE, 3, deadline_s=1.0, first_ident=0)
         burst.run()
     assert [call.failure for call in burst.connections] == ["talk deadline"] * 3
 

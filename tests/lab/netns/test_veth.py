@@ -193,7 +193,7 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # what two processors s
 address, count, send = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-    sock.settimeout(5)
+    sock.settimeout(60)
     if send:
         # What waits for a neighbour is overtaken by what is sent when it has been found.
         sock.sendto(b"", (address, 5002))
@@ -269,47 +269,70 @@ def test_a_rate_beside_a_delay_is_the_rate():
         assert not lasting(attempt() for _ in range(5))
 
 
-STAMPS = """
+# Each line of their input is the identifier of a train.
+RECEIVES = """
 import sys
-from pytest_ipperf.agent.paths.packet_train import TrainReceiver, send_train
-address, source, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
-if port:
-    send_train(source, (address, port), 7, packet_bytes=1500, datagrams=60, backlog=60)
-else:
-    receiver = TrainReceiver(address, 60)
-    print(receiver.port, flush=True)
-    sys.stdin.readline()  # the kernel has stamped and keeps what came meanwhile
-    print(receiver.stamps_ns(7, 60))
+from pytest_ipperf.agent.paths.packet_train import TrainReceiver
+receiver = TrainReceiver(sys.argv[1], 60)
+print(receiver.port, flush=True)
+for line in sys.stdin:  # the kernel has stamped and keeps what came meanwhile
+    print(receiver.stamps_ns(int(line), 60), flush=True)
 """
+TRAINS = """
+import sys
+from pytest_ipperf.agent.paths.packet_train import send_train
+source, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for line in sys.stdin:
+    send_train(source, (address, port), int(line), packet_bytes=1500, datagrams=60, backlog=60)
+    print(flush=True)
+"""
+
+
+@contextlib.contextmanager
+def answering(entry, *argv):
+    """Start a Python program on a host that answers each line of its input by one; yield what asks it."""
+    words = [*entry, sys.executable, "-c", *argv]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def asked(line=""):
+            assert process.stdin
+            assert process.stdout
+            if line:
+                print(line, flush=True, file=process.stdin)
+            return process.stdout.readline().strip()
+
+        yield asked
 
 
 @pytest.mark.parametrize("rate_bit_s", [2e6, 1e7, 1e8])
 def test_a_link_passes_its_bucket_at_once_and_no_more(rate_bit_s):
     """Of many trains one is not disturbed by what else goes on in the machine, which delays packets or their stamps."""
     testbed = lab("bottled", 2, Links(rate_bit_s=rate_bit_s))
-    ends = [testbed.server.ipv4, testbed.client.ipv4]
     most_bytes = bucket_bytes(rate_bit_s)
 
-    def at_once(entries):
+    def at_once(stamps_ns):
         """Return the bytes of a train by which its first packets were ahead of the rate."""
-        takes = [*entries["server"], sys.executable, "-c", STAMPS, *ends, "0"]
-        with subprocess.Popen(takes, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as receiver:
-            assert receiver.stdout
-            assert receiver.stdin
-            port = receiver.stdout.readline().strip()
-            subprocess.run([*entries["client"], sys.executable, "-c", STAMPS, *ends, port], check=True)
-            print(flush=True, file=receiver.stdin)
-            stamps_ns = ast.literal_eval(receiver.stdout.readline())
-        assert len(stamps_ns) == 60
         ahead = [1538 * (at + 1) - rate_bit_s / 8e9 * (each - stamps_ns[0]) for at, each in enumerate(stamps_ns)]
         return max(ahead[:30])
 
-    with namespaces(testbed) as entries:
+    with contextlib.ExitStack() as stack:
+        entries = stack.enter_context(namespaces(testbed))
         for role in testbed.roles:
             run = [*entries[role], "sh", "-c", "ethtool -K eth0 gso off tso off; ip link set eth0 gso_max_segs 1"]
             subprocess.run(run, check=True)
-        found = (at_once(entries) for _ in range(30))
-        assert any(each == pytest.approx(most_bytes, abs=rate_bit_s / 8 * 20e-6 + 10) for each in found)
+        stamps = stack.enter_context(answering(entries["server"], RECEIVES, testbed.server.ipv4))
+        ends = testbed.client.ipv4, testbed.server.ipv4
+        sent = stack.enter_context(answering(entries["client"], TRAINS, *ends, stamps()))
+        found = []
+        for train in range(1, 31):
+            sent(train)
+            stamps_ns = ast.literal_eval(stamps(train))
+            assert len(stamps_ns) == 60
+            found.append(at_once(stamps_ns))
+            if found[-1] == pytest.approx(most_bytes, abs=rate_bit_s / 8 * 20e-6 + 10):
+                return
+            time.sleep(2 * 8 * most_bytes / rate_bit_s)  # in which the bucket has filled again
+    raise AssertionError(f"{most_bytes} bytes may pass at once; those that did are {found}")
 
 
 WIRE = """
@@ -325,6 +348,12 @@ with namespaces(testbed) as entries:
 """
 
 
+def command_line(pid):
+    with contextlib.suppress(OSError):  # what has just ended
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
 @pytest.mark.parametrize("who", ["me", "nobody"])
 def test_a_wire_needs_no_rights_and_goes_with_its_lab(request, processes, who):
     user = request.getfixturevalue(who)
@@ -335,7 +364,7 @@ def test_a_wire_needs_no_rights_and_goes_with_its_lab(request, processes, who):
     assert owner.stdout
     line = owner.stdout.readline()
     seen = processes.below(owner.pid)
-    held = [pid for pid in seen if b"delay_line" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    held = [pid for pid in seen if b"delay_line" in command_line(pid)]
     owner.kill()
     said = owner.communicate()[1]
     assert "% packet loss" in json.loads(line or "null"), said
@@ -369,7 +398,7 @@ def test_the_kernel_holds_the_frames_where_it_can_and_else_the_program():
 
 WIRED = """
 for end in 1 2; do
-    unshare --net sleep 60 & eval "pid$end=$!"
+    unshare --net sleep 600 & eval "pid$end=$!"
     while [ "$(readlink /proc/$!/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do sleep 0.01; done
 done
 unshare --net {wire} $pid1 eth0 $pid2 eth0 || exit 1
@@ -377,7 +406,13 @@ for end in 1 2; do
     eval "pid=\\$pid$end"
     nsenter --target $pid --net sh -c "ip addr add 198.18.0.$end/24 dev eth0; ip link set eth0 up" || exit 1
 done
-nsenter --target $pid1 --net ping -q -c 40 -i 0.01 198.18.0.2
+# As many pings as needed for one that no busy machine has held up, which one that is delayed twice never is.
+for attempt in $(seq 20); do
+    said=$(nsenter --target $pid1 --net ping -q -c 40 -i 0.01 198.18.0.2)
+    fastest=$(echo "$said" | sed -n 's:.*= \\([0-9]*\\)[.0-9]*/.*:\\1:p')
+    [ "${{fastest:-{bound_ms}}}" -lt {bound_ms} ] && break
+done
+echo "$said"
 cat /proc/[0-9]*/cmdline | tr '\\0' ' '
 kill $pid1 $pid2
 """
@@ -385,7 +420,7 @@ kill $pid1 $pid2
 
 def test_a_kernel_with_netem_delays_as_the_program_does(uml):
     wire = shlex.join([sys.executable, "-I", "-S", delay_line.__file__, str(DELAY_S)])
-    done = uml.sh(MODULES + WIRED.format(wire=wire))
+    done = uml.sh(MODULES + WIRED.format(wire=wire, bound_ms=round(3000 * DELAY_S)))
     assert done.returncode == 0, done.stderr
     fastest = re.search(r"= ([\d.]+)/", done.stdout)
     assert fastest, done.stdout

@@ -10,7 +10,6 @@ import statistics
 import struct
 import subprocess
 import threading
-import time
 from collections import Counter
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -431,7 +430,6 @@ def test_a_client_that_dies_is_named(up):
     pid = agent_of(live, "client2")
     killing = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
     killing.start()
-    began = time.monotonic()
     try:
         # Perhaps before the run is driven: its clocks are compared first.
         with pytest.raises(AgentError, match=r"^host client2: the agent died (during call '|while host client )"):
@@ -439,7 +437,6 @@ def test_a_client_that_dies_is_named(up):
     finally:
         killing.cancel()
         killing.join()
-    assert time.monotonic() - began < 20
 
 
 def test_a_client_that_cannot_have_its_share_is_named_and_the_next_run_is_well(up):

@@ -59,14 +59,15 @@ def bed_with(source):
     return dataclasses.replace(bed, client=dataclasses.replace(bed.client, snmp=source))
 
 
-def send(seconds, bit_s):
+def send(over, bit_s):
     """Send at that rate over the loopback device, by a fixed schedule, as a busy machine wakes the sender late."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         began = time.monotonic()
-        for number in range(round(seconds * bit_s / 80_000)):
-            time.sleep(max(0.0, began + number * 80_000 / bit_s - time.monotonic()))
+        number = 0
+        while not over.wait(max(0.0, began + number * 80_000 / bit_s - time.monotonic())):
             sock.sendto(bytes(10_000), sock.getsockname())
+            number += 1
 
 
 @pytest.mark.skipif(not shutil.which("snmpget"), reason="no snmpget here (Debian: apt-get install snmp)")
@@ -74,15 +75,20 @@ def test_a_real_agents_rate_around_a_run_is_that_which_was_sent(snmpd, monkeypat
     monkeypatch.setattr(module, "_LEAST_S", 1.0)
     source = read_source(f"{COMMUNITY}@{snmpd[4]}")
     meters = InterfaceCounters(bed_with(source), print)
-    traffic = threading.Thread(target=send, args=(60.0, 20e6), daemon=True)
+    over = threading.Event()
+    traffic = threading.Thread(target=send, args=(over, 20e6))
     traffic.start()
-    time.sleep(6)  # the agent reads the kernel's counters every few seconds
 
     def run():
         time.sleep(20)
         return RESULT
 
-    found = meters.around(run, 20.0)
+    try:
+        time.sleep(6)  # the agent reads the kernel's counters every few seconds
+        found = meters.around(run, 20.0)
+    finally:
+        over.set()
+        traffic.join()
     assert found.data.facts["snmp_bit_s"] == pytest.approx(20e6, rel=0.35)
 
 

@@ -253,7 +253,6 @@ WRONG = {
 
 def test_every_wrong_path_is_told_in_words(up, monkeypatch):
     """Wrong routes by source, rule or incoming device; reduced packet sizes; and the reverse path."""
-    monkeypatch.setattr(proving, "_TRIES", 2)
     if why := unusable():
         pytest.skip(f"the lab cannot be built here: {why}")
     testbed = with_rate("lab.100mbit", BUILTIN)
@@ -269,13 +268,17 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
         found = path_violations(expected_path(testbed, arm, (3, 2)), facts(arm=arm))
         return [sentence.replace("type sit", "type tunnel") for sentence in found]  # by the kernel's own driver
 
+    tries = proving._TRIES
     assert [reported(arm) for arm in ARMS] == [[], [], [], []]
     for what, (number, role, made, unmade, sentence) in WRONG.items():
         command(live, role, made)
+        # What is not answered is asked for once more only; what is, as often as a busy machine may need.
+        monkeypatch.setattr(proving, "_TRIES", 2 if "no answer" in sentence else tries)
         assert reported(ARMS[number]) == [sentence], what
         command(live, role, unmade)
         for host in ("client", "server"):  # which a router may have told of an MTU
             command(live, host, "ip -6 route flush cache; ip route flush cache")
+    monkeypatch.setattr(proving, "_TRIES", tries)
     assert [reported(arm) for arm in ARMS] == [[], [], [], []]
 
 

@@ -26,7 +26,7 @@ from tests.support.needs import require
 
 HERE = Path(__file__).parent
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
-_CAPTURE_S, _GUEST_S = 20, 240.0
+_CAPTURE_S, _GUEST_S = 60, 240.0
 TESTBED = "lab.100mbit"  # as a backend may need a rate
 KERNEL, AS_NOBODY = "kernel", "userspace as nobody"
 CARRIERS = (*preferred(), *([AS_NOBODY] if os.geteuid() == 0 else []))  # who is not root is as nobody anyway
@@ -39,7 +39,7 @@ class Paths:
     user: User
     entries: Mapping[str, Sequence[str]]
 
-    def run(self, role: str, *argv: str, timeout_s: float = 30) -> str:
+    def run(self, role: str, *argv: str, timeout_s: float = 100) -> str:
         """What a command in a node has said, however it ended."""
         done = subprocess.run(
             [*self.user.words, *self.entries[role], *argv], env={"PATH": SEARCH, "LC_ALL": "C"}, cwd="/", text=True,

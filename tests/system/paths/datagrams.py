@@ -8,7 +8,7 @@ import socket
 import sys
 
 PORT = 20000
-PATIENCE_S = 5.0
+PATIENCE_S = 30.0
 
 
 def contents(count: int, size: int) -> list[bytes]:

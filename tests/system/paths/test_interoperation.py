@@ -37,6 +37,7 @@ ip tunnel prl dev site prl-default 198.18.0.2
 ip link set site up
 ip -6 addr add {FROM[ISATAP]}/64 dev site
 ip -6 route add 2001:2:0:12::/64 via fe80::5efe:c612:2 dev site
+while ip -6 addr show tentative | grep -q inet6; do sleep 0.05; done
 """
 CAPTURED, PINGS = 1000, 3
 TRANSFER_S, TIMED_OUT = 30, 124

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -16,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.servers.server_process import ServerProcess
@@ -47,6 +47,8 @@ RECIPIENTS = (
 MESSAGE = b"Return-Receipt-To: victim@example.org\r\nSubject: relay\r\n\r\ntext\r\n"
 LEAK = "leak"
 _ALL = 3
+_SO_RCVBUFFORCE, _BUFFER_BYTES = 33, 16 << 20
+_PATIENCE_S = 60.0
 _TCP_UDP = {6, 17}
 
 
@@ -57,24 +59,36 @@ class Wires:
         subprocess.run(["sh", "-ec", _NETWORK], check=True)
         self.seen: dict[str, set[tuple[int, int]]] = {"trap": set(), "lo": set()}
         self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._hear, args=(device,)) for device in self.seen]
+        socks = {device: _hearing(device) for device in self.seen}
+        self._threads = [threading.Thread(target=self._hear, args=each) for each in socks.items()]
         for thread in self._threads:
             thread.start()
 
     def close(self) -> None:
-        """No more of it."""
+        """No more of it than what has come until now."""
         self._over.set()
         for thread in self._threads:
             thread.join()
 
-    def _hear(self, device: str) -> None:
-        with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ALL)) as sock:
-            sock.bind((device, _ALL))
-            sock.settimeout(0.05)
-            while not self._over.is_set():
-                with contextlib.suppress(TimeoutError):
-                    if ports := _ports(sock.recv(65536)):
-                        self.seen[device].add(ports)
+    def _hear(self, device: str, sock: socket.socket) -> None:
+        with sock:
+            while True:
+                last = self._over.is_set()
+                try:
+                    while True:
+                        if ports := _ports(sock.recv(65536)):
+                            self.seen[device].add(ports)
+                except TimeoutError:
+                    if last:
+                        return
+
+
+def _hearing(device: str) -> socket.socket:
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+    sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+    sock.settimeout(0.05)
+    sock.bind((device, _ALL))
+    return sock
 
 
 _NETWORK = """
@@ -101,7 +115,7 @@ def attempts(port: int) -> dict[str, list[int]]:
     said: dict[str, list[int]] = {}
     for recipient in RECIPIENTS:
         for number, sender in enumerate(SENDERS):
-            with smtplib.SMTP(ADDRESSES[number], port, local_hostname="client.ipperf.test", timeout=10) as smtp:
+            with smtplib.SMTP(ADDRESSES[number], port, "client.ipperf.test", timeout=_PATIENCE_S) as smtp:
                 smtp.ehlo()
                 smtp.docmd("MAIL", f"FROM:<{sender}>")
                 code, _ = smtp.docmd("RCPT", f"TO:<{recipient}>")
@@ -116,6 +130,12 @@ def _release(folder: str) -> None:
     env = {**os.environ, "MAIL_CONFIG": f"{folder}/etc"}
     for command in (("postsuper", "-H", "ALL"), ("postqueue", "-f")):
         subprocess.run([program(command[0]), *command[1:]], env=env, check=True, capture_output=True)
+
+
+def _await_deliveries(log: Callable[[], str], count: int) -> None:
+    end = time.monotonic() + _PATIENCE_S
+    while log().count(" status=") < count and time.monotonic() < end:
+        time.sleep(0.05)
 
 
 def main(name: str) -> None:
@@ -141,7 +161,8 @@ def main(name: str) -> None:
                 kept = len(list(recipe.kept(instance.site)))
                 if name == "postfix":
                     _release(instance.site.folder)
-                quiet = instance.wait_quiet(10.0)
+                    _await_deliveries(instance.log, kept)
+                quiet = instance.wait_quiet(_PATIENCE_S)
                 time.sleep(0.5)  # for whatever is done later
                 report = {"said": said, "quiet": quiet, "log": instance.log(), "port": port, "kept": kept}
                 report["files"] = sorted(str(path) for path in folder.rglob("relayed"))

@@ -30,7 +30,7 @@ def tried(name):
     require("ip")
     words = ["unshare", "--net", sys.executable, "-m", "tests.system.security.relaying", name]
     env = {**os.environ, "TMPDIR": "/tmp"}
-    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert not done.returncode, done.stderr
     return json.loads(done.stdout)
 
