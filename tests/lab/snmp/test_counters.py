@@ -80,12 +80,12 @@ def test_a_real_agents_rate_around_a_run_is_that_which_was_sent(snmpd, monkeypat
     traffic.start()
 
     def run():
-        time.sleep(20)
+        time.sleep(8)
         return RESULT
 
     try:
-        time.sleep(6)  # the agent reads the kernel's counters every few seconds
-        found = meters.around(run, 20.0)
+        time.sleep(2)  # the agent reads the kernel's counters every second
+        found = meters.around(run, 8.0)
     finally:
         over.set()
         traffic.join()

@@ -69,12 +69,15 @@ def test_neither_loses_anything_below_the_bottleneck(path, ipver):
     found = (iperf3(path, ipver, offered_bit_s) for _ in range(TRIES))
     assert any(loss == 0 and each == pytest.approx(offered_bit_s, rel=0.02) for each, loss in found)
     # A sender that a busy machine interrupts leaves datagrams out, and says so; all that it sent arrives.
-    run = flown(path, ipver, offered_bit_s)
-    assert run.value("loss") == 0
-    assert run.value("throughput") == pytest.approx(run.fact("sent_bit_s"), rel=0.02)
-    sent, missed = run.fact("sent"), run.fact("missed")
-    assert sent + missed == pytest.approx(offered_bit_s * 0.5 / 8 / SIZE, abs=1)
-    assert sent > 0
+    for _ in range(TRIES):
+        run = flown(path, ipver, offered_bit_s)
+        assert run.value("loss") == 0
+        sent, missed = run.fact("sent"), run.fact("missed")
+        assert sent + missed == pytest.approx(offered_bit_s * 0.5 / 8 / SIZE, abs=1)
+        assert sent > 0
+        if throughput_is_sent := run.value("throughput") == pytest.approx(run.fact("sent_bit_s"), rel=0.02):
+            break  # else the last ones were sent late, and the time until then counts
+    assert throughput_is_sent
 
 
 @pytest.mark.parametrize("ipver", [4, 6])
