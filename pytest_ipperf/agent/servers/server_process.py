@@ -34,7 +34,7 @@ _TERM_S = 2.0
 _KILL_S = 10.0  # a busy machine gives a killed process late the processor that it needs to end
 _POLL_S = 0.005
 _FIRST_POLL_S = 0.0005
-_DYING_S = 1.0
+_DYING_S = 3.0
 
 
 class ServerProcess:

@@ -286,6 +286,6 @@ def test_nothing_is_left_when_the_controller_ends(folder, processes, number):
         assert processes.below(owner.pid, itself=False)
         assert Path(held).exists()
         os.kill(owner.pid, number)
-        owner.wait(20)
+        owner.wait(100)
     assert processes.left() == []
     assert not Path(held).exists()
