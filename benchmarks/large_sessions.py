@@ -1,12 +1,14 @@
 """Cost of large sessions: cells collected, planned and forecast; testbeds side by side; the memory of a day.
 
-    python benchmarks/large_sessions.py [--cells 100,1000,10000] [--testbeds 1,10,50] [--hours 24]
+    python benchmarks/large_sessions.py [--cells 100,1000,10000] [--testbeds 1,10,50] [--kept 60,260] [--hours 24]
 
 Cells: the processor time and the peak of memory of `pytest --collect-only`, of as many cells. Testbeds: `-n auto` on as
 many testbeds that share nothing, each with four cells, and the processor time of the controller, without its workers,
-as a share of one processor. Hours: the memory of a session of as many hours after each of them. In both, the network is
-simulated and the rest is real; in the last, an hour of runs passes in less than a minute. An hour of
-`make measure` has about 440 cells and 10,500 runs. An empty list or 0 leaves a part out.
+as a share of one processor. Kept: the bytes, counted by tracemalloc, that each cell between these two numbers of cells
+leaves behind in the main process, which measures or is the controller of two workers. Hours: the memory of a session of
+as many hours after each of them. In these three, the network is simulated and the rest is real; in the last, an hour of
+runs passes in less than a minute. An hour of `make measure` has about 440 cells and 10,500 runs. An empty list or 0
+leaves a part out.
 """
 
 from __future__ import annotations
@@ -68,6 +70,26 @@ PACED = """
             spent = os.times()
             with open("controller", "w") as log:
                 print(spent.user + spent.system, file=log)
+"""
+# Appended to the simulated network: the bytes that the main process has allocated after so many cells, in Python.
+TRACED = """
+    import gc
+    import tracemalloc
+    import pytest
+
+    AFTER, ENDED = {after!r}, []
+
+    def pytest_configure(config):
+        if not hasattr(config, "workerinput"):
+            tracemalloc.start()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(nodeid):
+        ENDED.append(1)
+        if len(ENDED) in AFTER and tracemalloc.is_tracing():
+            gc.collect()
+            with open("traced", "a") as log:
+                print(tracemalloc.get_traced_memory()[0], file=log)
 """
 TESTBED = """
 [testbed side{number}]
@@ -166,6 +188,29 @@ def side_by_side(counts: Sequence[int]) -> list[Goal]:
     return goals
 
 
+def kept(after: Sequence[int]) -> list[Goal]:
+    """Print the bytes that a cell leaves behind, between two numbers of cells; return the goals."""
+    first, last = after
+    head("main process", "bytes kept for each cell")
+    goals = []
+    for name, testbeds, arguments in (
+        ("measures", 1, ("--testbed=side0",)),
+        ("is the controller of two workers", 2, ("--testbed=side0,side1", "-n2")),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            project = Path(folder)
+            traced = TRACED.format(after=(first, last))
+            write(project, "conftest.py", textwrap.dedent(network(project)) + textwrap.dedent(traced))
+            write(project, "test_large.py", suite(math.ceil(last / testbeds) * ARMS))
+            write(project, "hosts.ini", inventory(testbeds))
+            ran(project, *arguments, accepted=DECIDED)
+            began, ended = map(int, (project / "traced").read_text(encoding="utf-8").split())
+        each = (ended - began) / (last - first)
+        row(name, f"{each:,.0f}")
+        goals.append(Goal(f"bytes for each cell, main process {name}", [each], 6_500))
+    return goals
+
+
 def of_hours(hours: int) -> list[Goal]:
     """Print the memory after each hour; return the goal."""
     with tempfile.TemporaryDirectory() as folder:
@@ -189,10 +234,12 @@ def main() -> None:
     numbers = lambda text: [int(each) for each in text.split(",") if each]  # noqa: E731
     parser.add_argument("--cells", type=numbers, default=[100, 1_000, 10_000])
     parser.add_argument("--testbeds", type=numbers, default=[1, 10, 50])
+    parser.add_argument("--kept", type=numbers, default=[60, 260])
     parser.add_argument("--hours", type=int, default=24)
     asked = parser.parse_args()
     goals = collected(asked.cells) if asked.cells else []
     goals += side_by_side(asked.testbeds) if asked.testbeds else []
+    goals += kept(asked.kept) if asked.kept else []
     goals += of_hours(asked.hours) if asked.hours else []
     show(goals)
 

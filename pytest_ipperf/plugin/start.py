@@ -8,6 +8,7 @@ import pytest
 
 from pytest_ipperf.plugin.collect.collection import UnsupportedItems
 from pytest_ipperf.plugin.collect.mistakes import MarkerExpressionCheck
+from pytest_ipperf.plugin.measure.kept_reports import KeptReports
 from pytest_ipperf.plugin.measure.outcome import VERDICTS, CallPhase, VerdictCollector
 from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN, ProvisioningTeardown
 from pytest_ipperf.plugin.measure.release import Release
@@ -50,6 +51,7 @@ def start(config: pytest.Config) -> None:
         config.stash[SESSION_END] = session_end = SessionEnd(known, verdicts.kept)
         config.pluginmanager.register(SpreadCache(known), "ipperf-spread-cache")
         config.pluginmanager.register(verdicts, "ipperf-verdicts")
+        config.pluginmanager.register(KeptReports(), "ipperf-kept-reports")
         # Of two `trylast` hooks the one registered later runs later.
         config.pluginmanager.register(writer, "ipperf-session-writer")
         config.pluginmanager.register(session_end, "ipperf-session-end")

@@ -9,7 +9,6 @@ The exit status is 10, which pytest does not use, if measurements ran and no cel
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Generator
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +41,7 @@ class _SubtestResult(NamedTuple):
 
 _IN_CALL = pytest.StashKey[bool]()
 _SUBTESTS = pytest.StashKey[list[_SubtestResult]]()
+_PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
 
 
 def explain(op: str, left: object, right: object) -> list[str] | None:
@@ -76,7 +76,11 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
     if call.when == "call" and (record := _record(item, passed=report.passed)) is not None:
         error, record = _settled(item, report, record, error)
         attributes.ipperf_record = record.to_json()
-        item.user_properties += _properties(record)  # JUnit takes them from the report of the teardown
+        item.stash[_PROPERTIES] = _properties(record)
+    if call.when == "teardown" and _PROPERTIES in item.stash:
+        # JUnit takes them from this report. pytest keeps those of an item, and the item, to the end of the session.
+        report.user_properties += item.stash[_PROPERTIES]
+        del item.stash[_PROPERTIES]
     if isinstance(error, UnjudgedError):
         attributes.ipperf_unjudged = str(error)
         _skip(item, report, str(error))
@@ -221,10 +225,7 @@ def _properties(record: Record) -> list[tuple[str, object]]:
     for side in record.sides:
         for name, value in side.quantiles.items():
             properties[f"{name.replace('.', '')}_s_{side.arm}"] = "inf" if value is None else f"{value:.6g}"
-    # pytest keeps them to the end of the session, and their names are the same for all cells.
-    return [
-        (sys.intern(f"{_PROPERTY}_{name}"), value) for name, value in {**properties, "epochs": record.epochs}.items()
-    ]
+    return [(f"{_PROPERTY}_{name}", value) for name, value in {**properties, "epochs": record.epochs}.items()]
 
 
 def _component_properties(record: Record) -> dict[str, object]:
