@@ -79,7 +79,8 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
         item.stash[_PROPERTIES] = _properties(record)
     if call.when == "teardown" and _PROPERTIES in item.stash:
         # JUnit takes them from this report. pytest keeps those of an item, and the item, to the end of the session.
-        report.user_properties += item.stash[_PROPERTIES]
+        properties = item.stash[_PROPERTIES]
+        report.user_properties += properties
         del item.stash[_PROPERTIES]
     if isinstance(error, UnjudgedError):
         attributes.ipperf_unjudged = str(error)

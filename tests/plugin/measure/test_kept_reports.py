@@ -5,13 +5,14 @@ import json
 import pickle
 import tracemalloc
 import xml.etree.ElementTree as ET
+from typing import Literal
 
 import pytest
 
 from pytest_ipperf.plugin.measure.kept_reports import KeptReports, PackedProperties
 from tests.support.sessions.xdist_workers import add_hook
 
-PHASES = ("setup", "call", "teardown")
+PHASES: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
 NAMES = ("cell", "metric", "verdict", "design", "change", "interval", "unit", "margin", "p50_s_ipv4", "p50_s_ipv6")
 # Appended to the conftest of a session: the reports that pytest's terminal has at the end.
 AT_THE_END = """
