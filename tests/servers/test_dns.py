@@ -78,7 +78,7 @@ def port_of(name, ports):
 
 def ask(address, port, query, kind=socket.SOCK_DGRAM):
     with socket.socket(family_of(address), kind) as sock:
-        sock.settimeout(5)
+        sock.settimeout(30)
         sock.connect((address, port))
         if kind == socket.SOCK_STREAM:
             sock.sendall(struct.pack("!H", len(query)) + query)

@@ -90,7 +90,7 @@ def made(site, address, connections, bursts=1, client="lean", **changed):
 @contextlib.contextmanager
 def session(site, address, user="user7", password=PASSWORD):
     """Yield a session for inspection."""
-    with ftplib.FTP(timeout=10) as client:
+    with ftplib.FTP(timeout=30) as client:
         client.connect(address, site.port)
         client.login(user, password)
         yield client

@@ -217,7 +217,7 @@ def conversation():
     small = dataclasses.replace(STATE, content=b"Subject: x\r\n\r\nbody\r\n", users=3, password="pass")
 
     def said(*lines):
-        with socket.create_connection(("127.0.0.1", site.port), 10) as sock, sock.makefile("rb") as replies:
+        with socket.create_connection(("127.0.0.1", site.port), 30) as sock, sock.makefile("rb") as replies:
             sock.sendall(b"".join(lines))
             sock.shutdown(socket.SHUT_WR)
             return replies.read()

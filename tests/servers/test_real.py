@@ -59,7 +59,7 @@ def lives(pid):
 
 
 def get(address, port, path="/index.html"):
-    connection = http.client.HTTPConnection(address, port, timeout=5)
+    connection = http.client.HTTPConnection(address, port, timeout=30)
     try:
         connection.request("GET", path, headers={"Host": "www.ipperf.test"})
         response = connection.getresponse()
@@ -111,7 +111,7 @@ def response_of(address, port, rtype, padding=0):
         query += b"\0" + struct.pack("!HHIHHH", 41, 4096, 0, padding + 4, 12, padding) + bytes(padding)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
-        sock.settimeout(5)
+        sock.settimeout(30)
         sock.connect((address, port))
         sock.sendall(query)
         return sock.recv(65535)
@@ -245,7 +245,7 @@ def test_nameserver_keeps_a_burst():
     with running("nameserver") as (site, _), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         sock.connect(("127.0.0.1", site.port))
-        sock.settimeout(5)
+        sock.settimeout(30)
         question = b"\3www\6ipperf\4test\0\0\1\0\1"
         for ident in range(200):
             sock.send(struct.pack("!6H", ident, 0, 1, 0, 0, 0) + question)

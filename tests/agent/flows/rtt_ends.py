@@ -15,6 +15,7 @@ from pytest_ipperf.agent.flows.spec import FarListening, FlowReport, FlowSpec
 from pytest_ipperf.agent.rpc.codec import Decoder
 from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 from pytest_ipperf.lab.netns import delay_line
+from tests.support.receive_timestamps import wait_until_stamped
 
 NEAR = {4: "198.18.0.1", 6: "2001:2::1"}
 FAR = {4: "198.18.0.2", 6: "2001:2::2"}
@@ -88,6 +89,7 @@ class Pair:
             ip(f"addr add {four}/24 dev eth0\naddr add {six}/64 dev eth0 nodad\nlink set eth0 up", enter)
         silent = "lladdr 02:00:00:00:00:09 dev eth0 nud permanent"
         ip("\n".join(f"neigh add {address} {silent}" for address in NOBODY.values()))
+        wait_until_stamped()
 
     def run(self, ipver, probe, waiting, payload_bytes=64, **others):
         """Return the reports of both ends."""

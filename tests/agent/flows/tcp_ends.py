@@ -15,6 +15,8 @@ from typing import Any
 
 from pytest_ipperf.agent.flows.engines.tcp import engine
 from pytest_ipperf.agent.flows.spec import FarListening, FlowSpec
+from pytest_ipperf.agent.flows.tcp import receiver, sender
+from pytest_ipperf.agent.kernel.interface_bytes import interface_bytes
 from pytest_ipperf.core.portable.errors import LabError
 from tests.support.servers.tcp import StreamServer
 
@@ -63,10 +65,27 @@ def unaccounted(asked, near, far):
     return sent - hello - sum(detail["receiver"]["received_bytes"])
 
 
-def refusal(asked, far=None, port=0):
+def wait_for_the_rest():
+    """Let the data left at the end of a run arrive, however busy the machine is."""
+    receiver.DRAIN_S = sender.DRAIN_S = 30.0
+
+
+def once_moved(size, act):
+    """Return a sign of life that acts once so many bytes, more than all buffers hold, have passed the loopback device."""
+    before, acted = interface_bytes("lo").received, []
+
+    def alive():
+        if not acted and interface_bytes("lo").received - before > size:
+            acted.append(True)
+            act()
+
+    return alive
+
+
+def refusal(asked, far=None, port=0, alive=lambda: None):
     """Return the message with which the near end of a run fails."""
     try:
-        engine.near(dataclasses.replace(asked, far=far or FarListening(port=port)), lambda: None)
+        engine.near(dataclasses.replace(asked, far=far or FarListening(port=port)), alive)
     except LabError as error:
         return str(error)
     return "nothing"

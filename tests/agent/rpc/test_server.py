@@ -18,7 +18,7 @@ import execnet
 import pytest
 
 from pytest_ipperf.agent.kernel.processes import survivors, tree
-from pytest_ipperf.agent.load.silence import PROGRESS
+from pytest_ipperf.agent.load.silence import PROGRESS, PROGRESS_S
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.codec import encoded
 from pytest_ipperf.agent.rpc.handlers import HANDLERS
@@ -204,13 +204,13 @@ def test_a_server_that_runs_and_does_not_answer_is_told_in_a_sentence(agent):
 
 
 def test_a_long_call_sends_keep_alives_between_its_bursts_and_a_short_one_none(agent, silent):
-    long = {**silent_load(silent), "bursts": 3, "deadline_s": 0.7}
+    long, begun = {**silent_load(silent), "bursts": 3, "deadline_s": 0.7}, time.monotonic()
     agent.channel.send(("load", (long,)))
     heard = [agent.channel.receive(30)]
     while heard[-1] == PROGRESS:
         heard.append(agent.channel.receive(30))
-    assert heard[0] == PROGRESS
-    assert len(heard) == 2  # one after the second burst; the reply follows the third
+    # One after the second burst, or the first of a machine that is held up, and no two within a second.
+    assert 1 <= len(heard) - 1 <= (time.monotonic() - begun) / PROGRESS_S
     assert heard[-1][1]["failed"] == {"dns deadline": 9}
     assert agent.call("load", {**long, "bursts": 1})[1]["failed"] == {"dns deadline": 3}
 

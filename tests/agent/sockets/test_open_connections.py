@@ -18,8 +18,8 @@ def states():
 with socket.create_server(("127.0.0.1", 20000)) as listener:
     client = socket.create_connection(("127.0.0.1", 20000))
     server, _ = listener.accept()
-# A packet waits for a quarter of a second then, the first one too, as the datagram has emptied the bucket.
-subprocess.run(["tc", *"qdisc add dev lo root tbf rate 2kbit burst 100 limit 10000".split()], check=True)
+# A packet waits for half a second then, the first one too, as the datagram has emptied the bucket.
+subprocess.run(["tc", *"qdisc add dev lo root tbf rate 1kbit burst 100 limit 10000".split()], check=True)
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as emptying:
     emptying.sendto(bytes(50), ("127.0.0.1", 20001))
 client.close()

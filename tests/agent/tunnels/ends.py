@@ -178,14 +178,16 @@ def ip(lines, enter=()):
 
 
 def pings(address, *words):
+    """Return whether two echo requests are answered; what ping said if they are not."""
     argv = ping(address, *words, count=2, interval_s=0.05)
-    return whole(subprocess.run(argv, capture_output=True, text=True, check=False).stdout, 2)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return whole(done.stdout, 2) or done.stdout + done.stderr
 
 
 def streams(address):
     """Return whether a third of a megabyte is echoed unchanged."""
     data = hashlib.shake_256(address.encode()).digest(1 << 18)
-    with socket.create_connection((address, PORT), 5) as sock:
+    with socket.create_connection((address, PORT), 30) as sock:
         threading.Thread(target=sock.sendall, args=(data,), daemon=True).start()
         back = b""
         while len(back) < len(data) and (more := sock.recv(65536)):
@@ -200,8 +202,8 @@ def wire(address, length, traffic_class):
         socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock,
     ):
         seen.bind(("eth0", 3))
-        seen.settimeout(2)
-        sock.settimeout(2)
+        seen.settimeout(20)
+        sock.settimeout(20)
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, traffic_class)
         sock.sendto(bytes(length), (address, PORT))
         assert sock.recv(65536) == bytes(length)

@@ -92,8 +92,9 @@ class TimestampedProbe(DatagramProbe):
 
     def _note(self, number: int, came_ns: int) -> None:
         """Record when the reply came; the timestamp of the probe itself may be slightly late."""
-        end_ns = time.monotonic_ns() + _STAMP_NS
-        while came_ns and time.monotonic_ns() < end_ns:
+        end_ns, in_time = time.monotonic_ns() + _STAMP_NS, True
+        while came_ns and in_time:
+            in_time = time.monotonic_ns() < end_ns  # a process that was held up looks once more
             for which, left_ns in self._tx_timestamps.read():
                 if which == number:
                     self._took[number] = came_ns - left_ns

@@ -28,14 +28,12 @@ def output_of(isolated):
 
 
 COUNTED = """
+wait_for_the_rest()
 found = []
 for changes in ({}, {"direction": "down", "connections": 3, "source": "127.0.0.9"}, {"payload_bytes": 32},
                 {"ipver": 6, "address": "::1", "source": "::1", "connections": 2, "congestion": "reno"}):
     asked = spec(**changes)
-    for _ in range(5):  # on a busy machine what is left at the end may be thrown away
-        near, far = run(asked)
-        if (near.detail | far.detail)["sender"]["drained"]:
-            break
+    near, far = run(asked)
     found.append({
         "unaccounted": unaccounted(asked, near, far), "facts": facts(near, far), "rows": rows(near, far),
         "congestion": [near.detail["client"]["congestion"], far.detail["server"]["congestion"]],
@@ -69,7 +67,7 @@ def test_the_rows_begin_and_end_with_the_run_and_give_its_throughput(counted):
             assert points[0] == (0.0, 0.0)
             assert points[-1][0] == facts["seconds"]
             assert len(points) == 4
-        assert 0.299 < facts["seconds"] < 3
+        assert 0.299 < facts["seconds"] < 30
 
 
 def test_every_fact_is_there_and_makes_sense(counted):
@@ -83,6 +81,7 @@ def test_every_fact_is_there_and_makes_sense(counted):
 
 
 COPIES = """
+wait_for_the_rest()
 found, used = [], set()
 def seen(owner, name, says=lambda *_: ""):
     call = getattr(owner, name)
@@ -99,10 +98,7 @@ for sending, receiving, changes in (
     asked = spec(sending=sending, receiving=receiving, **changes)
     before = left()
     used.clear()
-    for _ in range(5):  # on a busy machine what is left at the end may be thrown away
-        near, far = run(asked)
-        if (near.detail | far.detail)["sender"]["drained"]:
-            break
+    near, far = run(asked)
     assert left() == before
     moved = facts(near, far)["payload_bytes"]
     found.append((unaccounted(asked, near, far), moved, [*near.notes, *far.notes], used.copy()))
@@ -122,6 +118,7 @@ def test_what_is_sent_or_received_without_copies_is_counted_alike(output_of):
 
 
 WINDOWS = """
+wait_for_the_rest()
 found, flags = [], set()
 receive = socket.socket.recv_into
 def seen(sock, into, size, given):
@@ -130,10 +127,7 @@ def seen(sock, into, size, given):
 socket.socket.recv_into = seen
 for window, receiving in (("auto", "read"), (8192, "read"), (8192, "discard")):
     flags.clear()
-    for _ in range(5):
-        near, far = run(asked := spec(window=window, receiving=receiving))
-        if (near.detail | far.detail)["sender"]["drained"]:
-            break
+    near, far = run(asked := spec(window=window, receiving=receiving))
     found.append((sorted(int(flag) for flag in flags), unaccounted(asked, near, far)))
 print(found)
 """
@@ -317,19 +311,19 @@ def killed(direction):
         time.sleep(60)
         os._exit(0)
     port = int(os.read(reading, 5))
-    timer = threading.Timer(0.4, os.kill, (pid, signal.SIGKILL))
-    timer.start()
-    began = time.monotonic()
-    said = refusal(asked, port=port).replace(str(port), "PORT")
-    timer.join(), os.waitpid(pid, 0), os.close(reading), os.close(writing)
-    return said, time.monotonic() - began
+    alive = once_moved(20_000_000, lambda: os.kill(pid, signal.SIGKILL))
+    said = refusal(asked, port=port, alive=alive).replace(str(port), "PORT")
+    os.waitpid(pid, 0), os.close(reading), os.close(writing)
+    return said
 print([killed("up"), killed("down")])
 """
-    for (said, took_s), whose in zip(output_of(code), ("receiver", "sender"), strict=True):
-        assert re.match(
-            rf"^the {whose} at 127\.0\.0\.1 port PORT (reset|ended) a stream, \d\.\d s after its streams began$", said
+    for said, whose in zip(output_of(code), ("receiver", "sender"), strict=True):
+        found = re.match(
+            rf"^the {whose} at 127\.0\.0\.1 port PORT (reset|ended) a stream, (\d+\.\d) s after its streams began$",
+            said,
         )
-        assert took_s < 8
+        assert found, said
+        assert float(found[2]) < 30
 
 
 def test_a_near_end_that_dies_is_told_by_the_far_end(output_of):
@@ -349,8 +343,8 @@ for direction in ("up", "down"):
 print(found)
 """
     up, down = output_of(code)
-    assert re.match(r"^the sender at 127\.0\.0\.1 (reset|ended) a stream, \d\.\d s after its streams began$", up)
-    assert re.match(r"^the receiver at 127\.0\.0\.1 (reset|ended) a stream, \d\.\d s after its streams began$", down)
+    assert re.match(r"^the sender at 127\.0\.0\.1 (reset|ended) a stream, \d+\.\d s after its streams began$", up)
+    assert re.match(r"^the receiver at 127\.0\.0\.1 (reset|ended) a stream, \d+\.\d s after its streams began$", down)
 
 
 def test_strangers_are_no_streams(output_of):
@@ -377,10 +371,7 @@ for direction in ("up", "down"):
     far.close(), far.close()
     asked = spec(direction=direction, run_s=60.0)
     far = engine.far(asked)
-    timer = threading.Timer(0.4, far.close)
-    timer.start()
-    said = refusal(asked, far.listening)
-    timer.join()
+    said = refusal(asked, far.listening, alive=once_moved(20_000_000, far.close))
     assert "a stream" in said, said
 print([before, left()])
 """
@@ -430,7 +421,7 @@ print(found)
 def test_a_receiver_that_has_ended_its_run_and_gone_is_no_trouble(output_of):
     """A sender that was preempted sees this; a receiver that leaves without its final message is trouble."""
     code = """
-import contextlib, socket, struct, threading, time
+import contextlib, socket, struct, threading
 from pytest_ipperf.agent.flows.tcp.sender import StreamSender
 from pytest_ipperf.core.portable.errors import LabError
 
@@ -438,9 +429,12 @@ def left(word):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         near = socket.create_connection(listener.getsockname())
         far, _ = listener.accept()
+    looks, measured = iter(range(10**9)), threading.Event()
+    def alive():
+        if next(looks) == 2:
+            measured.set()
     def take():
-        end = time.monotonic() + 0.4
-        while time.monotonic() < end:
+        while not measured.is_set():
             far.recv(1 << 20)
         far.sendall(word)
         far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -449,7 +443,7 @@ def left(word):
     thread.start()
     with contextlib.closing(StreamSender([near], "the receiver", spec(run_s=2.0))) as sending:
         try:
-            return sending.run(lambda: None).facts["cwnd_bytes"] > 0
+            return sending.run(alive).facts["cwnd_bytes"] > 0
         except LabError as error:
             return str(error).partition(",")[0]
         finally:

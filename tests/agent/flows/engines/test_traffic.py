@@ -84,7 +84,11 @@ def test_what_a_path_loses_copies_and_reorders_is_counted():
         return [data, *[held.pop() for _ in range(len(held))]]
 
     spec = spec_of(model_with(stream(UP)), connections=1, run_s=1.0)
-    near, far = flow(spec, functools.partial(relay, spoil=spoil))
+    for _ in range(10):
+        held.clear()
+        near, far = flow(spec, functools.partial(relay, spoil=spoil))
+        if not far.facts["missed"]:
+            break
     facts, numbers = far.facts, [packet.number for packet in planned(spec, UP, 16)]
     if facts["missed"]:
         pytest.skip("this machine was too busy to send the whole schedule")
@@ -176,9 +180,9 @@ def test_a_far_end_that_never_answers_is_an_error_that_names_it():
 
 
 def test_a_near_end_that_dies_is_an_error_of_the_far_end():
-    engine, spec = ENGINES["traffic"], spec_of(model_with(), deadline_s=0.2)
+    engine, spec = ENGINES["traffic"], spec_of(model_with())
     near, _ = flow(spec)
-    far = engine.far(spec)
+    far = engine.far(dataclasses.replace(spec, deadline_s=0.2))
     try:
         with pytest.raises(LabError, match=r"the end at 127\.0\.0\.1 has not sent its packets of this run"):
             far.finish(near)
