@@ -67,12 +67,13 @@ def unaccounted(asked, near, far):
 
 def wait_for_the_rest():
     """Let the data left at the end of a run arrive, however busy the machine is."""
-    receiver.DRAIN_S = sender.DRAIN_S = 30.0
+    for end in (receiver, sender):
+        vars(end)["DRAIN_S"] = 30.0
 
 
 def once_moved(size, act):
-    """Return a sign of life that acts once so many bytes, more than all buffers hold, have passed the loopback device."""
-    before, acted = interface_bytes("lo").received, []
+    """Return a sign of life that acts once so many bytes, more than buffers hold, have passed the loopback device."""
+    before, acted = interface_bytes("lo").received, list[bool]()
 
     def alive():
         if not acted and interface_bytes("lo").received - before > size:

@@ -46,26 +46,32 @@ def flows():
         yield found
 
 
+def loaded(flows, one, two, *receivers):
+    """Return the reports of both ends of a flow, and those of its load, which moves something to the `receivers`.
+
+    The run is made again where this machine stood still for all of its time.
+    """
+    for _ in range(20):
+        far, far_load = flows.listen(one, two)
+        near = run(replace(one, far=far), lambda: None, replace(two, flow=replace(two.flow, far=far_load)))
+        report, of_load = flows.finish(near.flow, near.load)
+        ends = {"near": near.load, "far": of_load}
+        if all(ends[each].facts[MOVED] for each in receivers):
+            break
+    return near.flow, report, ends
+
+
 @pytest.mark.parametrize(("direction", "receiver"), [("up", "far"), ("down", "near")])
 def test_a_flow_is_measured_under_load(flows, direction, receiver):
-    one, two = measured(), load(direction)
-    for _ in range(20):  # until this machine did not stand still for all of a run
-        far, far_load = flows.listen(one, two)
-        assert far_load
-        near = run(replace(one, far=far), lambda: None, replace(two, flow=replace(two.flow, far=far_load)))
-        assert near.load
-        report, of_load = flows.finish(near.flow, near.load)
-        assert of_load
-        moved = {"near": near.load.facts[MOVED], "far": of_load.facts[MOVED]}
-        if moved[receiver]:
-            break
-    assert near.flow.attempted
-    assert report.detail["answered"]
+    near, far, ends = loaded(flows, measured(), load(direction), receiver)
+    assert near.attempted
+    assert far.detail["answered"]
+    moved = {end: report.facts[MOVED] for end, report in ends.items()}
     assert moved.pop(receiver) > 0
     assert set(moved.values()) == {0}
-    assert (near.load.facts[MEASURED], of_load.facts[MEASURED]) == pytest.approx((RUN_S, RUN_S))
-    assert (near.load.samples, of_load.samples) == (b"", b"")
-    assert near.load.peers == {HERE: 1}
+    assert [report.facts[MEASURED] for report in ends.values()] == pytest.approx([RUN_S, RUN_S])
+    assert [report.samples for report in ends.values()] == [b"", b""]
+    assert ends["near"].peers == {HERE: 1}
 
 
 def test_without_a_load_a_flow_is_alone(flows):
@@ -77,7 +83,7 @@ def test_without_a_load_a_flow_is_alone(flows):
 
 def test_a_load_is_up_before_the_context_and_gone_after_it():
     two = load()
-    for _ in range(20):  # as above
+    for _ in range(20):  # as in `loaded`
         with contextlib.closing(FarBackground(two)) as far:
             near = NearBackground(replace(two, flow=replace(two.flow, far=far.listening)), lambda: None)
             before = all_received_bytes()
@@ -137,14 +143,8 @@ def test_a_model_loads_both_directions_with_the_rate_of_its_schedule(flows, addr
     one = spec(address, address, "udp", "application", warmup_s=0.1, run_s=RUN_S, ident=77)
     of_model = spec_of(model_with(), 6 if ":" in address else 4, ident=78, warmup_s=0.3, run_s=0.9, ports=one.ports)
     two = Background(flow=of_model, measured_s=(0.1, 0.1 + RUN_S))
-    for _ in range(20):  # as above
-        far, far_load = flows.listen(one, two)
-        near = run(replace(one, far=far), lambda: None, replace(two, flow=replace(of_model, far=far_load)))
-        assert near.load
-        _, of_load = flows.finish(near.flow, near.load)
-        if near.load.facts[MOVED] and of_load.facts[MOVED]:
-            break
-    for end in (near.load, of_load):
+    _, _, ends = loaded(flows, one, two, "near", "far")
+    for end in ends.values():
         assert end.facts[MOVED] == 60 * end.facts[PACKETS] > 0
         # Two connections have a packet of 60 bytes every 10 ms.
         assert end.facts[PLANNED] == pytest.approx(2 * 60 * RUN_S / 0.01, abs=2 * 60)
