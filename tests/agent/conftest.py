@@ -51,9 +51,9 @@ def isolated(own_network):
         # A script that ends as another program, with fewer rights, starts a Python of its own.
         if "--user" in own_network or '"$@"' in up or not can_fork(os.environ):
             argv = [*own_network, "sh", "-ec", f'{script}exec "$@"', "sh", sys.executable, "-c", paths + code]
-            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
         else:
-            done = run_python(["-c", paths + code], timeout=60, network=script)
+            done = run_python(["-c", paths + code], timeout=300, network=script)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

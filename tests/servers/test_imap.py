@@ -437,7 +437,7 @@ def test_dovecot_runs_for_a_user_without_rights():
         Path(folder, "test_imap.py").write_text(Path(__file__).read_text().replace("import pytest\n", PYTEST))
         done = subprocess.run(
             [*words, "PYTHONDONTWRITEBYTECODE=1", f"TMPDIR={folder}", python, "-c", SERVES, folder, folder],
-            capture_output=True, text=True, check=False, cwd="/", timeout=60,
+            capture_output=True, text=True, check=False, cwd="/", timeout=300,
         )  # fmt: skip
         assert (done.stdout, done.stderr) == ("[({}, 20), ({}, 20)] \n", "")
         assert {path.name for path in Path(folder).iterdir()} <= {"pytest_ipperf", "test_imap.py"}

@@ -227,7 +227,7 @@ def test_it_is_refused_after_the_wait_and_not_before(lease_of, other):
 def test_a_dead_holder_holds_nothing(lease_of, other, number):
     process, _ = other()
     process.send_signal(number)
-    process.wait(10)
+    process.wait(60)
     assert lease_of().acquire(1) == ""
 
 

@@ -174,7 +174,7 @@ def test_messages_of_nobodys_and_of_another_run_neither_count_nor_stay(name):
     with bench(name) as made:
         made.sent()
         port = made.instance.site.port
-        with smtplib.SMTP("127.0.0.1", port, local_hostname="client.ipperf.test", timeout=10) as client:
+        with smtplib.SMTP("127.0.0.1", port, local_hostname="client.ipperf.test", timeout=60) as client:
             client.sendmail("somebody@ipperf.test", "server@ipperf.test", b"Subject: x\r\n\r\nx\r\n")
         made.instance.wait_quiet(20.0)
         assert made.looked(SimpleNamespace(indices=array("Q", [100, 3]).tobytes()))[0] == [100]

@@ -136,7 +136,7 @@ def isolated_by(words, code):
     require("ip")
     up = 'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; exec "$@"'
     argv = [*words, "sh", "-ec", up, "sh", sys.executable, "-c", paths + code]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
