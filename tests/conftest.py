@@ -76,6 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # collecting the tests creates objects that live as long as the process
     if hasattr(config, "workerinput"):
         _leave_network()
+        _have_memory(config)
         _have_marks(config)
     else:
         _have_separation(config)
@@ -105,15 +106,19 @@ def _unshare(flag: int, what: str) -> None:
         raise pytest.UsageError(f"-n takes root, as each worker needs {what} of its own: {os.strerror(number)}")
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Keep the temporary folders of a worker in memory: thousands of mailboxes take a disk's file system seconds."""
-    if not hasattr(session.config, "workerinput"):
-        return
-    folder = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+def _have_memory(config: pytest.Config) -> None:
+    """Keep the temporary files of a worker in memory: thousands of mailboxes take a disk's file system seconds.
+
+    `/tmp` is replaced, or only the folder of all workers if a part of what runs is below `/tmp`.
+    """
+    folder, base = Path(tempfile.gettempdir()), Path(config.getoption("basetemp")).parent
+    if any(Path(each).is_relative_to(folder) for each in (config.rootpath, sys.prefix, sys.base_prefix)):
+        folder = base
     _unshare(_CLONE_NEWNS, "mounts")
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
-    libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"mode=700")
+    libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"mode=700" if folder == base else b"mode=1777")
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _have_marks(config: pytest.Config) -> None:
@@ -146,9 +151,11 @@ def _leave_separation(folder: Path, lock: int, *, made: bool) -> None:
 def pytest_runtestloop() -> None:
     """Keep garbage collection from visiting the collected tests, which outnumber the objects that tests create.
 
-    The controller of xdist, which lives as long, collects no tests and gets here too.
+    It is also to be rare, as most garbage goes without it. The controller of xdist, which lives as long, collects no
+    tests and gets here too.
     """
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

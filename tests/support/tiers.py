@@ -19,7 +19,8 @@ TIERS = {
     "unit": "pure: no network, no process, no inner session; the parsers' fuzzing too",
     "host": "agents, servers and network namespaces on this machine",
     "session": "inner pytest sessions, and the program",
-    "fault": "faults, far hosts, things broken on purpose, and whether the figures are true",
+    "fault": "faults, far hosts, and things broken on purpose",
+    "truth": "whether the figures are true, for which the machine must not be busy",
 }
 """The markers with their descriptions."""
 
@@ -85,7 +86,7 @@ PLACES = {
     "system/security/test_hostile.py": "unit",
     "system/security/test_secrets.py": "session",
     "system/trouble": "fault",
-    "system/truth": "fault",
+    "system/truth": "truth",
     "traffic_models": "unit",
     "transports": "unit",
 }
@@ -119,10 +120,10 @@ def may_have(path: Path, tier: str) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Ignore files without tests of the only tier that is selected, as reading them all takes long."""
-    asked = config.getoption("markexpr")
-    if asked in TIERS and collection_path.is_relative_to(TOP) and collection_path.match("test_*.py"):
-        return None if may_have(collection_path, asked) else True
+    """Ignore files without tests of the tiers that are selected, as reading them all takes long."""
+    asked = config.getoption("markexpr").split(" or ")
+    if TIERS.keys() >= {*asked} and collection_path.is_relative_to(TOP) and collection_path.match("test_*.py"):
+        return None if any(may_have(collection_path, tier) for tier in asked) else True
     return None
 
 

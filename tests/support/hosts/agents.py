@@ -34,7 +34,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if item.path.is_relative_to(TOP):
         path = item.path.relative_to(TOP).as_posix()
         os.environ[NEW_AGENTS] = "yes" if path.startswith(_NEW) else ""
-        if any(item.get_closest_marker(tier) for tier in ("host", "fault")):
+        if any(item.get_closest_marker(tier) for tier in ("host", "fault", "truth")):
             # Only now, as the tests of lower tiers do without what it imports.
             from tests.support.sessions import forked_agents  # noqa: PLC0415
 
