@@ -100,10 +100,14 @@ class Machine:
             (self.pid,) = children(self.pid)
 
     def go(self) -> None:
-        """Let the script continue once the network is up."""
+        """Let the script continue once the network is up; wait for its last process, which sends back what it reads."""
         assert self._holder.stdin
-        self._holder.stdin.write("go\n")
+        assert self._holder.stdout
+        assert self._holder.stderr
+        self._holder.stdin.write("go\nlast\n")
         self._holder.stdin.flush()
+        if self._holder.stdout.readline() != "last\n":
+            raise AssertionError(f"{self.name} has ended: {self._holder.stderr.read()}")
 
     def network(self, script: str) -> None:
         """Run a script of sh in its network, in which processes have the same numbers as here."""
