@@ -127,7 +127,7 @@ class Session:
             "an epoch, s": (total.of(*EPOCHS) - waited_s) / max(1, sum(each.epochs for each in accounted)),
             "later epochs, s": statistics.fmean(_later_epochs(found) or [0.0]),
             "decided": sum(_decided(each.values()) for arms in last.values() for each in arms),
-            "spread of runs": statistics.geometric_mean(spreads or [1.0]),
+            "spread of runs": statistics.geometric_mean(spreads) if spreads else 0.0,
         })  # fmt: skip
 
 
@@ -212,6 +212,8 @@ def main() -> None:
             show(Path(each))
         return
     checkouts = {each.resolve().name: each.resolve() for each in asked.against} | {"after": ROOT}
+    if len(checkouts) <= len(asked.against):
+        parser.error("--against takes folders of different names, none of which is `after`")
     sessions: dict[str, list[Session]] = {name: [] for name in checkouts}
     with behind_ssh(asked.control_delay) if asked.ssh else contextlib.nullcontext(here) as measure:
         for name in interleaved(list(checkouts), asked.rounds, "ledger"):

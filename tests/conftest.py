@@ -106,6 +106,13 @@ def _unshare(flag: int, what: str) -> None:
         raise pytest.UsageError(f"-n takes root, as each worker needs {what} of its own: {os.strerror(number)}")
 
 
+def _mount(source: bytes, target: Path, flags: int, options: bytes | None) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(source, os.fsencode(target), source, flags, options):
+        number = ctypes.get_errno()
+        raise pytest.UsageError(f"-n takes root, as each worker needs mounts of its own: {os.strerror(number)}")
+
+
 def _have_memory(config: pytest.Config) -> None:
     """Keep the temporary files of a worker in memory: thousands of mailboxes take a disk's file system seconds.
 
@@ -115,9 +122,8 @@ def _have_memory(config: pytest.Config) -> None:
     if any(Path(each).is_relative_to(folder) for each in (config.rootpath, sys.prefix, sys.base_prefix)):
         folder = base
     _unshare(_CLONE_NEWNS, "mounts")
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
-    libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"mode=700" if folder == base else b"mode=1777")
+    _mount(b"none", Path("/"), _MS_REC | _MS_PRIVATE, None)
+    _mount(b"tmpfs", folder, 0, b"mode=700" if folder == base else b"mode=1777")
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 

@@ -50,4 +50,4 @@ def test_a_record_like_others_takes_a_fraction_of_its_text():
     kept, texts = KeptRecords(), [record.to_json() for record in of_cells(50)]
     for text in texts:
         kept.append(text)
-    assert kept._texts.packed_bytes < sum(map(len, texts)) / 5
+    assert sum(map(len, kept._packed)) < sum(map(len, texts)) / 5

@@ -275,8 +275,13 @@ def leased(farm: Farm, bed: Bed) -> Mend:
     return mended
 
 
+def _run_of(pid: int) -> Path:
+    """The folder `/run` of the machine with that first process."""
+    return Path("/proc", str(pid), "root", "run")
+
+
 def _let_go(host: FarmHost) -> Path:
-    return Path(f"/proc/{host.pid}/root/run/let-go")
+    return _run_of(host.pid) / "let-go"
 
 
 def released(inner: Inner, bed: Bed, _: str) -> None:
@@ -302,7 +307,7 @@ def disk_full(_: Farm, bed: Bed) -> Mend:
 
 def lied_to(_: Farm, bed: Bed) -> Mend:
     """The name server tells the client's own addresses."""
-    lies = Path(f"/proc/{bed.server.pid}/root/run/lies")
+    lies = _run_of(bed.server.pid) / "lies"
     lies.write_text(f"{bed.client.ipv4} {bed.client.ipv6}")
     return lies.unlink
 
@@ -332,6 +337,6 @@ def pages(inner: Inner, name: str, size: str) -> None:
 
 def set_clock(pid: int, hours: int) -> Mend:
     """Of the machine with that first process."""
-    sign = Path(f"/proc/{pid}/root/run/hours")
+    sign = _run_of(pid) / "hours"
     sign.write_text(str(hours))
     return sign.unlink
