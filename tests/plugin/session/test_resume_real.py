@@ -413,18 +413,21 @@ def test_hosts_that_have_changed_since_are_told(sessions):
 
 
 def test_a_design_that_judges_judges_what_it_has_reused(sessions):
-    """Also with another margin than before, as its single look does not depend on it."""
+    """Also with another margin than before, as its single look does not depend on it.
+
+    Both are so large that no response time is capped, as times beyond ten means are for a small one.
+    """
     (sessions.folder / "conftest.py").write_text(TINY)
     arguments = ("--design=tiny", "--connections=20")
     assert sessions.run(*arguments, "--margin=100000%")[0] == 0
     first = sessions.names[-1]
     status, said = sessions.run(*arguments, "--margin=100000%", "--ipperf-resume=last")
     assert (status, sessions.measured(sessions.names[-1])) == (0, []), said
-    status, said = sessions.run(*arguments, "--margin=0.001%", f"--ipperf-resume=.ipperf/runs/{first}")
-    assert status in (pytest.ExitCode.TESTS_FAILED, NOTHING_DECIDED, 0), said
+    status, said = sessions.run(*arguments, "--margin=90000%", f"--ipperf-resume=.ipperf/runs/{first}")
+    assert (status, sessions.measured(sessions.names[-1])) == (0, []), said
     records = [sessions.events(name, "record")[0] for name in (first, sessions.names[-1])]
     assert records[0]["low"] == records[1]["low"]
-    assert (records[1]["margin_fraction"], records[1]["taken_from"]) == (0.00001, first)
+    assert (records[1]["margin_fraction"], records[1]["taken_from"]) == (900, first)
 
 
 def test_a_design_of_the_same_name_and_another_size_is_refused_with_both_sizes(sessions):

@@ -127,8 +127,8 @@ def test_a_run_of_each_epoch_that_loses_every_connection_is_red(session):
 
 def test_one_connection_in_25_that_takes_a_second_more_is_red_by_its_tail(session):
     """Their mean is 40 ms more, for a margin of 2 s; none of them fails."""
-    # A burst that the whole machine holds up for less than half a second is slow in no arm.
-    marker = '@pytest.mark.tail("10%,500ms")'
+    # A burst that the whole machine holds up for less than .9 s is slow in no arm.
+    marker = '@pytest.mark.tail("10%,900ms")'
     status, record, runs, said = session("later", connections=75, run_connections=75, marker=marker)
     assert not any({**failures(runs, 6), **failures(runs, 4)}.values())
     assert (record["metric_verdict"], record["verdict"], status) == ("within", "exceeds", 1), said
