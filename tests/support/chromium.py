@@ -98,9 +98,9 @@ class Browser:
         """Wait until an expression of the page is true; raise AssertionError, which names it, if it stays false."""
         deadline = time.monotonic() + PATIENCE_S
         while not self.evaluate(expression):
-            assert time.monotonic() < deadline, (
-                f"{expression} is false after {PATIENCE_S} s: {self.complaints} {self.evaluate('document.body.innerText')}"
-            )
+            if time.monotonic() >= deadline:
+                shown = self.evaluate("document.body.innerText")
+                raise AssertionError(f"{expression} is false after {PATIENCE_S} s: {self.complaints} {shown}")
             time.sleep(0.1)
 
     def events(self, method):
