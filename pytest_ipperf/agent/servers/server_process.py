@@ -16,6 +16,7 @@ import pytest_ipperf
 from pytest_ipperf.agent.host_state.dirty_marks import LeftoverError
 from pytest_ipperf.agent.host_state.private_dir import populate
 from pytest_ipperf.agent.kernel.processes import Process, search_path, survivors, tree
+from pytest_ipperf.agent.kernel.processors import Processors
 from pytest_ipperf.agent.servers.containment import containment
 from pytest_ipperf.agent.sockets.open_connections import open_connections
 from pytest_ipperf.agent.sockets.ports import in_use, probe_ready
@@ -41,8 +42,9 @@ class ServerProcess:
     """One instance of a server; start it from a thread that outlives it, as it ends with the thread.
 
     `code_fd` is an open file with the packed code for an embedded server (None: the code that runs here), `python` its
-    interpreter, `env` additional environment variables. Its output goes to `log` in the site's folder; the folder stays
-    when it stops, so that it can be started again.
+    interpreter, `env` additional environment variables. An embedded server starts on all `processors`, and is bound to
+    those of this thread once it is ready. Its output goes to `log` in the site's folder; the folder stays when the
+    server stops, so that it can be started again.
     """
 
     def __init__(
@@ -53,12 +55,14 @@ class ServerProcess:
         code_fd: int | None = None,
         python: Sequence[str] = (sys.executable,),
         env: Mapping[str, str] | None = None,
+        processors: Processors | None = None,
     ) -> None:
         self._server = server
         self._site = site
         self._code_fd = code_fd
         self._python = python
         self._env = env or {}
+        self._processors = processors or Processors()
         self._kind = _socket_kind(server, site)
         self._popen: subprocess.Popen[bytes] | None = None
         self._containment = containment()
@@ -195,8 +199,10 @@ class ServerProcess:
         if self._server.embedded:
             command[:1] = self._python
             env |= self._python_env()
+        # Those that start side by side import their code on different processors.
+        everywhere = self._processors.unbound() if self._server.embedded else contextlib.nullcontext()
         # Appending keeps what servers write there themselves.
-        with open(os.path.join(self._site.folder, _LOG), "ab") as log:  # noqa: PTH118, PTH123 - a folder in plain text
+        with everywhere, open(os.path.join(self._site.folder, _LOG), "ab") as log:  # noqa: PTH118, PTH123 - plain text
             self._popen = subprocess.Popen(
                 self._containment.argv(command),
                 cwd=self._site.folder,
@@ -225,6 +231,8 @@ class ServerProcess:
                     late = f"{name} was not ready on {address} port {port} after {ready_s:g} s"
                     raise LabError(f"{late}: {trouble}; {self._log_end()}")
                 time.sleep(_POLL_S)
+        if self._server.embedded:
+            self._processors.bind_others(self.pids)
         if not self.alive():  # and another server has answered
             raise LabError(self.exit_sentence())
 

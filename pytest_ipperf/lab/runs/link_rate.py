@@ -17,6 +17,7 @@ from pytest_ipperf.core.measurement.path_proof import goodput_violations
 from pytest_ipperf.core.measurement.token_bucket import bucket_bytes
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.lab.agents.client import AgentClient
+from pytest_ipperf.lab.agents.rpc_method import all_replies
 from pytest_ipperf.lab.inventory.model import Links, Testbed
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.traffic import Traffic
@@ -26,6 +27,7 @@ from pytest_ipperf.transports.base import CLIENT, SERVER
 # A pause of the machine makes a train look slow, and a pause of a forwarder behind the link makes it look fast. One of
 # this many trains is undisturbed, if the path has its rate.
 _TRIES = 8
+_RECEIVERS = {CLIENT: SERVER, SERVER: CLIENT}
 
 
 def layers(arm: Arm, workload: Workload) -> HeaderOverhead:
@@ -56,48 +58,52 @@ def arms_header_cost(links: Links, test: Arm, reference: Arm, workload: Workload
 def train_rates(testbed: Testbed, arm: Arm, agents: Mapping[str, AgentClient], mtu: int) -> TrainRates:
     """Return the rates of packet trains of `mtu` bytes a packet on an arm's path, by sender.
 
-    The first train with the links' rate counts; if none of several has it, their median does. None are sent over links
-    without a rate, or with loss, as a train ends with the first lost packet.
+    Both ends send at the same time. The first train with the links' rate counts; if none of several has it, their
+    median does. None are sent over links without a rate, or with loss, as a train ends with the first lost packet.
     """
-    if not testbed.links.rate_bit_s or testbed.links.loss:
+    rate_bit_s, path = testbed.links.rate_bit_s, testbed.path(arm)
+    if not rate_bit_s or testbed.links.loss:
         return {}
-    return {
-        sender: _train_rate(testbed, arm, agents, mtu, (sender, receiver))
-        for sender, receiver in ((CLIENT, SERVER), (SERVER, CLIENT))
-    }
-
-
-def _train_rate(
-    testbed: Testbed, arm: Arm, agents: Mapping[str, AgentClient], mtu: int, ends: tuple[str, str]
-) -> float | None:
-    rate_bit_s, path, (sender, receiver) = testbed.links.rate_bit_s, testbed.path(arm), ends
-    address = {CLIENT: path.client, SERVER: path.server}
     # If packets grow or shrink on their way (ISATAP's at its router), either link may be the slower one.
-    share = len({sender, receiver} & set(path.carriers)) / 2
+    share = len({CLIENT, SERVER} & set(path.carriers)) / 2
     wire_bytes = mtu + FRAME_BYTES + round(share * TRANSPORTS[arm.transport].overhead_bytes)
     datagrams, backlog = length(rate_bit_s, wire_bytes)
-    train = PacketTrain(
-        source=address[sender],
-        address=address[receiver],
-        port=agents[receiver].train_listen(address[receiver], datagrams),
-        ident=0,
-        packet_bytes=mtu,
-        datagrams=datagrams,
-        backlog=backlog,
-    )
-    seen: list[float] = []
+    address, beside = {CLIENT: path.client, SERVER: path.server}, [agents[role] for role in _RECEIVERS]
+    listening = {role: agents[role].train_listen.request(address[role], datagrams) for role in _RECEIVERS}
+    ports = all_replies(listening, beside=beside)
+    trains = {
+        sender: PacketTrain(
+            source=address[sender], address=address[receiver], port=ports[receiver], ident=0,
+            packet_bytes=mtu, datagrams=datagrams, backlog=backlog,
+        )
+        for sender, receiver in _RECEIVERS.items()
+    }  # fmt: skip
+    seen: dict[str, list[float]] = {sender: [] for sender in trains}
+    found: dict[str, float] = {}
     for _ in range(_TRIES):
-        ident = secrets.randbits(32)
-        agents[sender].train_send(dataclasses.replace(train, ident=ident))
-        measured_bit_s = agents[receiver].train_rate(ident, datagrams, wire_bytes)
-        if (
-            measured_bit_s is not None
-            and not below_rate(rate_bit_s, measured_bit_s)
-            and not above_rate(rate_bit_s, measured_bit_s)
-        ):
-            return measured_bit_s
-        seen += [] if measured_bit_s is None else [measured_bit_s]
-    return statistics.median(seen) if seen else None
+        open_trains = {sender: train for sender, train in trains.items() if sender not in found}
+        for sender, seen_bit_s in _sent(agents, open_trains, wire_bytes).items():
+            if seen_bit_s is not None:
+                seen[sender].append(seen_bit_s)
+                if not below_rate(rate_bit_s, seen_bit_s) and not above_rate(rate_bit_s, seen_bit_s):
+                    found[sender] = seen_bit_s
+        if len(found) == len(trains):
+            break
+    return {sender: found.get(sender, statistics.median(each) if each else None) for sender, each in seen.items()}
+
+
+def _sent(
+    agents: Mapping[str, AgentClient], trains: Mapping[str, PacketTrain], wire_bytes: int
+) -> dict[str, float | None]:
+    """Send trains at the same time; return their rates, None for those of which too little arrived."""
+    beside = [agents[role] for role in _RECEIVERS]
+    sent = {sender: dataclasses.replace(train, ident=secrets.randbits(32)) for sender, train in trains.items()}
+    all_replies({sender: agents[sender].train_send.request(train) for sender, train in sent.items()}, beside=beside)
+    rates = {
+        sender: agents[_RECEIVERS[sender]].train_rate.request(train.ident, train.datagrams, wire_bytes)
+        for sender, train in sent.items()
+    }
+    return all_replies(rates, beside=beside)
 
 
 def exceeds_link_rate(testbed: Testbed, arm: Arm, workload: Workload, result: LoadResult) -> list[str]:

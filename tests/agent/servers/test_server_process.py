@@ -18,6 +18,7 @@ import pytest
 from pytest_ipperf.agent.host_state.dirty_marks import LeftoverError, still_holds
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.kernel.processes import process_of, tree
+from pytest_ipperf.agent.kernel.processors import Processors
 from pytest_ipperf.agent.servers import containment as containment_module
 from pytest_ipperf.agent.servers import server_process as process_module
 from pytest_ipperf.agent.servers.server_process import ServerProcess
@@ -89,6 +90,16 @@ class Stub(Server):
 
 def listener(term="lambda *_: os._exit(0)"):
     return Stub(sys.executable, "-c", script(term), "PORT")
+
+
+class Embedded(Stub):
+    """The same of an embedded server, which tells its processors first."""
+
+    embedded = True
+
+    def __init__(self):
+        told = "import os; print(sorted(os.sched_getaffinity(0)), flush=True)"
+        super().__init__("python", "-c", f"{told}\n{script('lambda *_: os._exit(0)')}", "PORT")
 
 
 @pytest.fixture
@@ -312,6 +323,23 @@ def test_is_gone_when_its_agent_is_killed(name, relay):
         if name == "stub" and relay:  # the relay cannot reach a process outside the session
             pids = pids[:2]
         assert _becomes(lambda: _gone(pids))
+
+
+@pytest.mark.usefixtures("_leash")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one processor")
+def test_an_embedded_server_starts_everywhere_and_serves_where_its_agent_runs(instance_of):
+    processors, everywhere = Processors(), sorted(os.sched_getaffinity(0))
+    instance = instance_of(Embedded(), processors=processors)
+    here = processors.bind(everywhere[:1])
+    try:
+        instance.start()
+        assert sorted(os.sched_getaffinity(0)) == here
+    finally:
+        os.sched_setaffinity(0, everywhere)
+    assert instance.log().startswith(f"{everywhere}\n")
+    threads = [int(each.name) for pid in instance.pids() for each in Path(f"/proc/{pid}/task").iterdir()]
+    assert len(threads) >= 5
+    assert all(sorted(os.sched_getaffinity(thread)) == here for thread in threads)
 
 
 def test_embedded_code_may_come_from_memory(site, instance_of):

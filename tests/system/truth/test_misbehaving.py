@@ -40,10 +40,10 @@ class Loses(Counting):
         self.reset() if {first} < number <= {last} else answer(text)
 
 class Later(Counting):
-    '''Answers every 25th request a second later.'''
+    '''Answers every 25th request two seconds later.'''
     def misbehave(self, number, answer, text):
         if number and number % 25 == 0:
-            asyncio.get_running_loop().call_later(1.0, answer, text)
+            asyncio.get_running_loop().call_later(2.0, answer, text)
         else:
             answer(text)
 
@@ -125,10 +125,10 @@ def test_a_run_of_each_epoch_that_loses_every_connection_is_red(session):
     assert "EXCEEDS loopback-http-c10-1k-ipv6: " in said
 
 
-def test_one_connection_in_25_that_takes_a_second_more_is_red_by_its_tail(session):
-    """Their mean is 40 ms more, for a margin of 2 s; none of them fails."""
-    # A burst that the whole machine holds up for less than .9 s is slow in no arm.
-    marker = '@pytest.mark.tail("10%,900ms")'
+def test_one_connection_in_25_that_takes_two_seconds_more_is_red_by_its_tail(session):
+    """Their mean is 80 ms more, for a margin of 2 s; none of them fails."""
+    # A machine that holds up either arm for less than a second neither makes connections slow nor hides those that are.
+    marker = '@pytest.mark.tail("10%,1s")'
     status, record, runs, said = session("later", connections=75, run_connections=75, marker=marker)
     assert not any({**failures(runs, 6), **failures(runs, 4)}.values())
     assert (record["metric_verdict"], record["verdict"], status) == ("within", "exceeds", 1), said

@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_ipperf.agent.kernel.processors import Processors
 from pytest_ipperf.agent.packages.installed import Packages
 from pytest_ipperf.agent.paths.packet_counters import RunCounters
 from pytest_ipperf.agent.rpc.channel import Channel
@@ -28,6 +29,7 @@ class AgentContext:
     counters: RunCounters
     removed_folders: int
     servers: dict[str, ServerProcess] = field(default_factory=dict)
+    processors: Processors = field(default_factory=Processors)
 
 
 class Handlers:

@@ -33,10 +33,7 @@ class HostHandlers(Handlers):
 
     def pin(self, cpus: list[int]) -> list[int]:
         """Bind the agent and its children to these processors, as far as allowed; return those in use."""
-        allowed = os.sched_getaffinity(0) & set(cpus)
-        if allowed:
-            os.sched_setaffinity(0, allowed)
-        return sorted(os.sched_getaffinity(0))
+        return self._context.processors.bind(cpus)
 
     def lease(self, owner: str, wait_s: float) -> str:
         """Acquire the lease of this host; return the empty string if acquired, else its holder.

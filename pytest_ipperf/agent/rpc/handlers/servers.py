@@ -59,7 +59,11 @@ class ServerHandlers(Handlers):
             ports=(low, high),
         )
         self._context.servers[name] = instance = ServerProcess(
-            SERVERS[name], site, code_fd=self._context.code_fd, env=self._context.packages.env
+            SERVERS[name],
+            site,
+            code_fd=self._context.code_fd,
+            env=self._context.packages.env,
+            processors=self._context.processors,
         )
         self._context.stack.callback(instance.stop)
         instance.launch()
