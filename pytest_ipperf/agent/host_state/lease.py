@@ -13,7 +13,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import socket
 import struct
 import time
@@ -107,7 +106,7 @@ def _pieces(name: str, text: str) -> list[str]:
     """Return the socket names that encode a text; the token keeps those of two holders apart."""
     encoded = base64.urlsafe_b64encode(text.encode()[:_TEXT_BYTES]).decode()
     parts = [encoded[at : at + _PIECE] for at in range(0, len(encoded), _PIECE)]
-    token = secrets.token_hex(4)
+    token = os.urandom(4).hex()
     return [f"{name}.{token}.{number}.{len(parts)}.{part}" for number, part in enumerate(parts)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from pytest_ipperf.core.portable.errors import LabError
 
@@ -26,9 +27,13 @@ class Processors:
 
     @contextlib.contextmanager
     def unbound(self) -> Iterator[None]:
-        """Let this thread, and what it starts, use all processors that it could use before it was bound."""
+        """Let this thread, and what it starts, use all that it could use before it was bound, and that are near.
+
+        Near is what has the same memory: what a process writes into another node's stays there.
+        """
         bound = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, self._all)
+        nodes = set(map(_node, bound))
+        os.sched_setaffinity(0, {cpu for cpu in self._all if _node(cpu) in nodes} | bound)
         try:
             yield
         finally:
@@ -50,6 +55,11 @@ class Processors:
                 with contextlib.suppress(ProcessLookupError):
                     os.sched_setaffinity(thread, bound)
         raise LabError(f"process {free[0]} cannot be bound to the processors {', '.join(map(str, bound))}")
+
+
+def _node(cpu: int) -> str:
+    """Return the NUMA node of a processor (Linux, Documentation/ABI/stable/sysfs-devices-node); empty if unknown."""
+    return next((each.name for each in Path(f"/sys/devices/system/cpu/cpu{cpu}").glob("node[0-9]*")), "")
 
 
 def _threads(pid: int) -> list[int]:

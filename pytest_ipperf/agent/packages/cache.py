@@ -7,7 +7,6 @@ can cache nothing everything works too: all data is sent anew.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import pwd
 import re
@@ -15,7 +14,10 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import hashlib
 
 NAME = "pytest-ipperf"
 KEPT_S = 30 * 24 * 3600.0
@@ -57,7 +59,7 @@ class Cache:
             with os.fdopen(asked, "rb") as file:
                 head = file.read(_DIGEST_BYTES) if made else bytes.fromhex(digest)
                 data = file.read()
-                if hashlib.sha256(data).digest() == head:
+                if _sha256(data).digest() == head:
                     with contextlib.suppress(OSError):  # a read-only cache
                         if used:
                             os.utime(asked)
@@ -67,7 +69,7 @@ class Cache:
 
     def put(self, data: bytes, of: str = "", made: str = "") -> None:
         """Store data under its digest, if possible; with `made`, as byte-code under the digest of its source."""
-        half, digest = f"new-{os.urandom(8).hex()}", hashlib.sha256(data)
+        half, digest = f"new-{os.urandom(8).hex()}", _sha256(data)
         name, head = (f"{of}-{made}", digest.digest()) if made else (digest.hexdigest(), b"")
         with contextlib.suppress(OSError), self._opened(make=True) as folder:
             try:
@@ -148,6 +150,12 @@ class Cache:
     def _refuse(self, why: str) -> NoReturn:
         self.note = f"the cache {self.folder} is not used: {why}; remove it"
         raise PermissionError
+
+
+def _sha256(data: bytes) -> hashlib._Hash:
+    import hashlib  # noqa: PLC0415 - OpenSSL with it, and the agents of a lab have no use for a cache
+
+    return hashlib.sha256(data)
 
 
 def _places() -> Iterator[str]:

@@ -15,7 +15,6 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,6 +135,8 @@ def _remove(kept: Iterable[Kept]) -> None:
             break
     else:
         return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - logging with it, which no agent has a use for
+
     with ThreadPoolExecutor(_THREADS) as pool:
         for _ in pool.map(lambda each: each.path.unlink(missing_ok=True), left):
             pass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -68,6 +67,8 @@ class ServerState:
     @property
     def digest(self) -> str:
         """Return a digest that is different for states that differ in anything."""
+        import hashlib  # noqa: PLC0415 - OpenSSL with it, and few states have a digest
+
         hasher = hashlib.sha256()
         for part in (self.content, str(self.users).encode(), self.password.encode(), *self.messages):
             hasher.update(b"%d " % len(part) + part)

@@ -72,6 +72,14 @@ def test_unbound_is_as_before_the_first_binding_and_what_is_started_there_stays_
 
 
 @needs_two
+def test_processors_with_another_memory_stay_out(processors, monkeypatch):
+    monkeypatch.setattr("pytest_ipperf.agent.kernel.processors._node", lambda cpu: f"node{cpu}")
+    processors.bind(ONE)
+    with processors.unbound():
+        assert sorted(os.sched_getaffinity(0)) == ONE
+
+
+@needs_two
 def test_all_threads_of_all_processes_are_bound(processors):
     argv = [sys.executable, "-c", MANY]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True) as many:
