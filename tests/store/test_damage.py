@@ -467,15 +467,14 @@ def test_of_two_writers_of_a_journal_the_second_is_refused(root):
     archive.close()
 
 
+# Neither imports what judges a record, which takes longer than all that they do.
 WRITER = """
-import dataclasses, json, sys
+import json, sys
 from pathlib import Path
 from pytest_ipperf.store import EventLog
-from tests.store.kept import facts, record
-number, most = int(sys.argv[2]), int(sys.argv[3])
-journal = EventLog(Path(sys.argv[1]) / "runs" / sys.argv[4], "main")
-journal.append("session", facts(number))
-plain = record(1).to_plain()
+most, plain = int(sys.argv[2]), json.loads(sys.argv[5])
+journal = EventLog(Path(sys.argv[1]) / "runs" / sys.argv[3], "main")
+journal.append("session", json.loads(sys.argv[4]))
 for each in range(most):
     journal.append("record", {**plain, "cell": f"lab-{each}"})
     journal.append("trouble", {"nodeid": f"x[{each}]", "kind": "failed", "sentence": "so"})
@@ -500,6 +499,11 @@ while min(seen.values()) < most:
 """
 
 
+def start_writer(root, number, most, name):
+    session = json.dumps(facts(number), default=dataclasses.asdict)
+    return start(WRITER, root, most, name, session, json.dumps(record(1).to_plain()))
+
+
 def start(script, *arguments):
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
@@ -510,7 +514,7 @@ def start(script, *arguments):
 @pytest.mark.host
 def test_two_sessions_at_once_are_read_by_three_while_they_run(tmp_path):
     names, most = ["a", "b"], 150
-    writers = [start(WRITER, tmp_path, number, most, name) for number, name in enumerate(names)]
+    writers = [start_writer(tmp_path, number, most, name) for number, name in enumerate(names)]
     readers = [start(READER, tmp_path, most, *names) for _ in range(3)]
     for each in (*writers, *readers):
         _, said = each.communicate(timeout=60)
@@ -526,7 +530,7 @@ def test_a_writer_that_is_killed_never_loses_a_finished_record(tmp_path):
     draw = random.Random(7)
     for number in range(6):
         name = f"s{number}"
-        writer, reader = start(WRITER, tmp_path, number, 10**6, name), start(READER, tmp_path, 10**6, name)
+        writer, reader = start_writer(tmp_path, number, 10**6, name), start(READER, tmp_path, 10**6, name)
         assert writer.stdout
         finished = 0
         for _ in range(draw.randint(1, 400)):
@@ -547,11 +551,9 @@ def test_a_writer_that_is_killed_never_loses_a_finished_record(tmp_path):
 # --- disks ------------------------------------------------------------------------------------------------------------
 
 DISK = """
-import contextlib, dataclasses, json, sys
+import json, sys
 from pathlib import Path
-from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.store import Archive, EventLog
-from tests.store.kept import facts, keep, name_of, record
+from pytest_ipperf.store import Archive
 root = Path(sys.argv[1])
 def reported():
     archive = Archive(root)
@@ -564,6 +566,10 @@ def reported():
     return found, notes
 """
 FULL = """
+import contextlib
+from pytest_ipperf.core.portable.errors import IpperfError
+from pytest_ipperf.store import EventLog, withdraw
+from tests.store.kept import facts, keep, name_of, record
 (root / "spare").write_bytes(bytes(300_000))
 keep(root, 0, [record(1)])
 before = reported()
@@ -582,7 +588,6 @@ with (root / "more").open("wb", buffering=0) as file, contextlib.suppress(OSErro
     while file.write(bytes(4096)):
         pass
 without = reported()
-from pytest_ipperf.store import withdraw
 try:
     for _ in range(100):
         withdraw(root, "*" * 999, reason="", by="", at=0.0)

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 CLOSED_AT_ONCE = """
-import socket, subprocess
+import socket, subprocess, time
 from pathlib import Path
 from pytest_ipperf.agent.sockets.open_connections import open_connections
 
@@ -27,6 +27,7 @@ server.close()
 seen = set()
 while open_connections(20000):
     seen.update(states())
+    time.sleep(0.01)
 print((sorted(seen), states()))
 """
 CLOSING, TIME_WAIT = "0B", "06"

@@ -27,6 +27,7 @@ from pytest_ipperf.lab.deploy.interpreters import Python
 from pytest_ipperf.lab.deploy.wheels import CACHE_SECTION, Wheel, Wheels
 from tests.support.hosts.machines import TOLD, bare_pythons
 from tests.support.servers.tcp import refusing_port
+from tests.support.sessions.forked_python import run_python
 
 OURS = Python.from_report(interpreter())
 ROOT = Path(__file__).parents[3]
@@ -85,7 +86,21 @@ def installed(folder, name, *metadata, compiled=False):
 
 
 @pytest.fixture
-def index(tmp_path, monkeypatch):
+def index(index_of_new_pips, monkeypatch):
+    """Make the same folders, with each pip a fork of a process that has imported it, which takes most of its time."""
+    start = subprocess.run
+
+    def run(argv, **settings):
+        if (*argv[:4],) != (sys.executable, "-P", "-m", "pip"):
+            return start(argv, **settings)
+        return run_python(argv[2:], timeout=settings["timeout"])
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return index_of_new_pips
+
+
+@pytest.fixture
+def index_of_new_pips(tmp_path, monkeypatch):
     """Make a folder of wheels, the only index, and another one for installed distributions."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in [name for name in os.environ if name.startswith("PIP_")]:
@@ -297,7 +312,7 @@ def test_time_in_which_an_index_has_answered_is_not_in_vain(index):
     assert every._vain_s == 0
 
 
-def test_what_pip_notes_is_for_our_eyes_alone(index, monkeypatch):
+def test_what_pip_notes_is_for_our_eyes_alone(index_of_new_pips, monkeypatch):
     seen, run = [], subprocess.run
 
     def looked(argv, **settings):
@@ -320,8 +335,8 @@ def test_what_is_no_wheel_is_told(index):
 # --- what pip says ----------------------------------------------------------------------------------------------------
 
 
-def test_an_index_that_cannot_be_reached_is_told_without_its_password(index, monkeypatch):
-    installed(index.parent / "here", "ipperf_top", "Requires-Dist: ipperf-old")
+def test_an_index_that_cannot_be_reached_is_told_without_its_password(index_of_new_pips, monkeypatch):
+    installed(index_of_new_pips.parent / "here", "ipperf_top", "Requires-Dist: ipperf-old")
     monkeypatch.delenv("PIP_NO_INDEX")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "*")
@@ -374,7 +389,7 @@ def test_what_pip_complains_of_is_one_line_for_everyone(said, noted, reported):
         ("/bin/true", ""),
     ],
 )
-def test_a_pip_that_says_nothing_is_told(index, monkeypatch, pip, reported):
+def test_a_pip_that_says_nothing_is_told(index_of_new_pips, monkeypatch, pip, reported):
     monkeypatch.setattr(wheels, "_pip", lambda: (pip,))
     every = Wheels()
     assert every.find(Requirement("ipperf-a"), host()) is None

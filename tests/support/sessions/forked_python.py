@@ -1,8 +1,8 @@
 """Run Python programs in forks of a process that has imported their modules, as importing takes longer than most run.
 
 There are such processes (`fork_server`) that have imported the libraries and the package (`session_preload`), the
-libraries alone (`library_preload`), for programs that import a copy of the package from elsewhere, and only what runs
-on hosts (`agent_preload`).
+libraries alone (`library_preload`), for programs that import a copy of the package from elsewhere, only what runs on
+hosts (`agent_preload`), and pip (`pip_preload`).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ForkedPython:
     `argv` begins with `-m MODULE` or `-c CODE`. Streams are those of `subprocess.Popen`, as text; the input is empty.
     `copy_of_package`: the package is imported from the environment's PYTHONPATH. `machine` is a process whose
     namespaces it enters as by `nsenter`, of whose process are then `pid` and the signals. `network` is a script of sh
-    that sets up a network of its own; such a program imports what runs on hosts. ValueError where the environment
-    differs in a variable that only a new Python reads.
+    that sets up a network of its own; such a program imports what runs on hosts. `-m pip` is pip. ValueError where the
+    environment differs in a variable that only a new Python reads.
     """
 
     stdin = None
@@ -79,7 +79,7 @@ class ForkedPython:
             self._reading = threading.Lock()
             with theirs:
                 loaded = "agent" if network else "library" if copy_of_package else "session"
-                server = _server(f"{loaded}_preload")
+                server = _server("pip_preload" if [*argv[:2]] == ["-m", "pip"] else f"{loaded}_preload")
                 socket.send_fds(server, [message], [theirs.fileno(), out, err])
         pid = os.read(self._reply, 64)
         assert pid, "the server of forks has ended"
