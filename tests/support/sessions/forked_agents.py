@@ -323,6 +323,9 @@ def _archive_modules() -> dict[str, types.ModuleType]:
         for name in [name for name in sys.modules if not _of_python(name)]:
             del sys.modules[name]
         sys.modules.update(others)
+        # They live as long as this process, and many tests and all measurements collect its garbage.
+        gc.collect()
+        gc.freeze()
 
 
 def _of_python(name: str) -> bool:
