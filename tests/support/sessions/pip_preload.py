@@ -1,4 +1,4 @@
-"""Import pip with its command `download`, once in the process from which it is forked, as it takes longer than a call."""
+"""Import pip with its command `download`, once in the process from which it is forked: a call takes less time."""
 
 import gc
 
