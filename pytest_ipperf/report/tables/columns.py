@@ -11,6 +11,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.question import FAILED_SHARE, SLOW_SHARE
 from pytest_ipperf.core.records.arm_summary import QUANTILES, ArmSummary
 from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.core.stats.variance import stdev
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.tables.component_rows import components_of
 
@@ -29,7 +30,7 @@ _OF_RECORD: Mapping[str, Callable[[Record], Any]] = {
 
 def _spread(side: ArmSummary) -> float | None:
     """Return the standard deviation of an arm's runs; None for a single run."""
-    return statistics.stdev(side.values) if len(side.values) > 1 else None
+    return stdev(side.values) if len(side.values) > 1 else None
 
 
 def failed_text(side: ArmSummary) -> str:

@@ -19,6 +19,7 @@ from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.power import decided_by
 from pytest_ipperf.core.inference.verdict import Verdict, judge
 from pytest_ipperf.core.stats.interval import Interval, t_quantile
+from pytest_ipperf.core.stats.variance import stdev
 from pytest_ipperf.metrics import METRICS
 
 ALLOWED = math.log(1.1)
@@ -122,7 +123,7 @@ def decided(change, sd, ends, *, alpha, sessions, rng):
     for _ in range(sessions):
         values = [rng.gauss(change, sd) for _ in range(max(ends))]
         for end, quantile in quantiles.items():
-            mean, half = statistics.fmean(values[:end]), quantile * statistics.stdev(values[:end]) / math.sqrt(end)
+            mean, half = statistics.fmean(values[:end]), quantile * stdev(values[:end]) / math.sqrt(end)
             if mean + half <= ALLOWED or mean - half > ALLOWED:
                 clear += 1
                 break

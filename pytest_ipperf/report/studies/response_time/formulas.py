@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.stats.interval import Interval, t_probability, t_quantile
+from pytest_ipperf.core.stats.variance import stdev
 
 _Z = 1.96
 _TOP_LEVEL = 99
@@ -74,4 +75,4 @@ def study_increase(reference: Sequence[float], test: Sequence[float]) -> StudyIn
 def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     if len(values) < 2:
         raise InvalidError(f"{len(values)} values have no spread; the study's formulas need at least 2")
-    return statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
+    return statistics.fmean(values), stdev(values) / math.sqrt(len(values))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import Interval, t_quantile
+from pytest_ipperf.core.stats.variance import stdev
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.tables.arm_rows import independent_values
 
@@ -66,7 +67,7 @@ def _sides(record: Record) -> tuple[list[float], list[float]]:
 
 
 def _mean(logs: Sequence[float]) -> LogRatio:
-    return LogRatio(statistics.fmean(logs), statistics.stdev(logs) / math.sqrt(len(logs)), len(logs) - 1)
+    return LogRatio(statistics.fmean(logs), stdev(logs) / math.sqrt(len(logs)), len(logs) - 1)
 
 
 def _of_means(test: Sequence[float], reference: Sequence[float]) -> LogRatio:
@@ -78,4 +79,4 @@ def _of_means(test: Sequence[float], reference: Sequence[float]) -> LogRatio:
     if not above or not below:
         raise InvalidError("a share that is 0 has no multiple")
     pairs = [a / above - b / below for a, b in zip(test, reference, strict=True)]
-    return LogRatio(math.log(above / below), statistics.stdev(pairs) / math.sqrt(len(pairs)), len(pairs) - 1)
+    return LogRatio(math.log(above / below), stdev(pairs) / math.sqrt(len(pairs)), len(pairs) - 1)
