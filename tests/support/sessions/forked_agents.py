@@ -33,6 +33,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import MAGIC_NUMBER
+from pathlib import Path
 from typing import Any
 
 from execnet import gateway_base, gateway_io
@@ -40,7 +41,7 @@ from execnet import gateway_base, gateway_io
 from pytest_ipperf.lab.access.local import PYTHON
 from pytest_ipperf.lab.agents import client, fork_server
 from pytest_ipperf.lab.agents.bootstrap import FORK_SERVER
-from pytest_ipperf.lab.agents.code_archive import code_archive
+from pytest_ipperf.lab.agents.code_archive import code_archive, code_file
 from tests.support.hosts.agents import NEW_AGENTS
 
 _PACKAGE = "pytest_ipperf"
@@ -297,12 +298,18 @@ def _archive_fd() -> int:
 
 
 @cache
+def _archives() -> tuple[bytes, bytes]:
+    """Return the code archive as an agent is sent it, and as a lab's fork server is given it."""
+    return code_archive(MAGIC_NUMBER), Path(f"/proc/self/fd/{code_file()}").read_bytes()
+
+
+@cache
 def _archive_modules() -> dict[str, types.ModuleType]:
     """Import everything from the code archive, beside the modules of the same names that this process uses.
 
     Modules that need a library are left out: an agent imports them when it needs them, as it does the library.
     """
-    _path(), _gateway_code()
+    _path(), _gateway_code(), _archives()
     finders, path = [*sys.meta_path], [*sys.path]
     place = f"/proc/self/fd/{_archive_fd()}"
     others = {name: sys.modules.pop(name) for name in [*sys.modules] if not _of_python(name)}
@@ -352,12 +359,12 @@ class _FromArchive(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     @staticmethod
     def _is_same() -> bool:
-        """Return whether the first place of the path is an archive like ours."""
+        """Return whether the first place of the path is an archive of ours."""
         place = sys.path[0]
         if not place.startswith("/proc/self/fd/"):
             return False
         with open(place, "rb") as file:  # noqa: PTH123 - it has no path
-            return file.read() == code_archive(MAGIC_NUMBER)
+            return file.read() in _archives()
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """Return the package, with all modules below it as imported."""

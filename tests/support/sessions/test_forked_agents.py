@@ -1,5 +1,7 @@
 """A forked agent finds what it would find as a new process."""
 
+import sys
+
 import execnet
 import pytest
 from execnet.gateway_bootstrap import bootstrap
@@ -7,6 +9,7 @@ from execnet.gateway_bootstrap import bootstrap
 from pytest_ipperf.lab.access.base import quoted
 from pytest_ipperf.lab.access.local import PYTHON
 from pytest_ipperf.lab.agents.client import AgentClient
+from pytest_ipperf.lab.agents.code_archive import code_file
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
 from tests.support.hosts.agents import NEW_AGENTS
@@ -88,3 +91,17 @@ def test_an_agent_is_a_fork_unless_it_has_to_be_new(monkeypatch, new, kind):
 @pytest.mark.parametrize("words", ["a-wrapper", "nsenter", "nsenter --target 1 --user", "nsenter --target 1 --net env"])
 def test_an_unknown_way_to_a_host_takes_a_new_process(words):
     assert forked_agents._way_in(words.split()) is None
+
+
+@pytest.mark.parametrize("descriptor", [forked_agents._archive_fd, code_file], ids=["an agent", "a fork server"])
+def test_the_archive_of_each_is_known_and_not_read_again(monkeypatch, descriptor):
+    monkeypatch.setattr(sys, "path", [f"/proc/self/fd/{descriptor()}"])
+    spec = forked_agents._FromArchive().find_spec("pytest_ipperf")
+    assert spec
+    assert isinstance(spec.loader, forked_agents._FromArchive)
+
+
+def test_another_archive_is_read(monkeypatch, tmp_path):
+    with (tmp_path / "other.zip").open("w") as other:
+        monkeypatch.setattr(sys, "path", [f"/proc/self/fd/{other.fileno()}"])
+        assert forked_agents._FromArchive().find_spec("pytest_ipperf") is None
