@@ -143,7 +143,9 @@ def elsewhere(request: pytest.FixtureRequest) -> Iterator[Callable[[], Elsewhere
         yield lambda: pytest.skip(why)
     else:
         with Guest() as guest:
-            reported = guest.begin_pytest(str(request.path), "-k", KERNEL, "-p", "no:ipperf")
+            # Without what other tests need: importing it takes there longer than all else.
+            needed = ["-p", "tests.support.needs", "-p", "tests.support.hosts.users", f"--confcutdir={HERE}"]
+            reported = guest.begin_pytest(str(request.path), "-k", KERNEL, *needed)
             yield lambda: Elsewhere(reported(_GUEST_S))
 
 
