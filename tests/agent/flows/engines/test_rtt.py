@@ -86,7 +86,8 @@ print(report)
 
 def checked(report):
     """Return the times of each way, after checking the rest of its report."""
-    times, warmed = defaultdict(list), set()
+    times: dict[Any, list[float]] = defaultdict(list)
+    warmed = set()
     for ipver, probe, waiting, size, *counts, peers, sources, families, notes, detail, answered, ats, rtts in report:
         found, attempted, failed, facts = counts
         assert (found, failed, facts) == (attempted, {}, {"sent": attempted, "lost": 0})
