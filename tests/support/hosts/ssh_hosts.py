@@ -33,7 +33,7 @@ from pytest_ipperf.lab.netns.veth import _FORWARDING, _SYSCTLS
 from tests.support.hosts import machines
 from tests.support.hosts.machines import ADMIN, CLERK, Machine, bare_pythons, said
 from tests.support.needs import lacking
-from tests.support.sessions.forked_python import ForkedPython
+from tests.support.sessions.forked_python import ForkedPython, run_python
 from tests.support.sessions.project_settings import GLANCE, STRICT
 
 ROOT = Path(__file__).parents[3]
@@ -51,6 +51,22 @@ SUITE = """
 _CACHE = ".cache"
 _CACHED = f"home/{_CACHE}/{cache.NAME}"
 _OF_AGENTS = b"pytest_ipperf/agent/"
+# Two programs that fill a cache: the controller's, and that of a Python whose bytecode may be another.
+_PACKS = """
+from pytest_ipperf.agent.packages.cache import Cache
+from pytest_ipperf.lab.agents.code_archive import code_archive, digests
+for magic in digests():
+    Cache().put(code_archive(magic))
+print(digests()[b""], *(magic.hex() for magic in digests() if magic))
+"""
+_COMPILES = """
+import importlib.util, sys
+from pytest_ipperf.agent.packages.bytecode import compiled, in_zip_path
+from pytest_ipperf.agent.packages.cache import Cache
+(digest, packed), made = sys.argv[1:], importlib.util.MAGIC_NUMBER.hex()
+if made != packed and Cache().get(digest, made) is None:
+    Cache().put(compiled(Cache().get(digest), in_zip_path), digest, made)
+"""
 _archives: dict[str, bytes] = {}
 """Archives of the agents' code, by their names in a cache, which hosts have compiled for their Python."""
 _PATIENCE_S = 60.0
@@ -267,12 +283,26 @@ class Farm:
     def _give_archives(folder: Path) -> None:
         """Fill the host's cache with what the hosts of earlier farms have compiled, as any but a first session does."""
         kept = folder / _CACHED
-        kept.mkdir(parents=True)
+        kept.mkdir(parents=True, exist_ok=True)
         for each in (kept, kept.parent):
             each.chmod(0o700)
         for name, data in _archives.items():
             (kept / name).write_bytes(data)
             (kept / name).chmod(0o600)
+
+    def give_code(self, copy: Path) -> None:
+        """Fill the hosts' caches with the agents' code of a copy of the package, compiled once for each Python."""
+        home = self.folder / "compiled"
+        home.mkdir()
+        env = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": "", "PYTHONPATH": str(copy)}
+        packed = run_python(["-c", _PACKS], cwd=home, env=env, copy_of_package=True)
+        assert packed.returncode == 0, packed.stderr
+        for python in {base for _, base in self._python.values()}:
+            subprocess.run([python, "-S", "-c", _COMPILES, *packed.stdout.split()], cwd=home, env=env, check=True)
+        for entry in (home / _CACHE / cache.NAME).iterdir():
+            _archives[entry.name] = entry.read_bytes()
+        for name in self.hosts:
+            self._give_archives(self.folder / name)
 
     def _keep_archives(self) -> None:
         for host in self.hosts.values():

@@ -2,7 +2,7 @@
 
 There are such processes (`fork_server`) that have imported the libraries and the package (`session_preload`), the
 libraries alone (`library_preload`), for programs that import a copy of the package from elsewhere, only what runs on
-hosts (`agent_preload`), and pip (`pip_preload`).
+hosts (`agent_preload`), and pip (`pip_preload`). `preload_copy` starts one for a copy.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class ForkedPython:
     `argv` begins with `-m MODULE` or `-c CODE`. Streams are those of `subprocess.Popen`, as text; the input is empty.
     `copy_of_package`: the package is imported from the environment's PYTHONPATH. `machine` is a process whose
     namespaces it enters as by `nsenter`, of whose process are then `pid` and the signals. `network` is a script of sh
-    that sets up a network of its own; such a program imports what runs on hosts. `-m pip` is pip. ValueError where the
-    environment differs in a variable that only a new Python reads.
+    that sets up a network of its own; such a program imports what runs on hosts. `-m pip` is pip. `control` is a
+    descriptor that it has as its input. ValueError where the environment differs in a variable that only a new Python
+    reads.
     """
 
     stdin = None
@@ -55,6 +56,7 @@ class ForkedPython:
         copy_of_package: bool = False,
         machine: int = 0,
         network: str = "",
+        control: int | None = None,
     ) -> None:
         env = dict(os.environ if env is None else env)
         if not can_fork(env):
@@ -80,7 +82,10 @@ class ForkedPython:
             with theirs:
                 loaded = "agent" if network else "library" if copy_of_package else "session"
                 server = _server("pip_preload" if [*argv[:2]] == ["-m", "pip"] else f"{loaded}_preload")
-                socket.send_fds(server, [message], [theirs.fileno(), out, err])
+                if copy_of_package and env["PYTHONPATH"] in _servers:
+                    server = _servers[env["PYTHONPATH"]][0]
+                given = [] if control is None else [control]
+                socket.send_fds(server, [message], [theirs.fileno(), *given, out, err])
         pid = os.read(self._reply, 64)
         assert pid, "the server of forks has ended"
         self.pid = int(pid)
@@ -169,7 +174,7 @@ def _at_start(env: Mapping[str, str]) -> dict[str, str]:
 _FIRST = _at_start(os.environ)
 # A test that looks for processes by their environment finds no server of forks, whichever test starts it.
 _OF_SERVERS = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-_servers: dict[str, tuple[socket.socket, subprocess.Popen[bytes]]] = {}
+_servers: dict[str, tuple[socket.socket, subprocess.Popen[bytes] | ForkedPython]] = {}
 
 
 def _stream(wanted: Any, ours: Any, ends: contextlib.ExitStack) -> tuple[Any, int]:
@@ -197,6 +202,20 @@ def _server(preload: str) -> socket.socket:
         )  # fmt: skip
     _servers[preload] = ours, process
     return ours
+
+
+def preload_copy(folder: Path) -> None:
+    """Import a copy of the package below `folder` once for all programs with that PYTHONPATH, if they are several."""
+    if str(folder) in _servers:
+        return
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = ForkedPython(
+            ["-m", f"{_FOLDER}.fork_server", f"{_FOLDER}.session_preload"], control=theirs.fileno(), cwd="/",
+            env=_OF_SERVERS | {"PYTHONPATH": f"{folder}{os.pathsep}{_TOP}"}, copy_of_package=True,
+            start_new_session=True,
+        )  # fmt: skip
+    _servers[str(folder)] = ours, process
 
 
 def end_servers() -> None:

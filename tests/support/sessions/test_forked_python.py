@@ -1,12 +1,15 @@
 """A forked session behaves like one in a new process."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.support.sessions.forked_python import ForkedPython
+import pytest_ipperf
+from tests.support.sessions.forked_python import ForkedPython, preload_copy, run_python
 
 PYTEST = (sys.executable, "-m", "pytest", "-p", "no:randomly", "-q", "-rN", "--tb=no")
 SAYS = """
@@ -32,6 +35,20 @@ def test_it_says_and_ends_with_what_a_new_one_would(pytester, monkeypatch, fails
     forked, new = (pytester.run(*argv, "-s") for argv in ((sys.executable, "-mpytest", *PYTEST[3:]), PYTEST))
     assert (forked.ret, reported(forked.outlines), forked.errlines) == (status, reported(new.outlines), new.errlines)
     assert new.ret == status
+
+
+def test_programs_that_import_a_copy_of_the_package_are_forks_that_have_it(tmp_path):
+    """And programs that import another one are not."""
+    says = "import sys; print('pytest_ipperf.plugin.start' in sys.modules); import pytest_ipperf; print(pytest_ipperf)"
+    for name in ("one", "other"):
+        shutil.copytree(Path(pytest_ipperf.__file__).parent, tmp_path / name / "pytest_ipperf")
+    preload_copy(tmp_path / "one")
+    for name, has in (("one", True), ("other", False), ("one", True)):
+        env = {**os.environ, "PYTHONPATH": str(tmp_path / name)}
+        done = run_python(["-c", says], env=env, cwd=tmp_path, copy_of_package=True)
+        loaded, package = done.stdout.splitlines()
+        assert loaded == str(has), done.stderr
+        assert f"'{tmp_path}/{name}/pytest_ipperf/__init__.py'" in package
 
 
 def test_what_ends_it_by_a_signal_is_its_status(pytester):

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from tests.support.hosts.ssh_hosts import trouble as no_farm
+from tests.support.sessions.forked_python import preload_copy
 from tests.system.trouble.breaking import (
     CLOCK,
     CONTINUE,
@@ -288,6 +289,8 @@ def test_what_breaks_on_one_testbed_is_told_and_the_others_go_on(farm, site_of, 
     stands = farm(testbeds=len(CHAINS))
     stands.change("server6", ports=f"{PORTS[0]}-{PORTS[-1]}")
     site = site_of(*changed(form, *LIED))
+    preload_copy(site)
+    stands.give_code(site)
     chains = {bed.name: (bed, chain_of(bed, form)) for bed in beds(stands)}
     arguments = "--design=smoke", f"-n{len(chains)}", deadline(form), "--ipperf-wait=3s"
     inner = Inner(
@@ -339,6 +342,8 @@ def test_what_breaks_on_the_controller_is_told_and_the_hosts_give_themselves_bac
     stands = farm(testbeds=6)
     by = {bed.name: bed for bed in beds(stands)}
     site = site_of(*changed(form))
+    preload_copy(site)
+    stands.give_code(site)
     init = (PACKAGE / "__init__.py").read_text()
     clocked = site_of(*changed(form, ("__init__.py", init, init + CLOCK)))
 
