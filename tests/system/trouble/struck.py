@@ -63,10 +63,10 @@ def pytest_collection_modifyitems(items):
 def pytest_runtest_setup(item):
     gate = pathlib.Path({folder!r}, "go", item.name.partition("[")[2].rpartition("-")[0])
     while not gate.exists():
-        time.sleep(0.01)
+        time.sleep(0.05)
 """
 _HANGS_S = 400.0
-_LOOK_S = 0.02
+_LOOK_S = 0.05
 _LISTENER = re.compile(r": process \d+ sshd: \S*sshd .*\[listener\]")
 
 
