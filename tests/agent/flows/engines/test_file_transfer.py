@@ -80,7 +80,9 @@ def run_until(spec, is_enough):
 @pytest.mark.parametrize(("ipver", "sessions"), [(4, 1), (6, 3)])
 def test_a_real_server_is_fetched_from_again_and_again(name, ipver, sessions):
     with serving(name, 3 * MIB + 5) as (port, _):
-        report = run(spec_of(port, 3 * MIB + 5, ipver=ipver, sessions=sessions, run_s=1.5))
+        report = run_until(
+            spec_of(port, 3 * MIB + 5, ipver=ipver, sessions=sessions), lambda report: report.facts["transfers"] > 2
+        )
     facts = report.facts
     assert report.failed == {}
     assert facts["transfers"] > 2
@@ -89,7 +91,7 @@ def test_a_real_server_is_fetched_from_again_and_again(name, ipver, sessions):
     assert abs(facts["payload_bytes"] - facts["transfers"] * (3 * MIB + 5)) <= 2 * sessions * (3 * MIB + 5)
     # What was in the receiver's buffer at the beginning, of a file for each session at most, had been counted before.
     assert facts["interface_bytes"] > max(0, facts["payload_bytes"] - sessions * (3 * MIB + 5))
-    assert facts["seconds"] >= 1.5
+    assert facts["seconds"] >= 0.5
     assert 0 < facts["longest_gap_s"] < facts["seconds"]
     assert report.families == ["AF_INET6" if ipver == 6 else "AF_INET"]
     assert report.peers == {ADDRESSES[ipver]: sessions}
@@ -100,10 +102,10 @@ def test_a_real_server_is_fetched_from_again_and_again(name, ipver, sessions):
 
 def test_there_is_a_row_for_each_second_and_the_most_of_one_is_among_them():
     with serving("pyftpdlib", MIB) as (port, _):
-        report = run(spec_of(port, MIB, run_s=3.0))
+        report = run(spec_of(port, MIB, run_s=2.0))
     rows = array("d", report.samples)
     points = [tuple(rows[at : at + 3]) for at in range(0, len(rows), 3)]
-    assert len(points) == 4
+    assert len(points) == 3
     # A busy machine reads later, and none reads earlier.
     assert all(at_s >= second - 0.001 for second, (at_s, _, _) in enumerate(points))
     rates = [8 * (after[2] - before[2]) / (after[0] - before[0]) for before, after in zip(points, points[1:])]  # noqa: B905, RUF007
@@ -238,9 +240,12 @@ def test_a_gibibyte_is_made_and_fetched_in_less_than_64_mib():
         try:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             with serving("proftpd" if not SERVERS["proftpd"].missing() else "pyftpdlib", size) as (port, _):
-                report = run(spec_of(port, size, run_s=3.0))
+                moved, failed = 0.0, 0
+                while moved <= 64 * MIB and not failed:
+                    report = run(spec_of(port, size, run_s=0.3))
+                    moved, failed = moved + report.facts["payload_bytes"], len(report.failed)
             grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-            os.write(writer, f"{grown} {report.facts['payload_bytes']:.0f} {len(report.failed)}".encode())
+            os.write(writer, f"{grown} {moved:.0f} {failed}".encode())
         finally:
             os._exit(0)
     os.close(writer)
