@@ -8,6 +8,7 @@ import pytest
 
 from pytest_ipperf.plugin.collect.collection import UnsupportedItems
 from pytest_ipperf.plugin.collect.mistakes import MarkerExpressionCheck
+from pytest_ipperf.plugin.measure.finished_fixtures import FinishedFixtures
 from pytest_ipperf.plugin.measure.kept_reports import KeptReports
 from pytest_ipperf.plugin.measure.outcome import VERDICTS, CallPhase, VerdictCollector
 from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN, ProvisioningTeardown
@@ -43,6 +44,7 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(MarkerExpressionCheck(), "ipperf-marker-expression-check")
     config.pluginmanager.register(CallPhase(), "ipperf-call-phase")
     config.pluginmanager.register(Release(known), "ipperf-release")
+    config.pluginmanager.register(FinishedFixtures(), "ipperf-finished-fixtures")
     config.stash[PROVISIONING_TEARDOWN] = teardown = ProvisioningTeardown(known)
     config.pluginmanager.register(teardown, "ipperf-provisioning-teardown")
     if not known.is_worker:
@@ -51,7 +53,7 @@ def start(config: pytest.Config) -> None:
         config.stash[SESSION_END] = session_end = SessionEnd(known, verdicts.kept)
         config.pluginmanager.register(SpreadCache(known), "ipperf-spread-cache")
         config.pluginmanager.register(verdicts, "ipperf-verdicts")
-        config.pluginmanager.register(KeptReports(), "ipperf-kept-reports")
+        config.pluginmanager.register(KeptReports(lambda nodeid: known.items.get(nodeid, "")), "ipperf-kept-reports")
         # Of two `trylast` hooks the one registered later runs later.
         config.pluginmanager.register(writer, "ipperf-session-writer")
         config.pluginmanager.register(session_end, "ipperf-session-end")

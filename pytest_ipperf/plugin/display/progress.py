@@ -176,14 +176,15 @@ class Progress:
 def _position(session: Session, plan: Plan) -> SessionPosition | None:
     """Return the position of a workload among those that the session measures; None for one alone, or fresh epochs."""
     plans = session.to_measure
-    if len(plans) < 2 or plan.confirms:
+    count = session.released_plans + len(plans)
+    if count < 2 or plan.confirms:
         return None
     done = [each for each in plans if session.is_measured(each.workload)]
     later = [each for each in plans if not session.is_measured(each.workload) and each.workload != plan.workload]
     return SessionPosition(
-        number=len(done) + 1,
-        count=len(plans),
-        runs_before=sum(each.first_runs for each in done),
+        number=session.released_plans + len(done) + 1,
+        count=count,
+        runs_before=session.released_runs + sum(each.first_runs for each in done),
         runs_after=sum(each.first_runs for each in later),
         forecast_s=session.forecast_s(plan),
         later_s=sum(map(session.forecast_s, later)),

@@ -23,6 +23,7 @@ from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.collect.collection import cell_from, held_equal
 from pytest_ipperf.plugin.display.forecast import duration_text
 from pytest_ipperf.plugin.distribution.worker_progress import WorkerProgress
+from pytest_ipperf.plugin.measure.release import PlanRelease
 from pytest_ipperf.plugin.options.declarations import CLIENTS
 from pytest_ipperf.plugin.options.settings import read_settings
 from pytest_ipperf.plugin.session.session import Session
@@ -138,6 +139,7 @@ class PlanReport:
         compared = {cell for nodeid, cell in cells.items() if nodeid.partition("[")[0] not in tests}
         self._session.make_plans(((cell, ()) for cell in cells.values()), alone={*cells.values()} - compared)
         self._session.items = {nodeid: str(cell) for nodeid, cell in cells.items()}
+        self._config.pluginmanager.register(PlanRelease(self._session, cells), "ipperf-plan-release")
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             for line in [*plan_lines(self._config), *self._side_by_side()]:
@@ -213,12 +215,14 @@ class TestbedScheduling:
         """Store a worker's collection; raise RuntimeError if a later worker's differs from the first ones'."""
         if self.collection is not None and list(collection) != self.collection:
             raise RuntimeError(report_collection_diff(self.collection, collection, "the others", node.gateway.id))
-        self._collections[node] = list(collection)
+        self._collections[node] = self.collection or list(collection)
 
     def schedule(self) -> None:
         """Assign work once all workers, or a replacement, have collected: one unit to each before second ones."""
         if self.collection is None:
             self.collection = self._agreed()
+            # One list for all: those of 50 workers with thousands of node ids would take more than all else.
+            self._collections = dict.fromkeys(self._collections, self.collection)
             self._make_units(self.collection)
             self._begin(self.collection)
         for node in self.nodes:

@@ -309,8 +309,8 @@ def _conditions(session: Session, cell: Cell, state: ServerState) -> Conditions:
 def _measurement(session: Session, cell: Cell, conditions: Conditions) -> Measurement:
     result = session.results.get(cell.workload)
     if result is None:
-        plan = session.plans[cell.workload]
-        if cell.workload in session.released and not session.reused_from(cell.workload):
+        plan = session.plan_of(cell.workload)
+        if session.is_released(cell.workload) and not session.reused_from(cell.workload):
             result = reload(session, plan, conditions.state, conditions.deadline_s)
         else:
             result = _measure(session, cell, conditions)
@@ -321,7 +321,7 @@ def _measurement(session: Session, cell: Cell, conditions: Conditions) -> Measur
 
 
 def _measure(session: Session, cell: Cell, conditions: Conditions) -> Measurement | IpperfError:
-    plan, testbed = session.plans[cell.workload], session.settings.inventory[cell.workload.testbed]
+    plan, testbed = session.plan_of(cell.workload), session.settings.inventory[cell.workload.testbed]
     if session.resumed and (reused := session.resumed.reuse(plan, conditions.state, conditions.deadline_s)):
         return reused
     begun = session.resumed.go_on(plan, conditions.state, conditions.deadline_s) if session.resumed else None

@@ -289,7 +289,8 @@ class VerdictCollector:
         if getattr(report, "ipperf_flagged", ""):
             self.flagged.add(report.nodeid)
         if text := getattr(report, "ipperf_record", ""):
-            record = Record.from_json(text)
+            # With the node id that pytest keeps, as others keep it too.
+            record = dataclasses.replace(Record.from_json(text), nodeid=report.nodeid)
             self.kept.append(text)
             self.decided += record.verdict in ("within", "exceeds")
             if hasattr(report, "node"):  # from a worker of xdist, which has used the text; pytest keeps all reports

@@ -1,16 +1,17 @@
-"""Release the samples of a workload once the last of its items has run, so that a long session needs no more memory.
+"""Release samples, plan and questions of a workload once the last of its items has run: a long session stays small.
 
 An item that asks once more, as where a plugin runs the loop of tests again, gets them from the session's records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Generator, Mapping
 from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.design.cell import Cell, Workload
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -55,6 +56,7 @@ class Release:
             left = self._left.get(cell.workload, set())
             left.discard(item.nodeid)
             if not left:
+                self._left.pop(cell.workload, None)
                 self._release(cell.workload)
         return result
 
@@ -63,11 +65,29 @@ class Release:
         # An arm with trouble has its error here, and fresh epochs refer to the first ones; both are few.
         if found is None or isinstance(found, IpperfError) or found.trouble or session.fresh_epochs.get(workload):
             return
-        del session.results[workload]
-        session.released.add(workload)
+        session.release(workload)
+
+
+class PlanRelease:
+    """Plugin of the controller of xdist that releases plan and questions of a workload after its last item."""
+
+    def __init__(self, session: Session, cells: Mapping[str, Cell]) -> None:
+        self._session = session
+        self._workloads = {nodeid: cell.workload for nodeid, cell in cells.items()}
+        self._left = Counter(self._workloads.values())
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Count the items that have ended; those in which a worker dies do not."""
+        workload = self._workloads.pop(str(nodeid), None)
+        if workload is None:
+            return
+        self._left[workload] -= 1
+        if not self._left[workload]:
+            del self._left[workload]
+            self._session.release(workload)
 
 
 def reload(session: Session, plan: Plan, state: ServerState, deadline_s: float) -> Measurement:
     """Return a released measurement, from this session's records; UsageError or DamageError if they were changed."""
-    session.released.discard(plan.workload)
     return load_measurement(read_session(session.folder).workloads[plan.name], plan, state, deadline_s)

@@ -83,7 +83,7 @@ def begun_facts(session: Session, workload: Workload, state: ServerState) -> dic
     return {
         "testbed": session.settings.inventory[workload.testbed],
         "state": state.digest_without_password,
-        "models": model_digests(session.plans[workload], session.settings.models),
+        "models": model_digests(session.plan_of(workload), session.settings.models),
         "asked": question_texts(session.questions_of(workload)),
     }
 
@@ -156,7 +156,7 @@ class SessionWriter:
     def pytest_ipperf_measured(self, record: Record) -> None:
         """Write the record of a cell."""
         if self._append("record", record.to_plain(), record.nodeid):
-            self._measured.add(record.cell)
+            self._measured.add(self._session.items.get(record.nodeid, record.cell))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write why a cell has no answer, such as a spent budget or an error, and note the items that are done."""

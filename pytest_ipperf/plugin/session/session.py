@@ -62,8 +62,8 @@ class Session:
         self.writer = os.environ.get("PYTEST_XDIST_WORKER", "main") if self.is_worker else "main"
         self.command = facts.command
         self.owner = new_owner(self.command)
-        self.plans: dict[Workload, Plan] = {}
-        self.questions: dict[Cell, tuple[Question, ...]] = {}
+        self.plans: dict[Workload, Plan] = {}  # without those of released workloads
+        self.answers = 0
         self.alone: set[str] = set()  # node ids, without parameters, of tests that have limits alone
         self.items: dict[str, str] = {}  # the cells to measure, by node id
         self.left_out_lines: list[str] = []
@@ -72,9 +72,13 @@ class Session:
         self.states: dict[Workload, str] = {}
         self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}
-        self._questions_by_workload: dict[Workload, dict[Arm, tuple[Question, ...]]] = {}
+        self._questions: dict[Workload, dict[Arm, tuple[Question, ...]]] = {}
         self._forecasts: dict[Workload, float] = {}
-        self.released: set[Workload] = set()  # measured workloads whose measurements are only in the records
+        self._most_connections: dict[str, int] = {}  # by protocol
+        self._released: dict[Workload, tuple[Arm, ...]] = {}
+        self._released_arms: dict[tuple[Arm, ...], tuple[Arm, ...]] = {}
+        self.released_plans = 0  # without those of reused workloads
+        self.released_runs = 0
         self.fresh_epochs: dict[Workload, list[FreshEpochs]] = {}  # sets of different arms, in their order
         self.fresh_from: dict[str, str] = {}  # the earlier session that measured a set, by its plan's name
         self.measuring_since: float | None = None
@@ -115,7 +119,9 @@ class Session:
         """Make the plan of every workload of the selected cells, with the reference if needed, and collect questions.
 
         Several tests may ask different questions of a cell. The controller of xdist knows none of them; of the cells in
-        `alone` it knows that only limits are asked.
+        `alone` it knows that only limits are asked. `answers` is the number of answers asked for: one for each cell, or
+        more if several metrics of it are judged; failed connections do not count, as all tests ask about them at a
+        fifth of the level.
         """
         arms: dict[Workload, set[Arm]] = {}
         for cell, questions in selected:
@@ -124,16 +130,25 @@ class Session:
                 continue
             if not questions or any(question.compares for question in questions):
                 arms[cell.workload].add(cell.reference(self.settings.reference))
-            self.questions[cell] = tuple(dict.fromkeys((*self.questions.get(cell, ()), *questions)))
-            self._questions_by_workload.setdefault(cell.workload, {})[cell.arm] = self.questions[cell]
+            asked = self._questions.setdefault(cell.workload, {})
+            asked[cell.arm] = tuple(dict.fromkeys((*asked.get(cell.arm, ()), *questions)))
         self.plans = {
             workload: plan_for(workload, sorted(needed), self.design_of(workload), self.settings.seed)
             for workload, needed in arms.items()
         }
+        for workload in self.plans:
+            most = self._most_connections.get(workload.protocol, 0)
+            self._most_connections[workload.protocol] = max(most, workload.connections)
+        of_metrics = (
+            {(question.metric, question.tail) for question in questions if question.metric != FAILED_SHARE}
+            for questions in self.questions.values()
+        )
+        self.answers = sum(map(len, of_metrics))
         self._forecasts.clear()
         if self.resumed is not None:
-            asked = {workload: self.questions_of(workload) for workload in self.plans}
-            self.resumed.select(self.plans.values(), asked, self.settings)
+            self.resumed.select(
+                self.plans.values(), {each: self.questions_of(each) for each in self.plans}, self.settings
+            )
 
     def design_of(self, workload: Workload) -> Design:
         """Return the session's design as it applies to a workload: that of its study, with long runs in parts."""
@@ -147,7 +162,7 @@ class Session:
 
     @property
     def to_measure(self) -> list[Plan]:
-        """Plans of the workloads that are not reused."""
+        """Plans of the workloads that are neither reused nor released."""
         return [plan for workload, plan in self.plans.items() if not self.reused_from(workload)]
 
     def check_client(self) -> None:
@@ -179,40 +194,60 @@ class Session:
         for name in [] if self.is_worker else dict.fromkeys(plan.workload.testbed for plan in self.to_measure):
             enough_descriptors(self.settings.inventory[name])
 
+    @property
+    def questions(self) -> dict[Cell, tuple[Question, ...]]:
+        """Questions of the selected tests for each cell that is compared, or whose questions only a worker knows."""
+        return {
+            Cell(workload, arm): questions
+            for workload, asked in self._questions.items()
+            for arm, questions in asked.items()
+        }
+
     def questions_of(self, workload: Workload) -> dict[Arm, tuple[Question, ...]]:
-        """Return the questions of the selected tests for each arm of a workload."""
-        return dict(self._questions_by_workload.get(workload, {}))
+        """Return the questions of the selected tests for each arm of a workload; none for a released one."""
+        return dict(self._questions.get(workload, {}))
+
+    def release(self, workload: Workload) -> None:
+        """Release what is kept of a workload to measure it: all but its arms, from which its plan can be made anew.
+
+        The controller of xdist, which measures nothing, keeps nothing.
+        """
+        found, plan = self.results.pop(workload, None), self.plans.pop(workload, None)
+        if plan is None:
+            return
+        if not self.reused_from(workload):
+            self.released_plans += 1
+            self.released_runs += plan.first_runs
+        if found is not None:
+            self._released[workload] = self._released_arms.setdefault(plan.arms, plan.arms)
+        for kept in (self._questions, self._forecasts, self.states, self.fresh_epochs):
+            kept.pop(workload, None)
+
+    def is_released(self, workload: Workload) -> bool:
+        """Return whether a workload has been measured and its measurement is only in the records."""
+        return workload in self._released
+
+    def plan_of(self, workload: Workload) -> Plan:
+        """Return the plan of a workload; that of a released one is made anew."""
+        if workload in self.plans:
+            return self.plans[workload]
+        return plan_for(workload, self._released[workload], self.design_of(workload), self.settings.seed)
 
     def is_measured(self, workload: Workload) -> bool:
         """Return whether a workload has been measured in this process, with success or not."""
-        return workload in self.results or workload in self.released
+        return workload in self.results or workload in self._released
 
     @property
     def confirms(self) -> bool:
         """Whether a cell that exceeds its margin is measured again in this session; a night does so itself."""
         return self.settings.confirm and self.settings.design.judges and not self.settings.flags
 
-    @property
-    def answers(self) -> int:
-        """Number of answers asked for: one for each cell, or more if several metrics of it are judged.
-
-        The failed connections, which all tests ask about at a fifth of the level, do not count.
-        """
-        return len(
-            {
-                (cell, question.metric, question.tail)
-                for cell, questions in self.questions.items()
-                for question in questions
-                if question.metric != FAILED_SHARE
-            }
-        )
-
     def users_of(self, protocol: str) -> int:
         """Return how many accounts a server needs so that each connection of the largest burst has its own."""
         if not PROTOCOLS[protocol].accounts:
             return 0
         least = _USERS if PROTOCOLS[protocol].kind.has_times else 1
-        return max(least, *(workload.connections for workload in self.plans if workload.protocol == protocol))
+        return max(least, self._most_connections.get(protocol, 0))
 
     def forecast_s(self, plan: Plan) -> float:
         """Return the expected seconds of a plan up to its first look: as long as last time, else an estimate."""
