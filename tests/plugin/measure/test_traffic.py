@@ -68,7 +68,8 @@ def test_games_are_compared_as_arms_that_ids_and_workers_of_xdist_name(project):
         for ipver in (4, 6)
         for game in ("cs.active", "quake3")
     ]
-    result = project.run("--design=smoke", "--game=cs.active,counterstrike", "-n", "1", "-v")
+    project.pytester.makeconftest(GLANCE)
+    result = project.run("--design=glance", "--game=cs.active,counterstrike", "-n", "1", "-v")
     assert result.ret == NOTHING_DECIDED, result.stdout.str()
     assert {each["arm"] for each in project.kept() if each["event"] == "run"} == {
         f"ipv{ipver}-game_{game}" for ipver in (4, 6) for game in ("counterstrike", "cs.active")

@@ -27,7 +27,7 @@ SUITE = """
 
 def test_they_are_measured_there_over_both_ip_versions(farm):
     stands = farm()
-    process = stands.session("--design=smoke", "--duration=500ms", suite=SUITE)
+    process = stands.session("--design=glance", "--duration=500ms", suite=SUITE)
     said, _ = process.communicate(timeout=400)
     assert process.returncode == NOTHING_DECIDED, said
     runs = stands.events("run")

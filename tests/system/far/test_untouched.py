@@ -45,7 +45,7 @@ def test_real_servers_with_500_accounts_leave_a_host_as_it_was(farm):
     hosts = farm()
     server = hosts.hosts["server1"]
     before = seen(server)
-    argv = ("--design=smoke", "--transport=native", f"--ipperf-server={','.join(REAL)}")
+    argv = ("--design=glance", "--transport=native", f"--ipperf-server={','.join(REAL)}")
     process = hosts.session(*argv, suite=SUITE)
     said, _ = process.communicate(timeout=240)
     assert process.returncode == NOTHING_DECIDED, said
