@@ -35,7 +35,7 @@ _NAMESPACES = {"mnt": 0x00020000, "uts": 0x04000000, "net": 0x40000000, "pid": 0
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 _PR_SET_PDEATHSIG = 1
 # The options that ask for workers, in arguments that may be within others.
-_WORKERS = re.compile(r"(^|[ \"'])(-n|--numprocesses|--tx)\b|(^|[ \"'])-n\d")
+_WORKERS = re.compile(r"(^|[ \"'])(-n|--numprocesses|--tx)\b|(^|[ \"'])-n(\d|auto|logical)")
 _popen = subprocess.Popen
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pytest_ipperf
+from tests.support.sessions import fork_server
 from tests.support.sessions.forked_python import ForkedPython, preload_copy, run_python
 
 PYTEST = (sys.executable, "-m", "pytest", "-p", "no:randomly", "-q", "-rN", "--tb=no")
@@ -49,6 +50,17 @@ def test_programs_that_import_a_copy_of_the_package_are_forks_that_have_it(tmp_p
         loaded, package = done.stdout.splitlines()
         assert loaded == str(has), done.stderr
         assert f"'{tmp_path}/{name}/pytest_ipperf/__init__.py'" in package
+
+
+@pytest.mark.parametrize("words", ["-n 2", "-n2", "-n auto", "-nauto", "-nlogical", "--numprocesses=2", "--tx popen"])
+def test_all_ways_to_ask_for_workers_have_them_forked(words):
+    assert fork_server._WORKERS.search(f"-m pytest {words}")
+    assert fork_server._WORKERS.search(f"'{words}'")
+
+
+@pytest.mark.parametrize("words", ["-m pytest -no", "--name=2", "a-n2", "-m native"])
+def test_other_words_ask_for_no_workers(words):
+    assert not fork_server._WORKERS.search(words)
 
 
 def test_what_ends_it_by_a_signal_is_its_status(pytester):
