@@ -87,6 +87,7 @@ PLACES = {
     "system/security/test_secrets.py": "session",
     "system/trouble": "fault",
     "system/truth": "truth",
+    "system/truth/test_misbehaving.py": "fault",
     "traffic_models": "unit",
     "transports": "unit",
 }

@@ -119,8 +119,14 @@ class AgentClient(AgentMethods):
                     opened.append((channel, start_forked_agent(channel, patience_s)))
                 else:
                     channel = gateway.remote_exec(BOOT)
-                    watchdog_s = WATCHDOG_TIMEOUT_S if way.far else 0.0
-                    hello = start_agent(channel, patience_s, sending.append, keeps=self.keeps, watchdog_s=watchdog_s)
+                    hello = start_agent(
+                        channel,
+                        patience_s,
+                        sending.append,
+                        near=not way.far,
+                        keeps=self.keeps,
+                        watchdog_s=WATCHDOG_TIMEOUT_S if way.far else 0.0,
+                    )
                     opened.append((channel, hello))
             except BaseException as error:  # noqa: BLE001 - raised below, in the other thread
                 opened.append(error)

@@ -31,21 +31,34 @@ _PACKED_AT = (1980, 1, 1, 0, 0, 0)
 
 @cache
 def code_archive(magic: bytes = b"") -> bytes:
-    """Return a zip of the source, from which Python imports directly.
+    """Return a zip of the source, from which Python imports directly, for a host at the end of a network.
 
     For a Python of the same `magic` (PEP 3147) as this one it also contains bytecode, as compiling takes twice as long
     as the rest of an agent's start.
     """
+    return _archive(magic, zipfile.ZIP_DEFLATED)
+
+
+@cache
+def stored_archive() -> bytes:
+    """Return the same for a Python like this one on this machine, not compressed.
+
+    Compressing takes .2 s, and an import decompresses each module twice.
+    """
+    return _archive(MAGIC_NUMBER, zipfile.ZIP_STORED)
+
+
+def _archive(magic: bytes, compression: int) -> bytes:
     root = Path(pytest_ipperf.__file__).parent
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(packed, "w") as archive:
         for entry in TRAVELS:
             path = root / entry
             for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
                 name, source = str(Path(pytest_ipperf.__name__) / file.relative_to(root)), file.read_bytes()
-                pack(archive, name, source)
+                pack(archive, name, source, compression)
                 if magic == MAGIC_NUMBER:
-                    pack(archive, in_zip_path(name), bytecode_file(_code(file, name), source))
+                    pack(archive, in_zip_path(name), bytecode_file(_code(file, name), source), compression)
     return packed.getvalue()
 
 
@@ -68,22 +81,16 @@ def _with_file_name(code: CodeType, name: str) -> CodeType:
 
 @cache
 def code_file() -> int:
-    """Return a descriptor of a file in memory with the archive for this Python, as long as this process lives."""
+    """Return a descriptor of a file in memory with `stored_archive`, as long as this process lives."""
     fd = os.memfd_create("pytest-ipperf")
-    # Not compressed, as an import decompresses each module twice.
-    with (
-        zipfile.ZipFile(io.BytesIO(code_archive(MAGIC_NUMBER))) as packed,
-        open(fd, "wb", closefd=False) as file,
-        zipfile.ZipFile(file, "w") as archive,
-    ):
-        for entry in packed.infolist():
-            archive.writestr(zipfile.ZipInfo(entry.filename, entry.date_time), packed.read(entry))
+    with open(fd, "wb", closefd=False) as file:
+        file.write(stored_archive())
     return fd
 
 
-def pack(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+def pack(archive: zipfile.ZipFile, name: str, data: bytes, compression: int = zipfile.ZIP_DEFLATED) -> None:
     """Add a file to an archive for a host."""
-    archive.writestr(zipfile.ZipInfo(name, _PACKED_AT), data, zipfile.ZIP_DEFLATED)
+    archive.writestr(zipfile.ZipInfo(name, _PACKED_AT), data, compression)
 
 
 @cache

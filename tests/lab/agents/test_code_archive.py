@@ -9,9 +9,13 @@ import subprocess
 import sys
 import zipfile
 from importlib.util import MAGIC_NUMBER
+from pathlib import Path
 
 from pytest_ipperf.agent.packages.bytecode import compiled, in_zip_path
-from pytest_ipperf.lab.agents.code_archive import code_archive, digests
+from pytest_ipperf.lab.agents import bootstrap
+from pytest_ipperf.lab.agents.client import AgentClient
+from pytest_ipperf.lab.agents.code_archive import code_archive, code_file, digests, stored_archive
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 
 
 def names(packed, tmp_path):
@@ -72,6 +76,22 @@ def test_digests_are_those_of_what_is_sent():
     reported = {magic: hashlib.sha256(code_archive(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
     assert digests() == reported
     assert len(set(reported.values())) == 2
+
+
+def test_for_this_machine_the_same_is_stored_and_not_compressed():
+    with zipfile.ZipFile(io.BytesIO(stored_archive())) as archive:
+        assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_STORED}
+    assert zipped(stored_archive()) == zipped(code_archive(MAGIC_NUMBER))
+    assert Path(f"/proc/self/fd/{code_file()}").read_bytes() == stored_archive()
+
+
+def test_an_agent_on_this_machine_is_sent_what_is_not_compressed(monkeypatch):
+    def refused(_magic):
+        raise AssertionError("compressed")
+
+    monkeypatch.setattr(bootstrap, "code_archive", refused)
+    with AgentClient(BUILTIN["loopback"].server) as agent:
+        assert agent.hello().pid
 
 
 def test_the_same_source_is_the_same_cargo_whenever_it_is_packed():

@@ -32,8 +32,6 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.util import MAGIC_NUMBER
-from pathlib import Path
 from typing import Any
 
 from execnet import gateway_base, gateway_io
@@ -41,7 +39,7 @@ from execnet import gateway_base, gateway_io
 from pytest_ipperf.lab.access.local import PYTHON
 from pytest_ipperf.lab.agents import client, fork_server
 from pytest_ipperf.lab.agents.bootstrap import FORK_SERVER
-from pytest_ipperf.lab.agents.code_archive import code_archive, code_file
+from pytest_ipperf.lab.agents.code_archive import stored_archive
 from tests.support.hosts.agents import NEW_AGENTS
 
 _PACKAGE = "pytest_ipperf"
@@ -293,14 +291,8 @@ def _archive_fd() -> int:
     """Write the code archive to a file in memory, as an agent does."""
     descriptor = os.memfd_create("pytest-ipperf")
     with open(descriptor, "wb", closefd=False) as file:
-        file.write(code_archive(MAGIC_NUMBER))
+        file.write(stored_archive())
     return descriptor
-
-
-@cache
-def _archives() -> tuple[bytes, bytes]:
-    """Return the code archive as an agent is sent it, and as a lab's fork server is given it."""
-    return code_archive(MAGIC_NUMBER), Path(f"/proc/self/fd/{code_file()}").read_bytes()
 
 
 @cache
@@ -309,7 +301,7 @@ def _archive_modules() -> dict[str, types.ModuleType]:
 
     Modules that need a library are left out: an agent imports them when it needs them, as it does the library.
     """
-    _path(), _gateway_code(), _archives()
+    _path(), _gateway_code()
     finders, path = [*sys.meta_path], [*sys.path]
     place = f"/proc/self/fd/{_archive_fd()}"
     others = {name: sys.modules.pop(name) for name in [*sys.modules] if not _of_python(name)}
@@ -359,12 +351,12 @@ class _FromArchive(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     @staticmethod
     def _is_same() -> bool:
-        """Return whether the first place of the path is an archive of ours."""
+        """Return whether the first place of the path is an archive like ours."""
         place = sys.path[0]
         if not place.startswith("/proc/self/fd/"):
             return False
         with open(place, "rb") as file:  # noqa: PTH123 - it has no path
-            return file.read() in _archives()
+            return file.read() == stored_archive()
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """Return the package, with all modules below it as imported."""

@@ -16,10 +16,10 @@ for _module in pkgutil.walk_packages(pytest_ipperf.__path__, "pytest_ipperf."):
     importlib.import_module(_module.name)
 opt_out_of_rewriting(pytest_ipperf)
 
-from pytest_ipperf.lab.agents.code_archive import digests  # noqa: E402 - it is loaded last, to be called
+from pytest_ipperf.lab.agents.code_archive import code_file, digests  # noqa: E402 - loaded last, to be called
 from tests.support.sessions.forked_agents import install  # noqa: E402 - likewise
 
-digests()
+code_file(), digests()
 install()
 # A session that reports a failure looks for the module of its code among the files of all modules, which takes 50 ms
 # the first time.
