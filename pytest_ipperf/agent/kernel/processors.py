@@ -27,9 +27,9 @@ class Processors:
 
     @contextlib.contextmanager
     def unbound(self) -> Iterator[None]:
-        """Let this thread, and what it starts, use all that it could use before it was bound, and that are near.
+        """Let this thread, and what it starts, use the processors of its NUMA node that it could use before `bind`.
 
-        Near is what has the same memory: what a process writes into another node's stays there.
+        On another node a process would fill that node's memory, which it then reaches more slowly for all its life.
         """
         bound = os.sched_getaffinity(0)
         nodes = set(map(_node, bound))
@@ -43,7 +43,7 @@ class Processors:
     def bind_others(pids: Callable[[], Iterable[int]]) -> None:
         """Bind the processes of `pids` to this thread's processors, until all of their threads are bound.
 
-        One that is starting another process at that moment may leave it unbound. Raise LabError if the kernel does not
+        A process that is starting another at that moment may leave it unbound. Raise LabError if the kernel does not
         leave them there.
         """
         bound = sorted(os.sched_getaffinity(0))

@@ -41,9 +41,9 @@ def code_archive(magic: bytes = b"") -> bytes:
 
 @cache
 def stored_archive() -> bytes:
-    """Return the same for a Python like this one on this machine, not compressed.
+    """Return the archive for a Python like this one on this machine, without compression.
 
-    Compressing takes .2 s, and an import decompresses each module twice.
+    Compressing it would take 0.2 s, and an import would decompress each module twice.
     """
     return _archive(MAGIC_NUMBER, zipfile.ZIP_STORED)
 

@@ -16,7 +16,7 @@ _WORDS = frozenset({"when", "outcome", "worker_id", "testrun_uid"})
 _OF_ITEM = ("nodeid", "_id")
 """Attributes of which one has the node id that all reports of an item have in common, by pytest's version."""
 _PLAIN = (str, int, bool, type(None))
-"""Types of values of which equal ones cannot be told apart."""
+"""Types whose equal values can stand for each other, unlike 0.0 and -0.0, or lists, which a plug-in may change."""
 
 
 class KeptReports:

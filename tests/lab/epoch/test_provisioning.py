@@ -96,7 +96,7 @@ def aged(folder):
 
 
 @both_servers
-@pytest.mark.parametrize(("testbed", "users"), [("loopback", 150), ("lab", 100)])
+@pytest.mark.parametrize(("testbed", "users"), [("loopback", 500), ("lab", 100)])
 def test_all_accounts_are_there_for_all_epochs_and_all_numbers_of_connections(server, testbed, users, keeper):
     needs(server, testbed)
     state = ServerState(users=users, password="secret")
