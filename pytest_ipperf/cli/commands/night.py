@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.cli.night.run import PytestResult, only_arguments, run_pytest
-from pytest_ipperf.cli.output import warn, write_lines
+from pytest_ipperf.cli.output import give_up_output, warn, write_lines
 from pytest_ipperf.cli.records_folder import FOLDER
 from pytest_ipperf.core.design.design import CONFIRMATION, DESIGNS
 from pytest_ipperf.core.portable.errors import IpperfError, UsageError
@@ -170,8 +170,10 @@ def _without(why: str) -> int:
 
 def _print(sentence: str) -> None:
     """Print at once, as pytest writes to the same output; an error does not change the exit status."""
-    with contextlib.suppress(OSError):
+    try:
         write_lines(["", f"pytest-ipperf night: {sentence}"])
+    except OSError:
+        give_up_output()  # or what its buffer has would be an error once more, whose status is that of a red night
 
 
 command = Command(

@@ -164,7 +164,8 @@ def wheel(tmp_path_factory):
         pytest.skip("hatchling is not installed")
     folder = tmp_path_factory.mktemp("wheel")
     with tarfile.open(hatchling(TOP, "sdist", folder)) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        archive.extractall(folder)
     (root,) = (each for each in folder.iterdir() if each.is_dir())
     return hatchling(root, "wheel", folder)
 

@@ -251,6 +251,8 @@ def _forget(settings: Mapping[str, str], kept: Sequence[int] = ()) -> None:
 
 
 _ours: list[object] = []
+# Modules of each new Python that are not its own; Debian has the second.
+_AT_START = {"__main__", "sitecustomize", "usercustomize"}
 
 
 def _is_pythons(finder: object) -> bool:
@@ -328,7 +330,7 @@ def _archive_modules() -> dict[str, types.ModuleType]:
 
 
 def _of_python(name: str) -> bool:
-    return name.partition(".")[0] in sys.stdlib_module_names or name == "__main__"
+    return name.partition(".")[0] in sys.stdlib_module_names or name in _AT_START
 
 
 class _NoLibrary(importlib.abc.MetaPathFinder):
