@@ -175,17 +175,14 @@ class Progress:
 
 def _position(session: Session, plan: Plan) -> SessionPosition | None:
     """Return the position of a workload among those that the session measures; None for one alone, or fresh epochs."""
-    plans = session.to_measure
-    count = session.released_plans + len(plans)
-    if count < 2 or plan.confirms:
+    planned, measured, own = session.planned, session.measured, session.total_of(plan)
+    if planned.plans < 2 or plan.confirms:
         return None
-    done = [each for each in plans if session.is_measured(each.workload)]
-    later = [each for each in plans if not session.is_measured(each.workload) and each.workload != plan.workload]
     return SessionPosition(
-        number=session.released_plans + len(done) + 1,
-        count=count,
-        runs_before=session.released_runs + sum(each.first_runs for each in done),
-        runs_after=sum(each.first_runs for each in later),
-        forecast_s=session.forecast_s(plan),
-        later_s=sum(map(session.forecast_s, later)),
+        number=measured.plans + 1,
+        count=planned.plans,
+        runs_before=measured.runs,
+        runs_after=planned.runs - measured.runs - own.runs,
+        forecast_s=own.seconds,
+        later_s=max(0.0, planned.seconds - measured.seconds - own.seconds),
     )

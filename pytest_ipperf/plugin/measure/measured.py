@@ -314,6 +314,7 @@ def _measurement(session: Session, cell: Cell, conditions: Conditions) -> Measur
             result = reload(session, plan, conditions.state, conditions.deadline_s)
         else:
             result = _measure(session, cell, conditions)
+            session.note_measured(plan)
         session.results[cell.workload] = result
     if isinstance(result, IpperfError):
         raise result

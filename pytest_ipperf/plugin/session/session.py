@@ -6,7 +6,7 @@ import os
 import secrets
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -39,11 +39,25 @@ if TYPE_CHECKING:
 # The IMAP users of paper 000.
 _USERS = 500
 _CACHE_KEY = "ipperf/seconds"
+_SECONDS_BETWEEN_WRITES = 10.0
 
 
 def default_testbed() -> str:
     """Return `lab` if it can be built here, else `loopback`."""
     return "loopback" if unusable() else "lab"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTotal:
+    """Number of plans, with their runs and expected seconds up to their first looks."""
+
+    plans: int = 0
+    runs: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: PlanTotal) -> PlanTotal:
+        """Return the total of both."""
+        return PlanTotal(self.plans + other.plans, self.runs + other.runs, self.seconds + other.seconds)
 
 
 class Session:
@@ -77,8 +91,9 @@ class Session:
         self._most_connections: dict[str, int] = {}  # by protocol
         self._released: dict[Workload, tuple[Arm, ...]] = {}
         self._released_arms: dict[tuple[Arm, ...], tuple[Arm, ...]] = {}
-        self.released_plans = 0  # without those of reused workloads
-        self.released_runs = 0
+        self.measured = PlanTotal()
+        self._new_s: dict[str, float] = {}
+        self._written_at = 0.0
         self.fresh_epochs: dict[Workload, list[FreshEpochs]] = {}  # sets of different arms, in their order
         self.fresh_from: dict[str, str] = {}  # the earlier session that measured a set, by its plan's name
         self.measuring_since: float | None = None
@@ -215,9 +230,6 @@ class Session:
         found, plan = self.results.pop(workload, None), self.plans.pop(workload, None)
         if plan is None:
             return
-        if not self.reused_from(workload):
-            self.released_plans += 1
-            self.released_runs += plan.first_runs
         if found is not None:
             self._released[workload] = self._released_arms.setdefault(plan.arms, plan.arms)
         for kept in (self._questions, self._forecasts, self.states, self.fresh_epochs):
@@ -233,9 +245,19 @@ class Session:
             return self.plans[workload]
         return plan_for(workload, self._released[workload], self.design_of(workload), self.settings.seed)
 
-    def is_measured(self, workload: Workload) -> bool:
-        """Return whether a workload has been measured in this process, with success or not."""
-        return workload in self.results or workload in self._released
+    @cached_property
+    def planned(self) -> PlanTotal:
+        """Total of the plans to measure, as they were when the first began."""
+        return sum(map(self.total_of, self.to_measure), PlanTotal())
+
+    def total_of(self, plan: Plan) -> PlanTotal:
+        """Return a plan alone as a total."""
+        return PlanTotal(1, plan.first_runs, self.forecast_s(plan))
+
+    def note_measured(self, plan: Plan) -> None:
+        """Count a plan that has been measured, with success or not; a reused one is not counted."""
+        if not self.reused_from(plan.workload):
+            self.measured += self.total_of(plan)
 
     @property
     def confirms(self) -> bool:
@@ -277,9 +299,20 @@ class Session:
         return estimated_s(plan, self.design_of(plan.workload), links, settings.models, reboot=settings.reboot)
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
-        """Cache the seconds of the first look for the next forecast; only the main process writes the cache."""
-        if self.cache is not None and not self.is_worker:
-            self.cache.set(_CACHE_KEY, {**self._seconds(), self._key(plan): round(seconds, 2)})
+        """Cache the seconds of the first look for the next forecast; only the main process writes the cache.
+
+        It is written every ten seconds and at the end, as all plans have one file.
+        """
+        self._new_s[self._key(plan)] = round(seconds, 2)
+        if time.monotonic() - self._written_at >= _SECONDS_BETWEEN_WRITES:
+            self.write_cache()
+
+    def write_cache(self) -> None:
+        """Write the seconds that are not in the cache yet."""
+        if self._new_s and self.cache is not None and not self.is_worker:
+            self.cache.set(_CACHE_KEY, {**self._seconds(), **self._new_s})
+        self._new_s.clear()
+        self._written_at = time.monotonic()
 
     @property
     def cache(self) -> pytest.Cache | None:
