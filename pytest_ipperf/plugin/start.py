@@ -53,7 +53,7 @@ def start(config: pytest.Config) -> None:
         config.stash[SESSION_END] = session_end = SessionEnd(known, verdicts.kept)
         config.pluginmanager.register(SpreadCache(known), "ipperf-spread-cache")
         config.pluginmanager.register(verdicts, "ipperf-verdicts")
-        config.pluginmanager.register(KeptReports(lambda nodeid: known.items.get(nodeid, "")), "ipperf-kept-reports")
+        config.pluginmanager.register(KeptReports(), "ipperf-kept-reports")
         # Of two `trylast` hooks the one registered later runs later.
         config.pluginmanager.register(writer, "ipperf-session-writer")
         config.pluginmanager.register(session_end, "ipperf-session-end")

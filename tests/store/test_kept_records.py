@@ -1,4 +1,4 @@
-"""Records that are kept compressed to the end of a session are those that were kept."""
+"""Records that are kept to the end of a session are those that were kept."""
 
 import random
 from typing import Any
@@ -44,10 +44,3 @@ def test_records_are_read_as_they_were_kept():
         kept.append(record.to_json())
     assert len(kept) == 5
     assert kept.read() == records
-
-
-def test_a_record_like_others_takes_a_fraction_of_its_text():
-    kept, texts = KeptRecords(), [record.to_json() for record in of_cells(50)]
-    for text in texts:
-        kept.append(text)
-    assert sum(map(len, kept._packed)) < sum(map(len, texts)) / 5

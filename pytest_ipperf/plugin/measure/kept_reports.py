@@ -1,87 +1,110 @@
-"""Compact the reports of a cell, which pytest keeps to the end of the session, once every reporter has had them.
+"""Spool the reports of a cell, which pytest keeps to the end of the session, once every reporter has had them.
 
-pytest's terminal keeps three reports of each item, for its counts, its summary and `--durations`; each has a mapping of
-the item's keywords, and on the controller of xdist texts of its own. Equal parts of the reports of an item become one,
-and so do those of an item and the one before it: no table of all parts is kept. All they say stays.
+pytest's terminal keeps three reports of each item, for its counts, its summary and `--durations`, which few sessions
+read again. What they say is spooled; a report that is read again becomes what it was
+(docs/decisions/0060-reports-of-finished-cells-are-spooled.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import marshal
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 
-_WORDS = frozenset({"when", "outcome", "worker_id", "testrun_uid"})
-"""Attributes of a report that have few values in a session; xdist adds the last two."""
-_OF_ITEM = ("nodeid", "_id")
-"""Attributes of which one has the node id that all reports of an item have in common, by pytest's version."""
-_PLAIN = (str, int, bool, type(None))
-"""Types whose equal values can stand for each other, unlike 0.0 and -0.0, or lists, which a plug-in may change."""
+from pytest_ipperf.store.spool import Spool
+
+_SPOOLED = "_ipperf_spooled"
+"""Attribute of a spooled report: its spool and its number there."""
+_ID = "_id"
+"""Attribute of a report that has the node id, in versions of pytest in which it is not a text."""
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""Types that marshal gives back as they were, beside these built-in containers."""
 
 
 class KeptReports:
-    """Plugin of the main process that compacts the reports of an item when it has ended.
+    """Plugin of the main process that spools the reports of an item when it has ended."""
 
-    `cell_text` returns the text of a node id's cell, which others keep too.
-    """
-
-    def __init__(self, cell_text: Callable[[str], str]) -> None:
-        self._cell_text = cell_text
-        self._running: dict[str, list[pytest.TestReport]] = {}
-        self._words: dict[str, str] = {}
-        self._properties: dict[str, tuple[str, object]] = {}
+    def __init__(self) -> None:
+        self._spool = Spool()
+        self._reports: dict[str, list[pytest.TestReport]] = {}
+        self._runs_items = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a report of a cell until its item has ended."""
         if getattr(report, "ipperf", False):
-            self._running.setdefault(report.nodeid, []).append(report)
+            self._reports.setdefault(report.nodeid, []).append(report)
 
-    # Reporters write an item at its last report, or at its end: after all of them.
+    # Outermost: some reporters write an item only after its end.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Spool the reports of an item that this process has run."""
+        self._runs_items = True
+        result = yield
+        self._release(item.nodeid)
+        return result
+
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Compact the reports of an item, which may have run in a worker of xdist."""
-        if reports := self._running.pop(str(nodeid), None):
-            self._share(reports)
+        """Spool the reports of an item that a worker of xdist has run."""
+        if not self._runs_items:
+            self._release(str(nodeid))
 
-    def _share(self, reports: Sequence[pytest.TestReport]) -> None:
-        """Give all reports of an item one mapping of keywords and one location, and equal words and properties."""
-        # Of equal node ids pytest keeps that of the call.
-        main = next((report for report in reports if report.when == "call"), reports[0])
-        before, self._words = self._words, {}
-        path, line, name = main.location
-        own = (name, self._cell_text(main.nodeid))
-        self._words.update(zip(own, own, strict=True))
+    def _release(self, nodeid: str) -> None:
+        # Another plugin may report one twice. Those of other classes may have slots, or read attributes otherwise.
+        noted = {id(each): each for each in self._reports.pop(nodeid, [])}
+        reports = [each for each in noted.values() if type(each) is pytest.TestReport]
+        # Of equal node ids pytest keeps that of the call; xdist decodes one for each report.
+        ids = [vars(each)[_ID] for each in sorted(reports, key=lambda each: each.when != "call") if _ID in vars(each)]
+        # The last first: it has the most to say, and what others have in common with the first takes no bytes.
+        for report in reversed(reports):
+            attributes = vars(report)
+            if _ID in attributes:
+                attributes[_ID] = ids[0]
+            _spool(report, self._spool)
 
-        def word(text: str) -> str:
-            return self._words.setdefault(text, before.get(text, text))
 
-        location = (word(path), line, name)
-        keywords = {word(name): value for name, value in main.keywords.items()}
-        for report in reports:
-            if report.keywords == keywords:
-                report.keywords = keywords
-            # xdist decodes the following anew for each report.
-            if report.location == location:
-                report.location = location
-            for name in _OF_ITEM:
-                if name in vars(report):
-                    setattr(report, name, getattr(main, name))
-            for name in _WORDS & vars(report).keys():
-                setattr(report, name, word(getattr(report, name)))
-            report.user_properties[:] = [
-                self._property(word(each[0]), each) if type(each) is tuple and len(each) == 2 else each
-                for each in report.user_properties
-            ]
+class SpooledReport(pytest.TestReport):
+    """A report of which most attributes are spooled; with the first that is read it is a `pytest.TestReport` again."""
 
-    def _property(self, name: str, known: tuple[str, object]) -> tuple[str, object]:
-        """Return a property as one object with that of the item before, or with shared texts."""
-        value = known[1]
-        if type(value) not in _PLAIN:
-            return name, value
-        before = self._properties.get(name)
-        if before is not None and type(before[1]) is type(value) and before[1] == value:
-            return before
-        shared = (name, self._words.get(value, value) if isinstance(value, str) else value)
-        if name.startswith("ipperf_"):  # there are few names, which users' own properties need not have
-            self._properties[name] = shared
-        return shared
+    def __getattr__(self, name: str) -> Any:
+        """Restore the report and return its attribute; AttributeError if it has none of that name."""
+        if _SPOOLED not in vars(self):  # while it is copied
+            raise AttributeError(name)
+        _restore(self)
+        return getattr(self, name)
+
+    def _to_json(self) -> dict[str, Any]:
+        _restore(self)  # what is inherited reads the mapping of attributes
+        return self._to_json()
+
+
+def _spool(report: pytest.TestReport, spool: Spool) -> None:
+    """Replace the attributes of a report that can be spooled: an object of pytest or another plugin stays."""
+    attributes = vars(report)
+    plain = {name: value for name, value in attributes.items() if _is_plain(value)}
+    others = {name: value for name, value in attributes.items() if name not in plain}
+    number = spool.append(marshal.dumps([plain, list(attributes)]))
+    report.__dict__ = {**others, _SPOOLED: (spool, number)}
+    report.__class__ = SpooledReport
+
+
+def _restore(report: pytest.TestReport) -> None:
+    """Make a spooled report what it was, but for attributes that were set since."""
+    own = vars(report)
+    spool, number = own.pop(_SPOOLED)
+    plain, order = marshal.loads(spool[number])  # noqa: S302 - of this process
+    found = {**plain, **own}
+    report.__dict__ = {**{name: found[name] for name in order if name in found}, **own}
+    report.__class__ = pytest.TestReport
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a value has only parts of built-in types; a subclass may behave otherwise."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    if isinstance(value, list | tuple) and kind in (list, tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, dict) and kind is dict and all(_is_plain(each) for part in value.items() for each in part)

@@ -26,7 +26,7 @@ class SmallProject(Project):
 
 @pytest.mark.parametrize(
     ("testbeds", "arguments", "most_bytes"),
-    [("one", [], 2_500), ("one,two", ["-n2"], 4_000)],
+    [("one", [], 0), ("one,two", ["-n2"], 800)],
     ids=["main_process", "controller_of_xdist"],
 )
 def test_a_cell_leaves_few_bytes_behind(pytester, testbeds, arguments, most_bytes):

@@ -6,9 +6,11 @@ TRACED = """
     import time
     import tracemalloc
     import pytest
-    from pytest_ipperf.plugin.session import spread_cache
+    from pytest_ipperf.plugin.session import session, spread_cache
+    from pytest_ipperf.store import spool
 
-    spread_cache._SECONDS_BETWEEN_WRITES = 0.0
+    session._SECONDS_BETWEEN_WRITES = spread_cache._SECONDS_BETWEEN_WRITES = 0.0
+    spool._IN_MEMORY_BYTES = 0
     AFTER, ENDED = {after!r}, []
 
     def taken(nodeid):
@@ -37,5 +39,5 @@ TRACED = """
 """Text to append to the conftest of a session on a simulated network; `after` are the numbers of cells.
 
 The file `traced` then has a number of bytes for each. A worker of xdist waits until the controller has taken its last
-cell, and the cache of spreads is written at once, as what is on its way is not what is kept.
+cell, and caches and spools are written at once, as what is on its way is not what is kept.
 """
