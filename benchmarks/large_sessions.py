@@ -2,13 +2,13 @@
 
     python benchmarks/large_sessions.py [--cells 100,1000,10000] [--testbeds 1,10,50] [--kept 60,260] [--hours 24]
 
-Cells: the processor time and the peak of memory of `pytest --collect-only`, of as many cells. Testbeds: `-n auto` on as
-many testbeds that share nothing, each with four cells, and the processor time of the controller, without its workers,
-as a share of one processor. Kept: the bytes, counted by tracemalloc, that each cell between these two numbers of cells
-leaves behind in the main process, which measures or is the controller of two workers. Hours: the memory of a session of
-as many hours after each of them, and its peak, which is at its end. In these three, the network is simulated and the rest is real; in the last, an hour of
-runs passes in less than a minute. An hour of `make measure` has about 440 cells and 10,500 runs. An empty list or 0
-leaves a part out.
+Cells: the processor time and the peak of memory of `pytest --collect-only`, of as many cells. Testbeds: `-n auto` on
+as many testbeds that share nothing, each with four cells, and the processor time of the controller, without its
+workers, as a share of one processor. Kept: the bytes, counted by tracemalloc, that each cell between these two numbers
+of cells leaves behind in the main process, which measures or is the controller of two workers. Hours: the memory of a
+session of as many hours after each of them, and its peak, which is at its end. In these three, the network is
+simulated and the rest is real; in the last, an hour of runs passes in less than a minute. An hour of `make measure`
+has about 440 cells and 10,500 runs. An empty list or 0 leaves a part out.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from pytest_ipperf.core.design.question import BESIDE
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.answer.words import at_levels, level_in, subject, varying_dimensions
+from pytest_ipperf.report.flow.dimensions import point
 
 _PLACES = ("on testbed", "from server", "by client", "under design")
 
@@ -34,6 +35,7 @@ class Names:
             self._alike[record.protocol, record.metric].append(record)
         self._arms = {record.test.arm for each in self._alike.values() for record in each}
         self._varying = {key: varying_dimensions(each) for key, each in self._alike.items()}
+        self._extremes = {key: _extremes(each, self._varying[key]) for key, each in self._alike.items()}
         self._differing = {key: _differing(each) for key, each in self._alike.items()}
 
     def alike(self, record: Record) -> Sequence[Record]:
@@ -61,22 +63,18 @@ class Names:
         """Return the level of a record in words: `100 connections`; empty if all records have the same."""
         if not self._varying.get((record.protocol, record.metric)):
             return ""
-        return at_levels([record], _extremes(record, self.alike(record))).removeprefix(" at ")
+        return at_levels([record], self._extremes[record.protocol, record.metric]).removeprefix(" at ")
 
     def level(self, record: Record) -> str:
         """Return the level of a record alone, as a heading of a column; empty if all records have the same."""
         return level_in(record, self._varying.get((record.protocol, record.metric), []))
 
 
-def _extremes(record: Record, alike: Sequence[Record]) -> list[Record]:
+def _extremes(records: Sequence[Record], varying: Sequence[str]) -> list[Record]:
     """Return few records that vary in the same dimensions as all of them do."""
-    found = [record]
-    seen = set(varying_dimensions(found))
-    for each in alike:
-        more = set(varying_dimensions([record, each])) - seen
-        if more:
-            found.append(each)
-            seen |= more
+    first, found = point(records[0]), [records[0]]
+    for name in varying:
+        found.append(next(each for each in records if point(each).get(name) != first.get(name)))
     return found
 
 
