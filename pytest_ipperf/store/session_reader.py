@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 from zlib import crc32
@@ -18,13 +18,19 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.log import validators as valid
 from pytest_ipperf.store.log.events import Event, ReadPosition, read_events, read_kind
 from pytest_ipperf.store.log.migration import Facts
+from pytest_ipperf.store.packed_facts import PackedFacts
 
 _ANSWERS = frozenset({"plan", "record", "undecided", "trouble", "note", "end"})
-_SHORT = (
-    "arm", "warmup", "columns", "rows", "offset", "samples_crc32", "failed", "began_at", "values", "server",
-    "fingerprint",
-)  # fmt: skip
-"""Keys kept in short form: of runs, time, values, and place of their samples; of epochs, server and fingerprint."""
+_SHORT = {
+    "workload": ("workload", "confirms"),
+    "epoch": ("server", "fingerprint"),
+    "run": (
+        "arm", "warmup", "columns", "rows", "offset", "samples_crc32", "failed", "began_at", "values",
+    ),
+    "floor": (),
+    "complete": ("workload", "testbed"),
+}  # fmt: skip
+"""Keys kept in short form, by kind of event: of runs, time, values, and place of their samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class StoredWorkload:
     samples_file: Path
     workload_event: Facts
     epochs: list[Facts] = field(default_factory=list)
-    runs: list[Facts] = field(default_factory=list)
+    runs: list[Facts] | PackedFacts = field(default_factory=list)
     baseline_costs: list[Facts] = field(default_factory=list)
     complete: dict[str, Any] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
@@ -103,8 +109,9 @@ def read_session(
 
     Raises DamageError if an event log has an invalid line, or is missing although the session has ended. If `damage` is
     a list, it receives the sentence instead, and everything before the damage is returned, if there is anything.
-    `answers` receives its plans, records, troubles, notes and ends, in the current schema. With `short`, runs and
-    epochs keep only the keys in `_SHORT`, as there may be very many; each event log is read once.
+    `answers` receives its plans, records, troubles, notes and ends, in the current schema. With `short`, events of
+    workloads keep only the keys in `_SHORT`, runs are packed, and records are kept without their facts, as there may be
+    very many; each event log is read once.
     """
     if not folder.is_dir():
         raise UsageError(f"session {folder} is not there")
@@ -182,7 +189,7 @@ class _SessionReader:
 
     def __init__(self, answers: list[Event], *, short: bool) -> None:
         self._answers, self._short = answers, short
-        self._columns: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._last: dict[tuple[str, str], Any] = {}
         self._anew: set[str] = set()
         self._taken: dict[str, Path] = {}
         self.begun: dict[str, Path] = {}
@@ -214,7 +221,7 @@ class _SessionReader:
     def _apply(self, event: Event, workloads: dict[str, StoredWorkload], path: Path) -> None:
         kind, facts = event.kind, event.facts
         if kind in _ANSWERS:
-            self._answers.append(event)
+            self._answers.append(replace(event, facts={}) if self._short and event.record else event)
             if kind == "end":
                 self.files.update(facts.get("files", {}))
         elif kind == "session":
@@ -226,25 +233,34 @@ class _SessionReader:
         elif kind == "anew":
             self._anew.add(facts["workload"])
         elif kind == "workload":
-            workloads[facts["workload"]] = StoredWorkload(path.with_suffix(".f64"), facts)
+            runs: list[Facts] | PackedFacts = PackedFacts() if self._short else []
+            workloads[facts["workload"]] = StoredWorkload(path.with_suffix(".f64"), self._kept(kind, facts), runs=runs)
         elif facts.get("workload") in workloads:
             self._add(workloads[facts["workload"]], kind, facts)
 
     def _add(self, workload: StoredWorkload, kind: str, event: Facts) -> None:
-        if kind in ("epoch", "run", "floor"):
-            {"epoch": workload.epochs, "run": workload.runs, "floor": workload.baseline_costs}[kind].append(
-                self._selected_facts(event) if self._short else event
-            )
+        if kind == "epoch":
+            workload.epochs.append(self._kept(kind, event))
+        elif kind == "run":
+            workload.runs.append(self._kept(kind, event))
+        elif kind == "floor":
+            workload.baseline_costs.append(self._kept(kind, event))
         elif kind == "complete":
-            workload.complete.update(event)
+            workload.complete.update(self._kept(kind, event))
+            if isinstance(workload.runs, PackedFacts):
+                workload.runs.pack()
         elif kind == "broken":
             workload.broken.append(event["sentence"])
         elif kind in ("reboot", "counters") and not self._short:
             workload.others.append((kind, event))
 
-    def _selected_facts(self, event: Facts) -> Facts:
-        selected = {name: event[name] for name in _SHORT if name in event}
-        if "columns" in selected:  # runs share one tuple, as all have the same columns
-            columns = tuple(selected["columns"])
-            selected["columns"] = self._columns.setdefault(columns, columns)
-        return selected
+    def _kept(self, kind: str, event: Facts) -> Facts:
+        """Return what is kept of an event; in short form its values are those of the event before, where equal."""
+        if not self._short:
+            return event
+        kept = {name: event[name] for name in _SHORT[kind] if name in event}
+        for name, value in kept.items():
+            if isinstance(value, dict | list):
+                before = self._last.setdefault((kind, name), value)
+                kept[name] = self._last[kind, name] = before if before == value else value
+        return kept

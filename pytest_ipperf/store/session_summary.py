@@ -40,7 +40,7 @@ def read_session_summary(
     was_running = is_being_written(folder) if running is None else running
     session = read_session(folder, answers=answers, short=True, damage=damage)
     measured = tuple(_measured(session))
-    events = [event.facts for event in answers]
+    events = [event.facts for event in answers if event.record is None]
     ends = [event for event in events if event["event"] == "end"]
     records = tuple(event.record for event in answers if event.record is not None)
     troubles = tuple(_trouble(event) for event in events if event["event"] in ("undecided", "trouble"))

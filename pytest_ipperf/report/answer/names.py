@@ -72,10 +72,9 @@ class Names:
 
 def _extremes(records: Sequence[Record], varying: Sequence[str]) -> list[Record]:
     """Return few records that vary in the same dimensions as all of them do."""
-    first, found = point(records[0]), [records[0]]
-    for name in varying:
-        found.append(next(each for each in records if point(each).get(name) != first.get(name)))
-    return found
+    first = point(records[0])
+    others = (next(each for each in records if point(each).get(name) != first.get(name)) for name in varying)
+    return [records[0], *others]
 
 
 def _differing(records: Sequence[Record]) -> list[int]:

@@ -86,10 +86,13 @@ def cell_list(
     )
     axes = {unit: common_axis(_parts(lines, unit)) for unit in dict.fromkeys(line.unit for line in lines)}
     page = _Listing(names=names, filters=filters, axes=axes, carded=carded, folder=folder, seen=set())
-    green = [line for line in lines if line.class_ == _GREEN] if len(lines) > _FOLDED else []
-    parts = [_head(axes), *(page.line(each) for each in lines if each not in green)] if lines else []
+    folds = len(lines) > _FOLDED
+    parts = [_head(axes)] if lines else []
+    parts += [page.line(each) for each in lines if not (folds and each.class_ == _GREEN)]
     groups: dict[str, list[CellLine]] = {}
-    for each in green:
+    for each in lines if folds else ():
+        if each.class_ != _GREEN:
+            continue
         groups.setdefault(f"{each.protocol}, {each.arm}", []).append(each)
     for title, own in groups.items():
         count = f"{len(own)} cell{'s' * (len(own) != 1)} within"

@@ -51,7 +51,7 @@ def _of_records(records: Sequence[Record]) -> Facts:
         ("Verdicts", " ".join(rules)),
         ("Order", listed(dict.fromkeys(_order(record, seeds) for record in records))),
         ("Warm-up", "one run of each arm at the beginning of each epoch, which is discarded"),
-        ("Testbed", "; ".join(dict.fromkeys(_testbed(record, records) for record in records))),
+        ("Testbed", "; ".join(_testbeds(records))),
         ("Client", listed(dict.fromkeys(client_text(r.client, r.rate_per_s, r.workers) for r in records))),
         ("Servers", listed(dict.fromkeys(_server(record) for record in records))),
         *_failures([record for record in records if PROTOCOLS[record.protocol].kind.counts_failures]),
@@ -89,8 +89,11 @@ def _numbers(record: Record) -> str:
     return f"{runs} of each arm{length}"
 
 
-def _testbed(record: Record, among: Iterable[Record]) -> str:
-    return testbed_text([each for each in among if each.testbed == record.testbed]).removeprefix("testbed ")
+def _testbeds(records: Iterable[Record]) -> list[str]:
+    by_name: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        by_name[record.testbed].append(record)
+    return list(dict.fromkeys(testbed_text(own).removeprefix("testbed ") for own in by_name.values()))
 
 
 def _server(record: Record) -> str:
