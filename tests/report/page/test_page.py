@@ -671,3 +671,26 @@ def test_the_documentation_tells_how_much_is_drawn_and_how_a_cell_is_called():
     assert counts in DOCS
     assert f"page.html#{anchor(HistoryKey('lab.100mbit-smtp-c10-1k-ipv6', 'response_time'))}" in DOCS
     assert markup.policy("").partition(";")[0] in DOCS
+
+
+def calls_of(records):
+    """Return how many functions a page of these records calls."""
+    calls = [0]
+
+    def count(_frame, event, _argument):
+        calls[0] += event == "call"
+
+    made = summary_of(records)
+    sys.setprofile(count)
+    try:
+        page(made)
+    finally:
+        sys.setprofile(None)
+    return calls[0]
+
+
+def test_the_work_of_a_page_grows_with_its_cells_and_not_with_their_square(factory):
+    records = [found(factory, ("smtp", count, "ipv6"), (1.0, -0.5, 2.5), "within") for count in range(1, 241)]
+    calls_of(records[:80])  # what is cached once
+    few, thrice = (calls_of(records[:number]) for number in (80, 240))
+    assert thrice < 3.5 * few
