@@ -104,10 +104,10 @@ def kept_bytes(first, last, *, spooled):
     return taken / (last - first)
 
 
-def test_reports_of_a_finished_cell_take_a_fifth_of_their_bytes(monkeypatch):
+def test_reports_of_a_finished_cell_take_a_third_of_their_bytes(monkeypatch):
     monkeypatch.setattr(spool, "_IN_MEMORY_BYTES", 0)
     whole, kept = (kept_bytes(50, 250, spooled=each) for each in (False, True))
-    assert kept < whole / 5
+    assert kept < whole / 3  # a fifth with Python 3.11; with 3.13 objects keep their room for attributes
 
 
 class Word(str):
