@@ -76,7 +76,8 @@ class SpooledReport(pytest.TestReport):
         return getattr(self, name)
 
     def _to_json(self) -> dict[str, Any]:
-        _restore(self)  # what is inherited reads the mapping of attributes
+        """Return what pytest's serialiser of reports sends; the inherited one reads attributes past `__getattr__`."""
+        _restore(self)
         return self._to_json()
 
 

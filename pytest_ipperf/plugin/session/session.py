@@ -92,6 +92,7 @@ class Session:
         self._released: dict[Workload, tuple[Arm, ...]] = {}
         self._released_arms: dict[tuple[Arm, ...], tuple[Arm, ...]] = {}
         self.measured = PlanTotal()
+        self._planned: tuple[int, PlanTotal] | None = None
         self._new_s: dict[str, float] = {}
         self._written_at = 0.0
         self.fresh_epochs: dict[Workload, list[FreshEpochs]] = {}  # sets of different arms, in their order
@@ -245,10 +246,17 @@ class Session:
             return self.plans[workload]
         return plan_for(workload, self._released[workload], self.design_of(workload), self.settings.seed)
 
-    @cached_property
+    @property
     def planned(self) -> PlanTotal:
-        """Total of the plans to measure, as they were when the first began."""
-        return sum(map(self.total_of, self.to_measure), PlanTotal())
+        """Total of the plans to measure, those that were measured included.
+
+        It is counted again only where a workload that was to be reused cannot be, as there may be thousands.
+        """
+        not_reused = len(self.resumed.not_reused) if self.resumed else 0
+        if self._planned is None or self._planned[0] != not_reused:
+            left = [plan for plan in self.to_measure if plan.workload not in self.results]
+            self._planned = not_reused, sum(map(self.total_of, left), self.measured)
+        return self._planned[1]
 
     def total_of(self, plan: Plan) -> PlanTotal:
         """Return a plan alone as a total."""

@@ -383,6 +383,26 @@ def test_a_server_that_held_something_else_is_measured_anew(sessions):
     assert f"measured anew: {WORKLOADS[0]}: its server held other content there (server_state)\n" in said
 
 
+def test_what_turns_out_to_be_measured_anew_is_counted(sessions):
+    (sessions.folder / "test_it.py").write_text(
+        SUITE
+        + "from pytest_ipperf.plugin.display import progress\n"
+        + "def noted(session, plan, position=progress._position):\n"
+        + "    found = position(session, plan)\n"
+        + "    with open('positions', 'a') as file:\n"
+        + "        print(found and (found.number, found.count, found.runs_after), file=file)\n"
+        + "    return found\n"
+        + "progress._position = noted\n"
+        + "@pytest.fixture\n"
+        + "def server_state(server_state):\n"
+        + "    from dataclasses import replace\n"
+        + "    return replace(server_state, pages={'/other.html': b'x'})\n"
+    )
+    sessions.run("--ipperf-resume=last")
+    assert sessions.measured(sessions.names[-1]) == WORKLOADS
+    assert (sessions.folder / "positions").read_text().split("\n")[:-1] == ["None", "(2, 2, 0)", "(3, 3, 0)"]
+
+
 def test_under_xdist_the_reason_of_what_is_measured_anew_comes_from_the_worker(sessions):
     first = sessions.names[0]
     samples = sessions.journal(first).with_suffix(".f64")
