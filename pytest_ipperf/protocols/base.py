@@ -48,18 +48,22 @@ PROTOCOL, CONTENT = "protocol", "content"
 class Conversation(ABC):
     """One transaction. The caller checks `finished`, `trouble` and `data_port` after every call.
 
-    A conversation that sets `data_port` asks for a data connection to that port of the same server (FTP, RFC 2428).
-    `kind` is the kind of the failure in `trouble`. `content_bytes` counts the verified content that was received, or
-    accepted by the server; a transaction that leaves it at 0 has no goodput.
+    It sends only in answer to what it has received; anything else may have to wait for an acknowledgement (Nagle's
+    algorithm, RFC 9293, section 3.7.4). A conversation that sets `data_port` asks for a data connection to that port of
+    the same server (FTP, RFC 2428). `kind` is the kind of the failure in `trouble`. `content_bytes` counts the verified
+    content that was received, or accepted by the server; a transaction that leaves it at 0 has no goodput. As long as
+    `may_finish` is False, the data that comes next cannot finish the transaction, and is read without its timestamp,
+    which saves a microsecond.
     """
 
-    __slots__ = ("content_bytes", "data_port", "finished", "kind", "trouble")
+    __slots__ = ("content_bytes", "data_port", "finished", "kind", "may_finish", "trouble")
 
     closing_bytes = b""
     """Bytes that a polite client sends after the measurement, before it closes."""
 
     def __init__(self) -> None:
         self.finished = False
+        self.may_finish = True
         self.trouble = ""
         self.kind = PROTOCOL
         self.data_port = 0

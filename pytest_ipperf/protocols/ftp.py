@@ -50,6 +50,7 @@ class Retrieve(Replies):
 
     def __init__(self, user: str, password: str, content: bytes) -> None:
         super().__init__()
+        self.may_finish = False
         # The n-th command answers the n-th reply; the fifth reply gives the port, and RETR waits for the data
         # connection.
         self._commands = (
@@ -86,6 +87,7 @@ class Retrieve(Replies):
                 self._refuse(line)
                 return b""
             self.data_port = int(found[2])
+            self.may_finish = True
         self._step += 1
         return self._commands[step]
 

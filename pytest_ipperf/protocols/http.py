@@ -109,10 +109,10 @@ class Get(Conversation):
             if head.trouble:
                 self.trouble = head.trouble
                 return b""
-            if head.length not in {_CHUNKED, _UNTIL_CLOSED, len(self._page)} and head.status == _OK:
-                self.differs(wrong_size(self._page, head.length, "in Content-Length"))
-                return b""
             if head.status == _OK:
+                if 0 <= head.length != len(self._page):
+                    self.differs(wrong_size(self._page, head.length, "in Content-Length"))
+                    return b""
                 self._length = head.length
                 self._buffer = b"\r\n" if head.length == _CHUNKED else b""  # so that all chunks begin alike
                 return memoryview(data)[at:]

@@ -49,6 +49,7 @@ class Fetch(Conversation):
 
     def __init__(self, user: str, password: str, message: bytes) -> None:
         super().__init__()
+        self.may_finish = False
         login = f"a1 LOGIN {user} {_quoted(password)}\r\n".encode()
         self._commands = (login, b"a2 SELECT INBOX\r\n", f"a3 FETCH 1 {_ASKED_FOR}\r\n".encode(), b"")
         self._secret = password
@@ -142,6 +143,7 @@ class Fetch(Conversation):
                 self.differs(_no_message(self._message, reply, self._secret))
         else:
             self._step += 1
+            self.may_finish = self._step == _FETCH
             return self._commands[self._step - 1]
         return b""
 

@@ -53,6 +53,7 @@ class Send(Replies):
 
     def __init__(self, message: bytes, sender: str) -> None:
         super().__init__()
+        self.may_finish = False
         self._mail = b"MAIL FROM:<%s>\r\n" % sender.encode()
         self._message = _dotted(message)
         self._size_bytes = len(message)
@@ -83,6 +84,7 @@ class Send(Replies):
         to_send = following or (self._mail if self._step == _EHLO else self._message)
         self._open = b""
         self._step += 1
+        self.may_finish = self._step == _LAST
         return to_send
 
 

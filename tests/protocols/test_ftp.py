@@ -50,6 +50,7 @@ def test_it_logs_in_and_asks_for_a_data_connection_and_then_for_the_file():
 @pytest.mark.parametrize("order", ["226 first", "data first"])
 def test_it_ends_with_226_and_the_end_of_the_data_in_either_order(order):
     talk, _ = said_to(REPLIES, RETR + 1)
+    assert talk.may_finish
     moves = [lambda: talk.receive_data(REPLIES[-1]), lambda: talk.receive_from_data_connection(b"")]
     talk.receive_from_data_connection(STATE.content)
     for move in moves if order == "226 first" else reversed(moves):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import socket
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pytest_ipperf.core.portable.dns import DnsAnswer
 from pytest_ipperf.protocols.base import CONTENT, IP_BIND_ADDRESS_NO_PORT
+
+_Socket = TypeVar("_Socket", bound=socket.SocketType)
 
 RETRY_S = (1.0, 2.0, 4.0)
 """Seconds after which an unanswered query is repeated: RFC 1035 leaves them to the resolver; these are usual values."""
@@ -31,7 +34,15 @@ class Target:
 
 def bound_socket(target: Target, kind: int) -> socket.socket:
     """Return a non-blocking socket of the target's family, bound to its source; raise OSError if that fails."""
-    sock = socket.socket(target.family, kind | socket.SOCK_NONBLOCK)
+    return _bound(socket.socket(target.family, kind | socket.SOCK_NONBLOCK), target, kind)
+
+
+def bare_socket(target: Target, kind: int) -> socket.SocketType:
+    """Return such a socket of the type that `socket.socket` extends, which opens and closes in a microsecond less."""
+    return _bound(socket.SocketType(target.family, kind | socket.SOCK_NONBLOCK), target, kind)
+
+
+def _bound(sock: _Socket, target: Target, kind: int) -> _Socket:
     try:
         if target.source:
             if kind == socket.SOCK_STREAM:

@@ -32,6 +32,7 @@ from tests.support.receive_timestamps import wait_until_stamped
 from tests.support.servers.tcp import StreamServer, family_of, silent_listener
 
 both_families = pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+ACCOUNTS = ServerState(users=200, password="secret")
 each_protocol = pytest.mark.parametrize("protocol", ["http", "smtp"])
 
 
@@ -44,7 +45,7 @@ def null():
             folder = stack.enter_context(private_folder())
             addresses = ("127.0.0.1", "::1")
             port = free_port(addresses, 20000, 29999, random.Random())
-            state = application(protocol).filled(ServerState(), payload_bytes)
+            state = application(protocol).filled(ACCOUNTS, payload_bytes)
             replies = application(protocol).canned_replies(state)
             instance = ServerProcess(
                 SERVERS["null"], Site(str(folder / "null"), addresses, port, 100, canned_replies=replies)
@@ -163,11 +164,11 @@ def test_a_stepped_wall_clock_leaves_the_times_and_takes_the_lateness(step_s, nu
     assert all(0 < row["total"] < 10 for row in rows)
 
 
-def test_every_segment_is_stamped_once_the_kernel_has_begun(null):
+@pytest.mark.parametrize("protocol", ["http", "imap", "smtp"])
+def test_the_last_segment_of_each_connection_is_stamped_once_the_kernel_has_begun(protocol, null):
     with rx_timestamping():
         wait_until_stamped()
-        port = null("smtp")
-        rows = rows_of(load(spec("smtp", "127.0.0.1", port, bursts=10)))
+        rows = rows_of(load(spec(protocol, "127.0.0.1", null(protocol), bursts=10, state=ACCOUNTS)))
     assert len(rows) == 200
     assert all(0 <= row["late"] < row["total"] for row in rows)
 

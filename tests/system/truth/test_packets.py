@@ -470,11 +470,11 @@ target = Target(
     socket.AF_INET6 if ipver == 6 else socket.AF_INET, None if protocol.datagram else (server, resolver),
     server if protocol.datagram else protocol.host, port, source, (server,),
 )
-sockets, own = [], burst.bound_socket
+sockets, own = [], burst.bare_socket
 def noted(*args):
     sockets.append(time.time())
     return own(*args)
-burst.bound_socket = datagram.bound_socket = noted
+burst.bare_socket = datagram.bare_socket = noted
 state = protocol.filled(ServerState(**{**state, "addresses": (server,)}), payload)
 kind = datagram.DatagramBurst if protocol.datagram else burst.Burst
 one = kind(target, [protocol.conversation(state, index, ipver) for index in range(number)], 30, 0)

@@ -47,7 +47,7 @@ class Connection:
         self.opened = self.resolved = self.connected = self.first = self.done = self.start_delay_s = 0.0
         self.due: float
         self.rx_delay_s = math.nan
-        self.sock: socket.socket
+        self.sock: socket.SocketType
         self.unsent = NOTHING
         self.data: DataConnection | None = None
 
@@ -71,7 +71,7 @@ class DataConnection:
 
     __slots__ = ("owner", "sock", "state")
 
-    def __init__(self, owner: Connection, sock: socket.socket) -> None:
+    def __init__(self, owner: Connection, sock: socket.SocketType) -> None:
         self.owner = owner
         self.sock = sock
         self.state = DATA_CONNECTING

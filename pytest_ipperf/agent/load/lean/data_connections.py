@@ -18,7 +18,7 @@ from pytest_ipperf.agent.load.lean.connection import (
     DataConnection,
 )
 from pytest_ipperf.agent.load.lean.loop import Loop
-from pytest_ipperf.agent.sockets.target import bound_socket, connect_kind, failure_kind
+from pytest_ipperf.agent.sockets.target import bare_socket, connect_kind, failure_kind
 
 _LAST_PORT = 65535
 
@@ -37,7 +37,9 @@ class DataConnections:
             self._burst.fail(connection, f"protocol: data port {port}")
             return
         try:
-            sock = bound_socket(self._burst.target, socket.SOCK_STREAM)
+            sock = bare_socket(self._burst.target, socket.SOCK_STREAM)
+            # From now on the conversation may send without a reply that acknowledges what it has sent before.
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             self._burst.fail(connection, f"data {failure_kind(error)}")
             return

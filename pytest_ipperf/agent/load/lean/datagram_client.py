@@ -10,7 +10,7 @@ from typing import Any
 from pytest_ipperf.agent.load.lean.connection import ASKING, READ_BYTES, Connection
 from pytest_ipperf.agent.load.lean.epoll_client import Burst
 from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, TIMESTAMP_SPACE
-from pytest_ipperf.agent.sockets.target import bound_socket, failure_kind
+from pytest_ipperf.agent.sockets.target import bare_socket, failure_kind
 
 
 class DatagramBurst(Burst):
@@ -27,7 +27,7 @@ class DatagramBurst(Burst):
         connection.query = connection.conversation.first_bytes()
         self.count_started()
         try:
-            sock = connection.sock = bound_socket(self.target, socket.SOCK_DGRAM)
+            sock = connection.sock = bare_socket(self.target, socket.SOCK_DGRAM)
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             sock.connect((connection.peer, self.target.port))
             sock.send(connection.query)

@@ -43,7 +43,7 @@ from pytest_ipperf.agent.load.lean.data_connections import DataConnections
 from pytest_ipperf.agent.load.lean.loop import Stamps
 from pytest_ipperf.agent.load.lean.timers import BurstTimers
 from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, TIMESTAMP_SPACE, rx_delay_s
-from pytest_ipperf.agent.sockets.target import Target, answer_failure, bound_socket, connect_kind, failure_kind
+from pytest_ipperf.agent.sockets.target import Target, answer_failure, bare_socket, connect_kind, failure_kind
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols.base import Conversation
 
@@ -98,7 +98,7 @@ class Burst:
         self._by_fd: dict[int, Connection | DataConnection] = {}
         self._data = DataConnections(self)
         self.epoll = select.epoll()
-        self.to_close: list[socket.socket] = []
+        self.to_close: list[socket.SocketType] = []
         self.clock: Callable[[], float] = time.perf_counter
 
     def run(self, at: float = 0.0) -> None:
@@ -132,7 +132,7 @@ class Burst:
 
     def _resolve(self, connection: Connection) -> None:
         try:
-            sock = connection.sock = bound_socket(self.target, socket.SOCK_DGRAM)
+            sock = connection.sock = bare_socket(self.target, socket.SOCK_DGRAM)
             sock.connect(self._resolver)
             sock.send(connection.query)
         except OSError as error:
@@ -167,8 +167,7 @@ class Burst:
     def _connect(self, connection: Connection) -> None:
         connection.state = CONNECTING
         try:
-            sock = connection.sock = bound_socket(self.target, socket.SOCK_STREAM)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock = connection.sock = bare_socket(self.target, socket.SOCK_STREAM)
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             code = sock.connect_ex((connection.peer, self.target.port))
         except OSError as error:
@@ -177,10 +176,11 @@ class Burst:
         if code not in (0, errno.EINPROGRESS):
             self.fail(connection, f"connect {connect_kind(code)}")
             return
-        self._by_fd[sock.fileno()] = connection  # inlined from `watch`, which would be a call more for each connection
-        self.epoll.register(sock.fileno(), EDGES)
+        number = sock.fileno()
+        self._by_fd[number] = connection  # inlined from `watch`, which would be a call more for each connection
+        self.epoll.register(number, EDGES)
 
-    def watch(self, sock: socket.socket, who: Connection | DataConnection, events: int = EDGES) -> None:
+    def watch(self, sock: socket.SocketType, who: Connection | DataConnection, events: int = EDGES) -> None:
         """Register a socket with the epoll set until it is closed."""
         self._by_fd[sock.fileno()] = who
         self.epoll.register(sock.fileno(), events)
@@ -211,7 +211,10 @@ class Burst:
             return
         for _ in TURN:
             try:
-                data, stamps, _, _ = connection.sock.recvmsg(READ_BYTES, TIMESTAMP_SPACE)
+                if connection.conversation.may_finish:
+                    data, stamps, _, _ = connection.sock.recvmsg(READ_BYTES, TIMESTAMP_SPACE)
+                else:
+                    data, stamps = connection.sock.recv(READ_BYTES), []
             except BlockingIOError:
                 return
             except OSError as error:
@@ -234,13 +237,7 @@ class Burst:
         """Do what the conversation asks for after it received something at `now`."""
         conversation = connection.conversation
         if conversation.finished:
-            if now > connection.due:  # a late batch of events must not complete a connection after its deadline
-                self.fail(connection, f"{connection.phase} deadline")
-                return
-            connection.done = now
-            since = self.clock() - now  # time of the conversation itself, which is no part of the delay
-            connection.rx_delay_s = rx_delay_s(stamps, now + since - connection.opened) - since
-            self._complete(connection)
+            self._complete(connection, now, stamps)
         elif conversation.trouble:
             self.fail(connection, conversation.failure)
         else:
@@ -263,6 +260,9 @@ class Burst:
             self.fail(connection, f"talk {failure_kind(error)}")
             return
         if sent < len(data):
+            # Nagle's algorithm delays what follows an unacknowledged segment, as only here: a conversation sends in
+            # answer to a reply, which acknowledges what it has sent before.
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.unsent = memoryview(data)[sent:]
 
     # --- the loop ---------------------------------------------------------------------------------------------------
@@ -307,21 +307,29 @@ class Burst:
         self._record_source(connection.sock)
         connection.sock.close()
 
-    def _record_source(self, sock: socket.socket) -> None:
+    def _record_source(self, sock: socket.SocketType) -> None:
         address = sock.getsockname()[0]
         if address not in _UNBOUND:  # a socket that failed before it had an address
             self.sources.add(address)
 
-    def record_endpoint(self, sock: socket.socket) -> None:
+    def record_endpoint(self, sock: socket.SocketType) -> None:
         """Record the local address and the family of a connected socket, as the kernel reports them."""
         local = sock.getsockname()
         self.sources.add(local[0])
         # Python returns four parts for an IPv6 address of the kernel, and two for an IPv4 one.
         self.families.add(socket.AF_INET6 if len(local) == 4 else socket.AF_INET)
 
-    def _complete(self, connection: Connection) -> None:
-        """Complete a connection, whose figure is taken."""
-        self.record_endpoint(connection.sock)
+    def _complete(self, connection: Connection, now: float, stamps: Stamps) -> None:
+        """Complete a connection whose conversation has finished with what was read at `now`."""
+        if now > connection.due:  # a late batch of events must not complete a connection after its deadline
+            self.fail(connection, f"{connection.phase} deadline")
+            return
+        connection.done = now
+        since = self.clock() - now  # time of the conversation itself, which is no part of the delay
+        connection.rx_delay_s = rx_delay_s(stamps, now + since - connection.opened) - since
+        # A bound socket keeps its address; an unbound one may get another whenever a route is looked up.
+        if not (self.target.source and self.families):
+            self.record_endpoint(connection.sock)
         self._end_conversation(connection)
         if not self._hold:
             self._send_closing_bytes(connection)

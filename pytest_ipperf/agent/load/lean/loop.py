@@ -21,7 +21,7 @@ class Loop(Protocol):
     connections: list[Connection]
     epoll: select.epoll
     clock: Callable[[], float]
-    to_close: list[socket.socket]
+    to_close: list[socket.SocketType]
     """Sockets to close when the current batch of events is done."""
     began: float
     dns_retries: int
@@ -29,10 +29,10 @@ class Loop(Protocol):
     def begin(self, connection: Connection) -> None:
         """Open the first socket of a connection."""
 
-    def watch(self, sock: socket.socket, who: Connection | DataConnection, events: int = EDGES) -> None:
+    def watch(self, sock: socket.SocketType, who: Connection | DataConnection, events: int = EDGES) -> None:
         """Register a socket with the epoll set until it is closed."""
 
-    def record_endpoint(self, sock: socket.socket) -> None:
+    def record_endpoint(self, sock: socket.SocketType) -> None:
         """Record the local address and the family of a connected socket."""
 
     def advance(self, connection: Connection, reply: bytes, now: float, stamps: Stamps = ()) -> None:

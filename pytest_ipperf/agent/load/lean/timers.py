@@ -88,7 +88,7 @@ class BurstTimers:
         return following
 
 
-def _answered(sock: socket.socket) -> bool:
+def _answered(sock: socket.SocketType) -> bool:
     """Return whether an answer is waiting to be read: then nothing was lost, and the loop was late."""
     try:
         sock.recv(1, socket.MSG_PEEK)

@@ -268,6 +268,6 @@ def test_no_descriptor_for_the_file_is_a_failure_by_kind(monkeypatch):
     def none(*_):
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("pytest_ipperf.agent.load.lean.data_connections.bound_socket", none)
+    monkeypatch.setattr("pytest_ipperf.agent.load.lean.data_connections.bare_socket", none)
     with Files("127.0.0.1", sends(1), listens=lambda _: False) as server:
         assert failures(burst("127.0.0.1", server.port, 2)) == {"data out of file descriptors": 2}

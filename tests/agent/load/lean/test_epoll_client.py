@@ -373,6 +373,22 @@ def test_a_large_message_is_sent_whole_to_a_slow_reader(address):
     assert sizes == [(1 << 20) + 3] * 5
 
 
+@pytest.mark.parametrize("payload", [1000, 1 << 22])
+def test_the_rest_of_a_message_that_the_kernel_has_no_room_for_waits_for_no_acknowledgement(payload, monkeypatch):
+    at_once = []
+
+    def asked(made, connection, *args):
+        at_once.append(connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        return complete(made, connection, *args)
+
+    complete = Burst._complete
+    monkeypatch.setattr(Burst, "_complete", asked)
+    with StreamServer("127.0.0.1", smtp) as server, name_server("127.0.0.1") as resolver:
+        made = burst("127.0.0.1", server.port, resolver.port, 1, payload=payload)
+    assert failures(made) == {"": 1}
+    assert at_once == [payload > 1000]
+
+
 def test_a_server_that_answers_before_it_has_heard_all_is_heard():
     done = threading.Event()
 
@@ -530,7 +546,7 @@ def test_one_whose_peer_is_faster_than_the_client_leaves_the_others_their_turn(m
         conn.sendall(b"x")
         wait_for_client(conn)
 
-    monkeypatch.setattr("pytest_ipperf.agent.load.lean.epoll_client.bound_socket", socket_for)
+    monkeypatch.setattr("pytest_ipperf.agent.load.lean.epoll_client.bare_socket", socket_for)
     with StreamServer("127.0.0.1", talk) as server:
         target = Target(socket.AF_INET, None, "127.0.0.1", server.port, "")
         made = Burst(target, [Reader("much", heard), Reader("little", heard)], 30.0, 0)
