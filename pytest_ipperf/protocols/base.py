@@ -48,12 +48,10 @@ PROTOCOL, CONTENT = "protocol", "content"
 class Conversation(ABC):
     """One transaction. The caller checks `finished`, `trouble` and `data_port` after every call.
 
-    It sends only in answer to what it has received; anything else may have to wait for an acknowledgement (Nagle's
-    algorithm, RFC 9293, section 3.7.4). A conversation that sets `data_port` asks for a data connection to that port of
-    the same server (FTP, RFC 2428). `kind` is the kind of the failure in `trouble`. `content_bytes` counts the verified
-    content that was received, or accepted by the server; a transaction that leaves it at 0 has no goodput. As long as
-    `may_finish` is False, the data that comes next cannot finish the transaction, and is read without its timestamp,
-    which saves a microsecond.
+    It sends in answer to what it receives; anything else may wait for an acknowledgement (Nagle's algorithm). If it
+    sets `data_port`, it asks for a data connection there (FTP, RFC 2428). `kind` is the kind of the failure in
+    `trouble`. `content_bytes` counts verified content, received or accepted by the server; without it there is no
+    goodput. While `may_finish` is False, what comes next is read without its timestamp.
     """
 
     __slots__ = ("content_bytes", "data_port", "finished", "kind", "may_finish", "trouble")
@@ -62,12 +60,9 @@ class Conversation(ABC):
     """Bytes that a polite client sends after the measurement, before it closes."""
 
     def __init__(self) -> None:
-        self.finished = False
-        self.may_finish = True
-        self.trouble = ""
-        self.kind = PROTOCOL
-        self.data_port = 0
-        self.content_bytes = 0
+        self.finished, self.may_finish = False, True
+        self.kind, self.trouble = PROTOCOL, ""
+        self.data_port = self.content_bytes = 0
 
     @property
     def failure(self) -> str:

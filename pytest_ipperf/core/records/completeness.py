@@ -81,6 +81,7 @@ def completeness_of(
 
     `measured` are the cells that have a record, `missing` the node ids of items that the session did not reach.
     """
+    missing = frozenset(missing)
     return Completeness(
         state=state,
         measured=len(set(measured)),

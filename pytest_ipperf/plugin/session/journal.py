@@ -117,8 +117,7 @@ class SessionWriter:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._began = time.monotonic()
-        self._measured: set[str] = set()
-        self._done: set[str] = set()
+        self._done: dict[str, str] = {}  # by node id the cell that has a record, or nothing
         self._unwritten: set[str] = set()
         self.trouble = ""
         self.unanswered: list[Trouble] = []
@@ -134,7 +133,8 @@ class SessionWriter:
         missing = self._missing()
         state = SessionState.BROKEN_OFF if missing or self.trouble else SessionState.WHOLE
         resume = LAST if self._session.folder.exists() else ""
-        return completeness_of(self._session.items, self._measured, missing, state=state, resume=resume)
+        measured = filter(None, self._done.values())
+        return completeness_of(self._session.items, frozenset(measured), missing, state=state, resume=resume)
 
     def summary(self, records: Sequence[Record]) -> SessionSummary:
         """Return the session so far, with these records, from memory: its files may be unwritable."""
@@ -156,7 +156,7 @@ class SessionWriter:
     def pytest_ipperf_measured(self, record: Record) -> None:
         """Write the record of a cell."""
         if self._append("record", record.to_plain(), record.nodeid):
-            self._measured.add(self._session.items.get(record.nodeid, record.cell))
+            self._done[record.nodeid] = self._session.items.get(record.nodeid, record.cell)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write why a cell has no answer, such as a spent budget or an error, and note the items that are done."""
@@ -170,7 +170,7 @@ class SessionWriter:
             self._append("trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": text}, report.nodeid)
             self.unanswered.append(Trouble(nodeid=report.nodeid, kind=kind, sentence=text))
         if report.when == "teardown":  # also reported for skipped items
-            self._done.add(report.nodeid)
+            self._done.setdefault(report.nodeid, "")
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -190,7 +190,7 @@ class SessionWriter:
 
     def _append(self, event: str, facts: dict[str, Any], nodeid: str = "") -> bool:
         """Append an event, the answer to the item `nodeid` if given; return False if it could not be written."""
-        self._done.add(nodeid)
+        self._done.setdefault(nodeid, "")
         try:
             journal_of(self._session).append(event, facts)
         except LabError as error:

@@ -26,9 +26,10 @@ from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.plugin.session.baseline import Baseline
+from pytest_ipperf.plugin.session.forecast.cache_file import CacheFile
+from pytest_ipperf.plugin.session.forecast.time_forecast import estimated_s
 from pytest_ipperf.plugin.session.invocation import Invocation, from_controller
 from pytest_ipperf.plugin.session.resume import ResumedSession
-from pytest_ipperf.plugin.session.time_forecast import estimated_s
 from pytest_ipperf.protocols import PROTOCOLS, application
 from pytest_ipperf.store import run_folder
 
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 # The IMAP users of paper 000.
 _USERS = 500
-_CACHE_KEY = "ipperf/seconds"
-_SECONDS_BETWEEN_WRITES = 10.0
 
 
 def default_testbed() -> str:
@@ -93,8 +92,7 @@ class Session:
         self._released_arms: dict[tuple[Arm, ...], tuple[Arm, ...]] = {}
         self.measured = PlanTotal()
         self._planned: tuple[int, PlanTotal] | None = None
-        self._new_s: dict[str, float] = {}
-        self._written_at = 0.0
+        self.first_looks_s = CacheFile(config, "first-looks", 1)  # the seconds of each, for the next forecast
         self.fresh_epochs: dict[Workload, list[FreshEpochs]] = {}  # sets of different arms, in their order
         self.fresh_from: dict[str, str] = {}  # the earlier session that measured a set, by its plan's name
         self.measuring_since: float | None = None
@@ -300,40 +298,21 @@ class Session:
     def _whole_s(self, plan: Plan) -> float:
         """Return the seconds of a plan up to its first look, of which nothing has been measured."""
         earlier = self._earlier_s.get(self._key(plan))
-        return self._estimated_s(plan) if earlier is None else float(earlier)
+        return float(earlier[-1]) if earlier else self._estimated_s(plan)
 
     def _estimated_s(self, plan: Plan) -> float:
         settings, links = self.settings, self.settings.inventory[plan.workload.testbed].links
         return estimated_s(plan, self.design_of(plan.workload), links, settings.models, reboot=settings.reboot)
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
-        """Cache the seconds of the first look for the next forecast; only the main process writes the cache.
-
-        It is written every ten seconds and at the end, as all plans have one file.
-        """
-        self._new_s[self._key(plan)] = round(seconds, 2)
-        if time.monotonic() - self._written_at >= _SECONDS_BETWEEN_WRITES:
-            self.write_cache()
-
-    def write_cache(self) -> None:
-        """Write the seconds that are not in the cache yet."""
-        if self._new_s and self.cache is not None and not self.is_worker:
-            self.cache.set(_CACHE_KEY, {**self._seconds(), **self._new_s})
-        self._new_s.clear()
-        self._written_at = time.monotonic()
-
-    @property
-    def cache(self) -> pytest.Cache | None:
-        """Cache of pytest, which lasts from session to session; None if it is disabled."""
-        return getattr(self.config, "cache", None)  # `-p no:cacheprovider` removes the attribute
+        """Cache the seconds of the first look for the next forecast; only the main process writes the cache."""
+        if not self.is_worker:
+            self.first_looks_s.append(self._key(plan), self.folder.name, round(seconds, 2))
 
     @cached_property
-    def _earlier_s(self) -> dict[str, float]:
+    def _earlier_s(self) -> dict[str, list[float]]:
         """Return what the cache holds at the first forecast; it may have thousands of entries."""
-        return self._seconds()
-
-    def _seconds(self) -> dict[str, float]:
-        return dict(self.cache.get(_CACHE_KEY, {})) if self.cache is not None else {}
+        return self.first_looks_s.read()
 
     def _key(self, plan: Plan) -> str:
         settings, design = self.settings, self.design_of(plan.workload)

@@ -42,7 +42,7 @@ class SessionEnd:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the outcome, tables and page and compare with the baseline, after the journal's last event."""
-        self._session.write_cache()
+        self._session.first_looks_s.compact()
         if self._session.settings.outcome is not None:
             self._attempt(
                 "--ipperf-outcome",

@@ -6,12 +6,9 @@ The main process writes pytest's cache, since it receives every record, also und
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import pytest
 
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.design.design import DESIGNS, Design
@@ -20,60 +17,42 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.records.observed_spread import ObservedSpread, comparable
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.plugin.session.forecast.cache_file import CacheFile
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import PROTOCOLS
 
 if TYPE_CHECKING:  # imports scipy, which takes long and only a forecast needs
     from pytest_ipperf.core.records.power_forecast import PowerForecast
 
-_CACHE_KEY = "ipperf/sightings-1"
 _SESSIONS = 10
-_SECONDS_BETWEEN_WRITES = 10.0
 
 
 class SpreadCache:
-    """Plugin that caches the spread observed in each cell that has a record, of the last sessions.
-
-    It writes the cache every ten seconds and at the end: pytest has one file for all cells, of which there may be
-    thousands.
-    """
+    """Plugin that caches the spread observed in each cell that has a record, of the last sessions."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._new: dict[str, dict[str, Any]] = {}
-        self._written_at = 0.0
+        self._file = _file(session)
 
     def pytest_ipperf_measured(self, record: Record) -> None:
         """Add the spread of a record; a later record of the same cell and session replaces the earlier one.
 
         Reused cells are skipped, as the session that measured them has added theirs.
         """
-        cache, here = self._session.cache, self._session.folder.name
-        seen = ObservedSpread.of(record, here)
-        if cache is None or seen is None or record.taken_from:
-            return
-        size = record.run_s or _size(self._session.settings.design, record.protocol, record.connections)
-        self._new[_key(self._session, record.cell, size, record.metric)] = dataclasses.asdict(seen)
-        if time.monotonic() - self._written_at >= _SECONDS_BETWEEN_WRITES:
-            self._write(cache, here)
+        here = self._session.folder.name
+        seen = None if record.taken_from else ObservedSpread.of(record, here)
+        if seen is not None:
+            size = record.run_s or _size(self._session.settings.design, record.protocol, record.connections)
+            key = _key(self._session, record.cell, size, record.metric)
+            self._file.append(key, here, dataclasses.asdict(seen))
 
     def pytest_sessionfinish(self) -> None:
-        """Write what is not written yet."""
-        if self._session.cache is not None and self._new:
-            self._write(self._session.cache, self._session.folder.name)
-
-    def _write(self, cache: pytest.Cache, here: str) -> None:
-        kept = _kept(self._session)
-        for key, seen in self._new.items():
-            earlier = [each for each in kept.get(key, []) if each["session"] != here]
-            kept[key] = [*earlier, seen][-_SESSIONS:]
-        cache.set(_CACHE_KEY, kept)
-        self._new.clear()
-        self._written_at = time.monotonic()
+        """Remove the spreads that later sessions have replaced."""
+        self._file.compact()
 
 
-def _kept(session: Session) -> dict[str, list[dict[str, Any]]]:
-    return dict(session.cache.get(_CACHE_KEY, {})) if session.cache is not None else {}
+def _file(session: Session) -> CacheFile:
+    return CacheFile(session.config, "spreads", _SESSIONS)
 
 
 def _key(session: Session, cell: str, size: float, metric: str) -> str:
@@ -110,8 +89,15 @@ def compared(session: Session) -> dict[Cell, tuple[Question, ...]]:
 
 def power_forecasts(session: Session) -> Iterator[tuple[CellMetric, PowerForecast]]:
     """Yield a forecast of what this session's design can detect for each cell that earlier sessions observed."""
-    design = session.settings.design
-    kept = _kept(session) if design.judges else {}
+    found = dict(_found(session)) if session.settings.design.judges else {}
+    kept = _file(session).read(found) if found else {}
+    for key, (item, margins) in found.items():
+        if key in kept:
+            yield item, _power_forecast(session, item, kept[key], margins)
+
+
+def _found(session: Session) -> Iterator[tuple[str, tuple[CellMetric, list[Margin]]]]:
+    """Yield the key of each cell by each of its metrics, with the margins that it is compared with."""
     for cell, questions in compared(session).items():
         workload = cell.workload
         size = _size(session.design_of(workload), workload.protocol, workload.connections)
@@ -120,9 +106,8 @@ def power_forecasts(session: Session) -> Iterator[tuple[CellMetric, PowerForecas
             dict.fromkeys(each.metric for each in questions if not each.beside) or PROTOCOLS[workload.protocol].metrics
         )
         for metric in metrics:
-            if entries := kept.get(_key(session, str(cell), size, metric)):
-                margins = [each.margin for each in questions if each.metric == metric]
-                yield CellMetric(cell, metric), _power_forecast(session, CellMetric(cell, metric), entries, margins)
+            margins = [each.margin for each in questions if each.metric == metric]
+            yield _key(session, str(cell), size, metric), (CellMetric(cell, metric), margins)
 
 
 def _power_forecast(

@@ -1,6 +1,7 @@
 """The spread of earlier sessions is cached, and shown before the next one measures."""
 
 import json
+from collections import defaultdict
 
 import pytest
 
@@ -16,9 +17,19 @@ def detectable_lines(result):
     ]
 
 
+def kept_in(project):
+    """Return the file of the spreads."""
+    (file,) = (project.pytester.path / ".pytest_cache").rglob("spreads")
+    return file
+
+
 def kept(project):
-    (file,) = (project.pytester.path / ".pytest_cache").rglob("sightings-1")
-    return json.loads(file.read_text())
+    """Return the spreads by key, in the order of their sessions."""
+    found: dict[str, dict[str, dict]] = defaultdict(dict)
+    for line in kept_in(project).read_text().splitlines()[1:]:
+        key, session, value = map(json.loads, line.split("\t"))
+        found[key][session] = value
+    return {key: list(values.values()) for key, values in found.items()}
 
 
 def test_without_earlier_data_nothing_is_said(project):
@@ -141,10 +152,11 @@ def test_the_last_ten_sessions_are_kept_and_each_cell_once(project):
     ((key, (seen,)),) = kept(project).items()
     assert (seen["server"], seen["blocks"]) == ("synthetic 1.0 (embedded)", 2)
     assert seen["reference_value"] == pytest.approx(0.02, rel=0.1)
-    file = next((project.pytester.path / ".pytest_cache").rglob("sightings-1"))
-    file.write_text(json.dumps({key: [seen | {"session": f"{number:02d}"} for number in range(12)]}))
+    sessions = [f"{number:02d}" for number in range(21)]
+    lines = ["\t".join(map(json.dumps, (key, each, seen | {"session": each}))) for each in sessions]
+    kept_in(project).write_text("\n".join(["", *lines]))
     project.run("--connections=1")
-    assert [each["session"] for each in kept(project)[key]][:-1] == [f"{number:02d}" for number in range(3, 12)]
+    assert [each["session"] for each in kept(project)[key]][:-1] == sessions[-9:]
 
 
 def test_under_xdist_the_main_process_remembers_and_tells(project):

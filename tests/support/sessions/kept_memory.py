@@ -6,10 +6,8 @@ TRACED = """
     import time
     import tracemalloc
     import pytest
-    from pytest_ipperf.plugin.session import session, spread_cache
     from pytest_ipperf.store import spool
 
-    session._SECONDS_BETWEEN_WRITES = spread_cache._SECONDS_BETWEEN_WRITES = 0.0
     spool._IN_MEMORY_BYTES = 0
     AFTER, ENDED = {after!r}, []
 

@@ -12,7 +12,7 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.netns.veth import QUEUE_BYTES
-from pytest_ipperf.plugin.session.time_forecast import estimated_s
+from pytest_ipperf.plugin.session.forecast.time_forecast import estimated_s
 from pytest_ipperf.protocols import PROTOCOLS, application
 from pytest_ipperf.traffic_models import shipped_models
 
