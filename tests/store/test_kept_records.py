@@ -44,3 +44,14 @@ def test_records_are_read_as_they_were_kept():
         kept.append(record.to_json())
     assert len(kept) == 5
     assert kept.read() == records
+
+
+def test_released_records_are_read_again():
+    kept, records = KeptRecords(), of_cells(3)
+    for record in records:
+        kept.append(record.to_json())
+    (first, *_) = kept.read()
+    assert kept.read()[0] is first
+    kept.release()
+    assert kept.read()[0] is not first
+    assert kept.read() == records

@@ -53,6 +53,7 @@ class SessionEnd:
         began = time.monotonic()
         if self._kept:
             self._attempt("tables", self._tables)
+        self._kept.release()  # the page reads them from the journal, as it is written later too
         self._attempt(PAGE, self._page)
         if self._session.settings.baseline:
             self._attempt("--baseline", self._compare)

@@ -5,6 +5,7 @@ pytest's own `cache.set` writes all values at once, which for the ten thousand c
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from collections.abc import Collection, Iterator
@@ -45,12 +46,13 @@ class CacheFile:
 
     def read(self, keys: Collection[str] | None = None) -> dict[str, list[Any]]:
         """Return the values of these keys, or of all, each in the order of their sessions."""
-        wanted = None if keys is None else {json.dumps(key) for key in keys}
-        return {
-            json.loads(key): [json.loads(value) for value in values.values()]
-            for key, values in self._read().items()
-            if wanted is None or key in wanted
-        }
+        wanted = None if keys is None else frozenset(map(json.dumps, keys))
+        with contextlib.suppress(OSError):
+            return {
+                json.loads(key): [json.loads(each) for each in values.values()]
+                for key, values in self._read(wanted).items()
+            }
+        return {}
 
     def compact(self) -> None:
         """Rewrite the file without what was replaced, if that is more than half of it."""
@@ -72,24 +74,24 @@ class CacheFile:
         cache: pytest.Cache | None = getattr(self._config, "cache", None)
         return cache and cache.mkdir(_FOLDER) / self._name
 
-    def _read(self) -> dict[str, dict[str, str]]:
-        """Return the values by key and session, all as they are written."""
+    def _read(self, wanted: Collection[str] | None = None) -> dict[str, dict[str, str]]:
+        """Return the values by key and session, all as they are written; OSError if they cannot be read."""
         found: dict[str, dict[str, str]] = {}
-        try:
-            for key, session, value in _lines(self._path) if self._path else ():
+        for key, session, value in _lines(self._path) if self._path else ():
+            if wanted is None or key in wanted:
                 values = found.setdefault(key, {})
                 values.pop(session, None)
                 values[session] = value
                 if len(values) > self._sessions:
                     del values[next(iter(values))]
-        except OSError:
-            return {}
         return found
 
     def _refused(self, error: OSError) -> None:
         self._writable = False
         message = f"pytest-ipperf cannot write {self._name} in pytest's cache: {error}"
-        warnings.warn(pytest.PytestCacheWarning(message), stacklevel=3)
+        # Where warnings are errors, this one would end a session whose measurements nothing is wrong with.
+        with contextlib.suppress(pytest.PytestCacheWarning):
+            warnings.warn(pytest.PytestCacheWarning(message), stacklevel=3)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str, str]]:

@@ -81,10 +81,13 @@ def test_without_pytests_cache_nothing_is_kept(pytester):
     assert list(pytester.path.iterdir()) == []
 
 
-def test_a_cache_that_cannot_be_written_is_warned_of_once_and_breaks_nothing(file, path):
+def test_a_cache_that_cannot_be_written_is_warned_of_once_and_breaks_nothing(config, file, path):
     path.mkdir()
     with pytest.warns(pytest.PytestCacheWarning, match="pytest-ipperf cannot write figures in pytest's cache: "):
         file.append("a", "1", 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CacheFile(config, "figures", 2).append("a", "1", 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         file.append("a", "2", 1)
