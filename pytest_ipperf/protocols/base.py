@@ -48,8 +48,7 @@ PROTOCOL, CONTENT = "protocol", "content"
 class Conversation(ABC):
     """One transaction. The caller checks `finished`, `trouble` and `data_port` after every call.
 
-    It sends in answer to what it receives; anything else may wait for an acknowledgement (Nagle's algorithm). If it
-    sets `data_port`, it asks for a data connection there (FTP, RFC 2428). `kind` is the kind of the failure in
+    If it sets `data_port`, it asks for a data connection there (FTP, RFC 2428). `kind` is the kind of the failure in
     `trouble`. `content_bytes` counts verified content, received or accepted by the server; without it there is no
     goodput. While `may_finish` is False, what comes next is read without its timestamp.
     """
@@ -58,6 +57,8 @@ class Conversation(ABC):
 
     closing_bytes = b""
     """Bytes that a polite client sends after the measurement, before it closes."""
+    lockstep = False
+    """True if all that it has sent was acknowledged whenever it sends: then Nagle's algorithm delays nothing."""
 
     def __init__(self) -> None:
         self.finished, self.may_finish = False, True

@@ -47,6 +47,7 @@ class Retrieve(Replies):
     __slots__ = ("_commands", "_content", "_ended", "_password", "_step")
 
     closing_bytes = b"QUIT\r\n"
+    lockstep = True
 
     def __init__(self, user: str, password: str, content: bytes) -> None:
         super().__init__()

@@ -77,6 +77,7 @@ class Get(Conversation):
 
     __slots__ = ("_buffer", "_left", "_length", "_page")
 
+    lockstep = True
     request = b""
 
     def __init__(self, page: bytes) -> None:

@@ -46,6 +46,7 @@ class Fetch(Conversation):
     )  # fmt: skip
 
     closing_bytes = b"a4 LOGOUT\r\n"
+    lockstep = True
 
     def __init__(self, user: str, password: str, message: bytes) -> None:
         super().__init__()

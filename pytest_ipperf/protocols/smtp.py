@@ -50,6 +50,7 @@ class Send(Replies):
     __slots__ = ("_mail", "_message", "_size_bytes", "_step")
 
     closing_bytes = b"QUIT\r\n"
+    lockstep = True
 
     def __init__(self, message: bytes, sender: str) -> None:
         super().__init__()

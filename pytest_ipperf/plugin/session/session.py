@@ -92,7 +92,7 @@ class Session:
         self._released_arms: dict[tuple[Arm, ...], tuple[Arm, ...]] = {}
         self.measured = PlanTotal()
         self._planned: tuple[int, PlanTotal] | None = None
-        self.first_looks_s = CacheFile(config, "first-looks", 1)  # the seconds of each, for the next forecast
+        self.first_looks_s = CacheFile(config, "first-looks-1", 1)  # the seconds of each, for the next forecast
         self.fresh_epochs: dict[Workload, list[FreshEpochs]] = {}  # sets of different arms, in their order
         self.fresh_from: dict[str, str] = {}  # the earlier session that measured a set, by its plan's name
         self.measuring_since: float | None = None

@@ -52,7 +52,7 @@ class SpreadCache:
 
 
 def _file(session: Session) -> CacheFile:
-    return CacheFile(session.config, "spreads", _SESSIONS)
+    return CacheFile(session.config, "spreads-1", _SESSIONS)
 
 
 def _key(session: Session, cell: str, size: float, metric: str) -> str:

@@ -19,7 +19,7 @@ def detectable_lines(result):
 
 def kept_in(project):
     """Return the file of the spreads."""
-    (file,) = (project.pytester.path / ".pytest_cache").rglob("spreads")
+    (file,) = (project.pytester.path / ".pytest_cache").rglob("spreads-1")
     return file
 
 
@@ -27,7 +27,7 @@ def kept(project):
     """Return the spreads by key, in the order of their sessions."""
     found: dict[str, dict[str, dict]] = defaultdict(dict)
     for line in kept_in(project).read_text().splitlines()[1:]:
-        key, session, value = map(json.loads, line.split("\t"))
+        key, session, value = map(json.loads, line.removesuffix("\t").split("\t"))
         found[key][session] = value
     return {key: list(values.values()) for key, values in found.items()}
 
@@ -153,7 +153,7 @@ def test_the_last_ten_sessions_are_kept_and_each_cell_once(project):
     assert (seen["server"], seen["blocks"]) == ("synthetic 1.0 (embedded)", 2)
     assert seen["reference_value"] == pytest.approx(0.02, rel=0.1)
     sessions = [f"{number:02d}" for number in range(21)]
-    lines = ["\t".join(map(json.dumps, (key, each, seen | {"session": each}))) for each in sessions]
+    lines = ["".join(f"{json.dumps(one)}\t" for one in (key, each, seen | {"session": each})) for each in sessions]
     kept_in(project).write_text("\n".join(["", *lines]))
     project.run("--connections=1")
     assert [each["session"] for each in kept(project)[key]][:-1] == sessions[-9:]

@@ -38,8 +38,6 @@ class DataConnections:
             return
         try:
             sock = bare_socket(self._burst.target, socket.SOCK_STREAM)
-            # From now on the conversation may send without a reply that acknowledges what it has sent before.
-            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             self._burst.fail(connection, f"data {failure_kind(error)}")
             return

@@ -168,6 +168,8 @@ class Burst:
         connection.state = CONNECTING
         try:
             sock = connection.sock = bare_socket(self.target, socket.SOCK_STREAM)
+            if not connection.conversation.lockstep:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             code = sock.connect_ex((connection.peer, self.target.port))
         except OSError as error:
@@ -260,8 +262,6 @@ class Burst:
             self.fail(connection, f"talk {failure_kind(error)}")
             return
         if sent < len(data):
-            # Nagle's algorithm delays what follows an unacknowledged segment, as only here: a conversation sends in
-            # answer to a reply, which acknowledges what it has sent before.
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.unsent = memoryview(data)[sent:]
 

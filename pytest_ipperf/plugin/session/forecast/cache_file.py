@@ -8,8 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from collections.abc import Collection, Iterator
-from functools import cached_property
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -23,68 +22,78 @@ _FOLDER = "ipperf"
 class CacheFile:
     """Values of earlier sessions by key, of each key those of the last `sessions`.
 
-    A line has a key, a session and a value, in JSON, separated by tabs; a later line of the same key and session
+    A line has a key, a session and a value, in JSON, with a tab after each; a later line of the same key and session
     replaces the earlier one. Without pytest's cache, or where it cannot be read, there are no values. Where it cannot
-    be written, pytest's warning says so, once.
+    be written, pytest's warning says so, once. The name has a version, as what is read is what a session has written.
     """
 
     def __init__(self, config: pytest.Config, name: str, sessions: int) -> None:
         self._config = config
         self._name = name
         self._sessions = sessions
+        self._appended = False
         self._writable = True
 
     def append(self, key: str, session: str, value: object) -> None:
         """Add a value, or replace that of the same key and session."""
-        line = "\t".join(json.dumps(each) for each in (key, session, value))
+        line = "".join(f"{json.dumps(each)}\t" for each in (key, session, value))
         try:
-            if self._writable and (path := self._path):
+            if self._writable and (path := self._path()):
                 with path.open("a", encoding="ascii") as file:
                     file.write(f"\n{line}")  # the end of a line comes first, as the last session may have been killed
+                self._appended = True
         except OSError as error:
             self._refused(error)
 
     def read(self, keys: Collection[str] | None = None) -> dict[str, list[Any]]:
         """Return the values of these keys, or of all, each in the order of their sessions."""
         wanted = None if keys is None else frozenset(map(json.dumps, keys))
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # ValueError: damage, as of a disk
             return {
-                json.loads(key): [json.loads(each) for each in values.values()]
-                for key, values in self._read(wanted).items()
+                str(json.loads(key)): [json.loads(each) for each in values.values()]
+                for key, values in self._read(wanted)[0].items()
             }
         return {}
 
     def compact(self) -> None:
-        """Rewrite the file without what was replaced, if that is more than half of it."""
+        """Rewrite the file without what was replaced, if that is more than half of it and this session has added."""
         try:
-            if not self._writable or (path := self._path) is None or not path.exists():
+            if not self._writable or not self._appended or (path := self._path()) is None:
                 return
-            found = self._read()
-            lines = sum(1 for _ in _lines(path))
+            found, lines = self._read()
             if lines > 2 * sum(map(len, found.values())):
                 with opened_atomically(path) as file:
                     for key, values in found.items():
-                        file.writelines(f"\n{key}\t{session}\t{value}".encode() for session, value in values.items())
+                        file.writelines(f"\n{key}\t{session}\t{each}\t".encode() for session, each in values.items())
         except OSError as error:
             self._refused(error)
 
-    @cached_property
     def _path(self) -> Path | None:
+        """Return the path of the file, whose folder is made: another session may have cleared the cache."""
         # `-p no:cacheprovider` removes the attribute.
         cache: pytest.Cache | None = getattr(self._config, "cache", None)
         return cache and cache.mkdir(_FOLDER) / self._name
 
-    def _read(self, wanted: Collection[str] | None = None) -> dict[str, dict[str, str]]:
-        """Return the values by key and session, all as they are written; OSError if they cannot be read."""
+    def _read(self, wanted: Collection[str] | None = None) -> tuple[dict[str, dict[str, str]], int]:
+        """Return the values by key and session, as they are written, and the number of lines; may raise OSError."""
         found: dict[str, dict[str, str]] = {}
-        for key, session, value in _lines(self._path) if self._path else ():
-            if wanted is None or key in wanted:
-                values = found.setdefault(key, {})
-                values.pop(session, None)
-                values[session] = value
-                if len(values) > self._sessions:
-                    del values[next(iter(values))]
-        return found
+        lines = 0
+        path = self._path()
+        if path is None or not path.exists():
+            return found, lines
+        with path.open(encoding="ascii", errors="replace") as file:
+            for line in file:
+                key, _, rest = line.partition("\t")
+                # A session that was killed while it wrote has left a part of a line.
+                if (wanted is None or key in wanted) and rest.count("\t") == 2 and rest.rstrip("\n").endswith("\t"):
+                    lines += 1
+                    session, value, _ = rest.split("\t")
+                    values = found.setdefault(key, {})
+                    values.pop(session, None)
+                    values[session] = value
+                    if len(values) > self._sessions:
+                        del values[next(iter(values))]
+        return found, lines
 
     def _refused(self, error: OSError) -> None:
         self._writable = False
@@ -92,17 +101,3 @@ class CacheFile:
         # Where warnings are errors, this one would end a session whose measurements nothing is wrong with.
         with contextlib.suppress(pytest.PytestCacheWarning):
             warnings.warn(pytest.PytestCacheWarning(message), stacklevel=3)
-
-
-def _lines(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the complete lines of a file, each as key, session and value; none if there is no file."""
-    if not path.exists():
-        return
-    with path.open(encoding="ascii", errors="replace") as file:
-        for line in file:
-            try:
-                key, session, value = line.rstrip("\n").split("\t")
-                json.loads(key), json.loads(value)
-            except ValueError:  # a session was killed while it wrote
-                continue
-            yield key, session, value

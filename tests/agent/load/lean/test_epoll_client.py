@@ -386,7 +386,33 @@ def test_the_rest_of_a_message_that_the_kernel_has_no_room_for_waits_for_no_ackn
     with StreamServer("127.0.0.1", smtp) as server, name_server("127.0.0.1") as resolver:
         made = burst("127.0.0.1", server.port, resolver.port, 1, payload=payload)
     assert failures(made) == {"": 1}
-    assert at_once == [payload > 1000]
+    assert at_once == [payload > 1000]  # lockstep, and the rest of a message
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_only_a_conversation_in_lockstep_is_left_to_nagles_algorithm(lockstep, monkeypatch):
+    at_once = []
+
+    class Hello(Reader):
+        __slots__ = ()
+
+    Hello.lockstep = lockstep
+    complete = Burst._complete
+
+    def asked(made, connection, *args):
+        at_once.append(bool(connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+        return complete(made, connection, *args)
+
+    def talk(conn, _):
+        conn.sendall(b"x")
+        wait_for_client(conn)
+
+    monkeypatch.setattr(Burst, "_complete", asked)
+    with StreamServer("127.0.0.1", talk) as server:
+        made = Burst(Target(socket.AF_INET, None, "127.0.0.1", server.port, ""), [Hello("little", Counter())], 30.0, 0)
+        made.run()
+    assert failures(made) == {"": 1}
+    assert at_once == [not lockstep]
 
 
 def test_a_server_that_answers_before_it_has_heard_all_is_heard():

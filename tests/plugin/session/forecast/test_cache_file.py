@@ -1,5 +1,6 @@
 """Values for later sessions are appended to a file of pytest's cache, and those that count are read."""
 
+import shutil
 import warnings
 
 import pytest
@@ -44,15 +45,17 @@ def test_there_is_nothing_before_the_first_value(file, path):
 
 
 def test_a_line_that_a_killed_session_did_not_complete_costs_no_other(file, path):
-    file.append("a", "1", 1)
+    file.append("a", "1", 12.34)
     whole = path.read_text()
     for end in range(len(whole)):
         path.write_text(whole[:end])
         file.append("b", "1", 2)
-        assert file.read({"b"}) == {"b": [2]}
+        assert file.read() == {"b": [2]}
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\n\n", b"\n".join([b"1\t2", b"{\t\t1", b"1\t1\t1\t1"]), b"\0" * 5000])
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe\n\n", b"\n".join([b"1\t2", b"{\t\t1", b"1\t1\t1\t1", b"\t"]), b"\0" * 5000]
+)
 def test_what_is_no_line_is_passed_over(content, file, path):
     path.write_bytes(content)
     file.append("a", "1", 1)
@@ -71,6 +74,27 @@ def test_it_is_compacted_once_less_than_half_of_it_counts(file, path):
     assert file.read() == {"a": [3, 4]}
     file.append("a", "5", 5)
     assert file.read() == {"a": [4, 5]}
+
+
+def test_a_session_that_has_added_nothing_compacts_nothing(config, file, path):
+    for number in range(9):
+        file.append("a", str(number), number)
+    before = path.read_bytes()
+    CacheFile(config, "figures", 2).compact()
+    assert path.read_bytes() == before
+
+
+def test_values_that_cannot_be_decoded_are_none(file, path):
+    path.write_text('\n"a"\t"1"\t{\t')
+    assert file.read() == {}
+
+
+def test_a_cache_that_another_session_clears_is_made_again(file, path):
+    file.append("a", "1", 1)
+    shutil.rmtree(path.parent.parent)
+    assert file.read() == {}
+    file.append("a", "1", 2)
+    assert file.read() == {"a": [2]}
 
 
 def test_without_pytests_cache_nothing_is_kept(pytester):
