@@ -262,6 +262,7 @@ class Burst:
             self.fail(connection, f"talk {failure_kind(error)}")
             return
         if sent < len(data):
+            # In lockstep too, what follows this part must not wait for its acknowledgement.
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.unsent = memoryview(data)[sent:]
 
