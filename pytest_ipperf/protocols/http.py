@@ -50,6 +50,7 @@ _FOLDED = re.compile(rb"\r\n[ \t]+")  # RFC 9112, section 5.2
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 _FRAMING = (b"content-length", b"transfer-encoding")
 _OK = 200
+_HEAD_END = b"\r\n\r\n"
 _CHUNKED, _UNTIL_CLOSED = -1, -2  # in place of a length
 _CHUNK = re.compile(rb"\r\n([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 # Matches any beginning of what may follow a body's last chunk, as the rest may not have arrived (RFC 9112, section
@@ -90,6 +91,10 @@ class Get(Conversation):
         return self.request
 
     def receive_data(self, data: bytes) -> bytes:
+        size = len(self._page)
+        if data.endswith(self._page) and not self._length and _length_in(self._buffer + data[:-size]) == size:
+            self.content_bytes, self.finished = size, True  # fast path: nearly all responses come in one piece
+            return b""
         body = data if self._length else self._heads(self._buffer + data)
         if self._length == _CHUNKED:
             self._chunks(bytes(body))
@@ -105,8 +110,8 @@ class Get(Conversation):
     def _heads(self, data: bytes) -> memoryview | bytes:
         """Read the final head once it is complete, after any interim ones; return the bytes that follow it."""
         at = 0
-        while (end := data.find(b"\r\n\r\n", at)) >= 0:
-            head, at = _head_of(data[at:end]), end + 4
+        while (end := data.find(_HEAD_END, at)) >= 0:
+            head, at = _head_of(data[at:end]), end + len(_HEAD_END)
             if head.trouble:
                 self.trouble = head.trouble
                 return b""
@@ -165,6 +170,15 @@ class Get(Conversation):
         """Check the bytes that have come together with the page's end."""
         if self._left or not _LAST_CHUNK.fullmatch(data, at):
             self.differs(f"expected the last chunk after {len(self._page)} bytes, seen {excerpt(data[at:])}")
+
+
+@lru_cache(maxsize=64)
+def _length_in(head: bytes) -> int:
+    """Return the length in these bytes, if they are a final head, whole and right, and nothing else; or less than 0."""
+    if head.find(_HEAD_END) != len(head) - len(_HEAD_END):
+        return _UNTIL_CLOSED
+    found = _head_of(head.removesuffix(_HEAD_END))
+    return found.length if found.status == _OK else _UNTIL_CLOSED
 
 
 @lru_cache(maxsize=64)  # the heads of a server differ in their date alone

@@ -77,6 +77,21 @@ def test_it_ends_with_the_pages_last_byte_and_not_before(data):
     assert (get.finished, get.content_bytes) == (True, 300)
 
 
+@pytest.mark.parametrize(
+    ("before", "failure"),
+    [
+        (CLOSED, "content: expected '<html><head><tit' at offset 0 of 300 bytes, seen 'HTTP/1.1 200 OK\\r'"),
+        (b"HTTP/1.1 404 Not Found\r\nX: ", "protocol: reply 'HTTP/1.1 404 Not Found'"),
+        (LENGTH + PAGE[:1], "content: expected 'html><head><titl' at offset 1 of 300 bytes, seen 'HTTP/1.1 200 OK\\r'"),
+    ],
+)
+def test_a_whole_response_is_judged_by_what_came_before_it(before, failure):
+    get = http.conversation(STATE, 0, 4)
+    get.receive_data(before)
+    get.receive_data(LENGTH + PAGE)
+    assert (get.finished, get.failure) == (False, failure)
+
+
 WRONG = [
     (LENGTH + OTHER, DIFFERS),
     (CHUNKED + chunks(OTHER), DIFFERS),
@@ -115,6 +130,9 @@ WRONG = [
     (PAGE, f"protocol: reply '{PAGE[:58].decode()}', whose line does not end in CR LF"),
     (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000, "protocol: a head of more than 16384 bytes"),
     (CHUNKED + b"1;" + b"x" * 5000, None),
+    (LENGTH[:-4] + PAGE, ""),
+    (LENGTH.replace(b"200 OK", b"103 Early Hints") + PAGE,
+     f"protocol: reply '{PAGE[:58].decode()}', whose line does not end in CR LF"),
 ]  # fmt: skip
 
 
