@@ -5,7 +5,6 @@ docs/decisions/0013-lateness-is-a-column.md says why they correct nothing.
 
 from __future__ import annotations
 
-import math
 import socket
 import struct
 import time
@@ -15,6 +14,10 @@ SO_TIMESTAMPNS = 35
 _STAMP = struct.Struct("ll")
 TIMESTAMP_SPACE = socket.CMSG_SPACE(_STAMP.size)
 """Bytes of control messages to allow for with each read."""
+_TRIES, _UNDISTURBED_NS = 3, 5000
+
+Stamps = Sequence[tuple[int, int, bytes]]
+"""Ancillary data of a received message, as `socket.recvmsg` returns it."""
 
 
 def rx_timestamping() -> socket.socket:
@@ -28,14 +31,16 @@ def rx_timestamping() -> socket.socket:
     return sock
 
 
-def rx_delay_s(stamps: Sequence[tuple[int, int, bytes]], most_s: float) -> float:
-    """Return how long the segment read last had waited; nan if there is no timestamp or an impossible one.
+def wall_clock_lead_ns() -> int:
+    """Return the lead of the wall clock over `perf_counter`; only setting it changes that, as both are slewed alike."""
+    for _ in range(_TRIES):
+        before, wall, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
+        if after - before < _UNDISTURBED_NS:
+            break
+    return wall - (before + after) // 2
 
-    Timestamps are of the wall clock, which may be set at any moment; no segment waits for longer than `most_s`.
-    """
-    for _, kind, value in stamps:
-        if kind == SO_TIMESTAMPNS and len(value) == _STAMP.size:
-            seconds, nanoseconds = _STAMP.unpack(value)
-            delay_s = (time.time_ns() - seconds * 1_000_000_000 - nanoseconds) * 1e-9
-            return delay_s if 0 <= delay_s <= most_s else math.nan
-    return math.nan
+
+def rx_timestamp_ns(stamps: Stamps) -> int:
+    """Return the instant of the wall clock in ancillary data of which the timestamp is the first."""
+    seconds, nanoseconds = _STAMP.unpack(stamps[0][2])
+    return int(seconds * 1_000_000_000 + nanoseconds)

@@ -39,7 +39,8 @@ def bound_socket(target: Target, kind: int) -> socket.socket:
 
 def bare_socket(target: Target, kind: int) -> socket.SocketType:
     """Return such a socket of the type that `socket.socket` extends, which opens and closes in a microsecond less."""
-    return _bound(socket.SocketType(target.family, kind | socket.SOCK_NONBLOCK), target, kind)
+    sock = socket.SocketType(target.family, kind | socket.SOCK_NONBLOCK)
+    return _bound(sock, target, kind) if target.source else sock
 
 
 def _bound(sock: _Socket, target: Target, kind: int) -> _Socket:

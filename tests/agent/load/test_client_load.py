@@ -11,6 +11,7 @@ import socket
 import struct
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -19,6 +20,7 @@ from pytest_ipperf.agent.kernel.counters import ERROR_COUNTERS, cpu_times_s, del
 from pytest_ipperf.agent.load.lean.epoll_client import Burst
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
+from pytest_ipperf.agent.load.worker import LoadWorker
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
@@ -162,6 +164,49 @@ def test_a_stepped_wall_clock_leaves_the_times_and_takes_the_lateness(step_s, nu
     assert len(rows) == 60
     assert all(math.isnan(row["late"]) for row in rows)
     assert all(0 < row["total"] < 10 for row in rows)
+
+
+@both_families
+def test_a_wall_clock_that_is_set_during_a_burst_takes_its_lateness(address, monkeypatch):
+    """It is set back by half of what the answer waits, so that the delay would be wrong and yet possible."""
+    true_ns, set_back_s = time.time_ns, 0.0
+    page = ServerState(application("http").content(1000))
+    monkeypatch.setattr(time, "time_ns", lambda: true_ns() - int(set_back_s * 1e9))
+
+    class Kept(Burst):
+        def _receive(self, connection, event):
+            nonlocal set_back_s
+            set_back_s = 0.025
+            time.sleep(0.05)
+            super()._receive(connection, event)
+
+    def answer(conn):
+        conn.recv(4096)
+        conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + page.content)
+
+    with answering(address, answer) as server, rx_timestamping():
+        wait_until_stamped()
+        talk = application("http").conversation(page, 0, 4)
+        made = Kept(Target(family_of(address), None, address, server.port, ""), [talk], 5.0, 0)
+        made.run()
+    (connection,) = made.connections
+    assert connection.failure == ""
+    assert connection.stamps
+    assert math.isnan(connection.rx_delay_s)
+
+
+def test_a_burst_is_freed_without_the_garbage_collector(null):
+    """The collector is disabled during a run, whose bursts would be kept until its end."""
+    worker = LoadWorker(spec("http", "127.0.0.1", null("http")))
+    gc.disable()
+    try:
+        worker.prepare(0)
+        burst = weakref.ref(worker._prepared)
+        worker.run()
+        worker.prepare(1)
+        assert burst() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("protocol", ["http", "imap", "smtp"])

@@ -9,6 +9,7 @@ import math
 import select
 import socket
 
+from pytest_ipperf.agent.sockets.receive_timestamps import Stamps
 from pytest_ipperf.protocols.base import Conversation
 
 RESOLVING, CONNECTING, CONVERSING, DATA_CONNECTING, DATA_MOVING, ASKING, DONE = range(7)
@@ -28,13 +29,14 @@ class Connection:
     """One of the N connections; times are `perf_counter` seconds, 0.0 where a phase was not reached.
 
     `opened` is the intended time of opening, which happened `start_delay_s` later; `due` is its deadline. `rx_delay_s`
-    is a duration, or nan. `query` is the datagram that is repeated while unanswered, `data` the data connection, as
-    long as it is open.
+    is a duration, or nan; the burst finds it at its end, from the `stamps` of the message that completed the
+    connection. `query` is the datagram that is repeated while unanswered, `data` the data connection, as long as it is
+    open.
     """
 
     __slots__ = (
         "connected", "conversation", "data", "done", "due", "failure", "first", "opened", "peer", "query",
-        "resolved", "retries", "rx_delay_s", "sock", "start_delay_s", "state", "unsent",
+        "resolved", "retries", "rx_delay_s", "sock", "stamps", "start_delay_s", "state", "unsent",
     )  # fmt: skip
 
     def __init__(self, conversation: Conversation, query: bytes) -> None:
@@ -48,6 +50,7 @@ class Connection:
         self.due: float
         self.rx_delay_s = math.nan
         self.sock: socket.SocketType
+        self.stamps: Stamps = ()
         self.unsent = NOTHING
         self.data: DataConnection | None = None
 

@@ -40,14 +40,21 @@ from pytest_ipperf.agent.load.lean.connection import (
     DataConnection,
 )
 from pytest_ipperf.agent.load.lean.data_connections import DataConnections
-from pytest_ipperf.agent.load.lean.loop import Stamps
 from pytest_ipperf.agent.load.lean.timers import BurstTimers
-from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, TIMESTAMP_SPACE, rx_delay_s
+from pytest_ipperf.agent.sockets.receive_timestamps import (
+    SO_TIMESTAMPNS,
+    TIMESTAMP_SPACE,
+    Stamps,
+    rx_timestamp_ns,
+    wall_clock_lead_ns,
+)
 from pytest_ipperf.agent.sockets.target import Target, answer_failure, bare_socket, connect_kind, failure_kind
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols.base import Conversation
 
 _SELECTABLE = 1024
+_STARTED = (0, errno.EINPROGRESS)
+_CLOCK_SET_NS = 1_000_000
 _IDENT = struct.Struct("!H")
 _UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - the name of a socket without an address, not a place to listen
 
@@ -105,15 +112,18 @@ class Burst:
         """Open and complete all connections, then close all that need not stay; begin when the clock says `at`."""
         if at:
             time.sleep(max(0.0, at - self.clock()))
+        lead_ns = wall_clock_lead_ns()
         try:
             self.woke = self.clock()
             self.began = at or self.woke
             self._drive(self._timers.begin(self.began))
+            self._note_rx_delays(lead_ns)
         except BaseException:
             self.close()
             raise
         finally:
             self.epoll.close()
+            del self._timers, self._data  # they refer to the burst, which only the disabled collector could free then
         if not self._stay:
             self.close()
 
@@ -123,8 +133,10 @@ class Burst:
         """Open the first socket of a connection."""
         if self.target.resolver:
             self._resolve(connection)
-        else:
-            self._skip_lookup(connection)
+            return
+        connection.resolved = connection.opened
+        connection.peer = self.target.name
+        self._connect(connection)
 
     def steps(self) -> Sequence[Callable[[Any, int], None]]:
         """Return the functions that handle an event of a descriptor, by its state."""
@@ -159,11 +171,6 @@ class Burst:
         self._close_query_socket(connection)
         self._connect(connection)
 
-    def _skip_lookup(self, connection: Connection) -> None:
-        connection.resolved = connection.opened
-        connection.peer = self.target.name
-        self._connect(connection)
-
     def _connect(self, connection: Connection) -> None:
         connection.state = CONNECTING
         try:
@@ -175,7 +182,7 @@ class Burst:
         except OSError as error:
             self.fail(connection, f"connect {failure_kind(error)}")
             return
-        if code not in (0, errno.EINPROGRESS):
+        if code not in _STARTED:
             self.fail(connection, f"connect {connect_kind(code)}")
             return
         number = sock.fileno()
@@ -194,7 +201,8 @@ class Burst:
         connection.connected = self.clock()
         connection.state = CONVERSING
         self.count_started()
-        self._send(connection, connection.conversation.first_bytes())
+        if data := connection.conversation.first_bytes():
+            self._send(connection, data)
         if event & READABLE:  # data that has come already makes no further edge
             self._receive(connection, event)
 
@@ -211,29 +219,30 @@ class Burst:
             self._send(connection, rest)
         if connection.state == DONE or not event & READABLE:
             return
+        conversation, sock = connection.conversation, connection.sock
         for _ in TURN:
             try:
-                if connection.conversation.may_finish:
-                    data, stamps, _, _ = connection.sock.recvmsg(READ_BYTES, TIMESTAMP_SPACE)
+                if conversation.may_finish:
+                    data, stamps, _, _ = sock.recvmsg(READ_BYTES, TIMESTAMP_SPACE)
                 else:
-                    data, stamps = connection.sock.recv(READ_BYTES), []
+                    data, stamps = sock.recv(READ_BYTES), []
             except BlockingIOError:
                 return
             except OSError as error:
                 self.fail(connection, f"talk {failure_kind(error)}")
                 return
             if not data:
-                connection.conversation.closed()
-                self.fail(connection, connection.conversation.failure or "talk closed")
+                conversation.closed()
+                self.fail(connection, conversation.failure or "talk closed")
                 return
             now = self.clock()
             if not connection.first:
                 connection.first = now
-            self.advance(connection, connection.conversation.receive_data(data), now, stamps)
+            self.advance(connection, conversation.receive_data(data), now, stamps)
             # After a short read the socket is empty, and later data makes a new edge; but an end makes none.
             if connection.state == DONE or (len(data) < READ_BYTES and not event & ENDED):
                 return
-        self.epoll.modify(connection.sock.fileno(), EDGES)  # remaining data makes another edge
+        self.epoll.modify(sock.fileno(), EDGES)  # remaining data makes another edge
 
     def advance(self, connection: Connection, reply: bytes, now: float, stamps: Stamps = ()) -> None:
         """Do what the conversation asks for after it received something at `now`."""
@@ -243,14 +252,13 @@ class Burst:
         elif conversation.trouble:
             self.fail(connection, conversation.failure)
         else:
-            self._send(connection, reply)
+            if reply:
+                self._send(connection, reply)
             if conversation.data_port and not connection.data and connection.state != DONE:
                 self._data.open(connection)
 
     def _send(self, connection: Connection, data: bytes | memoryview) -> None:
         """Send `data`; whatever the socket's buffer does not accept is sent later, as the peer reads."""
-        if not data:
-            return
         if connection.unsent:
             connection.unsent = memoryview(bytes(connection.unsent) + data)
             return
@@ -294,12 +302,24 @@ class Burst:
                 who = by_fd[fd]
                 if who.state != DONE:
                     steps[who.state](who, event)
-            while to_close:
-                to_close.pop().close()
+            for sock in to_close:
+                sock.close()
+            to_close.clear()
         self.lag_s = max(self.lag_s, clock() - woke)
         for connection in self.connections:
             if connection.state != DONE:
                 self.fail(connection, f"{connection.phase} deadline")
+
+    def _note_rx_delays(self, lead_ns: int) -> None:
+        """Note the delays of reading, unless the wall clock was set since it had this lead over `perf_counter`."""
+        if abs(wall_clock_lead_ns() - lead_ns) > _CLOCK_SET_NS:
+            return
+        began, began_ns = self.began, int(self.began * 1e9) + lead_ns
+        for connection in self.connections:
+            if connection.stamps:
+                delay_s = connection.done - began - (rx_timestamp_ns(connection.stamps) - began_ns) * 1e-9
+                if 0 <= delay_s <= connection.done - connection.opened:
+                    connection.rx_delay_s = delay_s
 
     # --- endings ------------------------------------------------------------------------------------------------------
 
@@ -326,14 +346,13 @@ class Burst:
             self.fail(connection, f"{connection.phase} deadline")
             return
         connection.done = now
-        since = self.clock() - now  # time of the conversation itself, which is no part of the delay
-        connection.rx_delay_s = rx_delay_s(stamps, now + since - connection.opened) - since
-        # A bound socket keeps its address; an unbound one may get another whenever a route is looked up.
-        if not (self.target.source and self.families):
+        connection.stamps = stamps
+        if not self.families:  # all have one: the target's source, or what the kernel chooses for the target's address
             self.record_endpoint(connection.sock)
         self._end_conversation(connection)
         if not self._hold:
-            self._send_closing_bytes(connection)
+            if connection.conversation.closing_bytes:
+                self._send_closing_bytes(connection)
             self.to_close.append(connection.sock)
 
     def fail(self, connection: Connection, failure: str) -> None:
@@ -354,23 +373,24 @@ class Burst:
 
     def close(self) -> None:
         """Close all sockets that are still open."""
-        while self.to_close:
-            self.to_close.pop().close()
+        for each in self.to_close:
+            each.close()
+        self.to_close.clear()
         for connection in self.connections:
             if connection.data:
                 connection.data.sock.close()
             sock = getattr(connection, "sock", None)
             if sock is None or sock.fileno() < 0:
                 continue
-            self._send_closing_bytes(connection)
+            if connection.done and connection.conversation.closing_bytes:
+                self._send_closing_bytes(connection)
             sock.close()
 
     @staticmethod
     def _send_closing_bytes(connection: Connection) -> None:
-        if connection.conversation.closing_bytes and connection.done:
-            # Sent in one segment with the FIN. The figure is taken, so it does not matter if the server has gone.
-            with contextlib.suppress(OSError):
-                connection.sock.send(connection.conversation.closing_bytes, socket.MSG_MORE)
+        # Sent in one segment with the FIN. The figure is taken, so it does not matter if the server has gone.
+        with contextlib.suppress(OSError):
+            connection.sock.send(connection.conversation.closing_bytes, socket.MSG_MORE)
 
 
 @lru_cache(maxsize=1)  # all connections of a run ask for the same

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from pytest_ipperf.agent.load.lean.connection import EDGES, Connection, DataConnection
+from pytest_ipperf.agent.sockets.receive_timestamps import Stamps
 from pytest_ipperf.agent.sockets.target import Target
-
-Stamps = Sequence[tuple[int, int, bytes]]
-"""Ancillary data of a received message, as `socket.recvmsg` returns it."""
 
 
 class Loop(Protocol):
