@@ -54,9 +54,11 @@ import ast, sys
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.codec import Decoder
+from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
 spec = Decoder().decode(LoadSpec, ast.literal_eval(sys.argv[1]), "spec")
-load(spec)  # as in an epoch: a warm-up first
-result = load(spec)
+with rx_timestamping():  # as in an agent
+    load(spec)  # as in an epoch: a warm-up first
+    result = load(spec)
 assert not result.failed, result.failed
 print(result.cpu_s / result.attempted)
 """
