@@ -81,6 +81,8 @@ class Design:
     def in_parts(self, longest_s: float) -> Design:
         """Return the design with runs of at most `longest_s` seconds, each longer one in parts of equal length."""
         parts = max(1, math.ceil(self.run_s / longest_s))
+        if parts == self.parts == 1:
+            return self
         return replace(self, blocks=parts * self.blocks, parts=parts, run_s=self.run_s / parts)
 
     def confirming(self) -> Design:

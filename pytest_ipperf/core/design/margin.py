@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Literal
 
 from pytest_ipperf.core.design.metric import Metric, Scale
@@ -57,21 +58,10 @@ class Margin:
         """Return whether the margin is percentage points and nothing else: `1pp`."""
         return bool(self.at_least) and not self.relative and self.unit == "1"
 
-    @classmethod
-    def parse(cls, text: str, *, at_least: str | None = None) -> Margin:
+    @staticmethod
+    def parse(text: str, *, at_least: str | None = None) -> Margin:
         """Parse `10%`, `10%,0.5ms`, `1pp`, `10%,0.5pp` or `5%+headers`; `at_least` is a floor given separately."""
-        share, *floors = (part.strip() for part in text.split(","))
-        if at_least is not None:
-            floors.append(at_least)
-        if share.endswith("pp"):
-            floors.insert(0, share)
-            share = "0%"
-        if len(floors) > 1:
-            raise UsageError(f"margin {text!r} has more than one floor; {_FORMS}")
-        relative = _rounded(parse_percent(share.removesuffix(_HEADERS)))
-        points = bool(floors) and floors[0].strip().endswith("pp")
-        floor = (parse_points if points else parse_seconds)(floors[0]) if floors else 0.0
-        return cls(relative, _rounded(floor), "1" if points and floor else "s", headers=share.endswith(_HEADERS))
+        return _parsed(text, at_least)
 
     def check(self, metric: Metric) -> None:
         """Raise UsageError if the margin does not suit `metric`.
@@ -104,6 +94,22 @@ class Margin:
         if not 0 < reference_value < math.inf:
             raise InvalidError(f"reference value {reference_value!r} is not a positive finite number")
         return max(relative, self.at_least / reference_value)
+
+
+@lru_cache(maxsize=64)  # a suite has few margins, and thousands of items
+def _parsed(text: str, at_least: str | None) -> Margin:
+    share, *floors = (part.strip() for part in text.split(","))
+    if at_least is not None:
+        floors.append(at_least)
+    if share.endswith("pp"):
+        floors.insert(0, share)
+        share = "0%"
+    if len(floors) > 1:
+        raise UsageError(f"margin {text!r} has more than one floor; {_FORMS}")
+    relative = _rounded(parse_percent(share.removesuffix(_HEADERS)))
+    points = bool(floors) and floors[0].strip().endswith("pp")
+    floor = (parse_points if points else parse_seconds)(floors[0]) if floors else 0.0
+    return Margin(relative, _rounded(floor), "1" if points and floor else "s", headers=share.endswith(_HEADERS))
 
 
 def failure_margin(text: object) -> Margin:

@@ -131,7 +131,7 @@ class Level:
 
 def levels_from_text(factors: Sequence[Factor], text: str) -> tuple[Level, ...]:
     """Return the levels of all factors from a workload's text, which leaves the implicit ones out."""
-    parts, found = text.split("-"), []
+    parts, found = text.split("-") if text else [], []
     for factor in factors:
         level = factor.level_from_text(parts[0]) if parts else None
         if level is not None:
