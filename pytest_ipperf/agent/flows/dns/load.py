@@ -127,11 +127,13 @@ class Load:
 
     def ask_once(self, within_s: float) -> bool:
         """Ask until a query is answered, at most for that long, or until an answer is wrong; return if it was right."""
-        end_s = time.perf_counter() + within_s
+        again_s = time.perf_counter()
+        end_s = again_s + within_s
         while (now_s := time.perf_counter()) < end_s and not self.tally.answered_ever:
             if any(kind.startswith(_ANSWERS) for kind in self.tally.before):
                 return False
-            if not self._outstanding:
+            if not self._outstanding and now_s >= again_s:  # a server that refuses connections says so at once
+                again_s = now_s + _AGAIN_S
                 self._ask(self.clients[0], now_s, now_s)
                 self.clients[0].flush()
             self._turn(now_s + _TICK_S)
