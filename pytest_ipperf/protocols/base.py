@@ -33,7 +33,7 @@ The start is the instant at which the connection was to be opened; `behind` is t
 closed-loop burst, where the clock starts with the opening. `total` includes `behind`.
 
 `late` is the time that the segment which ended the transaction had waited in this host's kernel when the client read
-it; nan where the kernel gave no timestamp. `total` includes `late`, as it ends when the client has the data.
+it; nan without a timestamp, or if the clock was set. `total` includes `late`, as it ends when the client has the data.
 """
 
 _SHOWN = 80

@@ -92,7 +92,8 @@ class Get(Conversation):
 
     def receive_data(self, data: bytes) -> bytes:
         size = len(self._page)
-        if data.endswith(self._page) and not self._length and _length_in(self._buffer + data[:-size]) == size:
+        begun = self._length or self.trouble
+        if data.endswith(self._page) and not begun and _length_in(self._buffer + data[:-size]) == size:
             self.content_bytes, self.finished = size, True  # fast path: nearly all responses come in one piece
             return b""
         body = data if self._length else self._heads(self._buffer + data)

@@ -82,6 +82,7 @@ def test_it_ends_with_the_pages_last_byte_and_not_before(data):
     [
         (CLOSED, "content: expected '<html><head><tit' at offset 0 of 300 bytes, seen 'HTTP/1.1 200 OK\\r'"),
         (b"HTTP/1.1 404 Not Found\r\nX: ", "protocol: reply 'HTTP/1.1 404 Not Found'"),
+        (LENGTH.replace(b"300", b"13"), SHORT),
         (LENGTH + PAGE[:1], "content: expected 'html><head><titl' at offset 1 of 300 bytes, seen 'HTTP/1.1 200 OK\\r'"),
     ],
 )

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pytest_ipperf.agent.sockets.receive_timestamps import TIMESTAMP_SPACE, rx_timestamp_ns, rx_timestamping
+from pytest_ipperf.agent.sockets.receive_timestamps import TIMESTAMP_SPACE, rx_timestamping, segment_timestamp_ns
 
 _WAITED_S, _LIMIT_S = 0.005, 10.0
 
@@ -21,6 +21,6 @@ def wait_until_stamped() -> None:
             sock.sendto(b"", sock.getsockname())
             time.sleep(_WAITED_S)
             stamps = sock.recvmsg(1, TIMESTAMP_SPACE)[1]
-            if stamps and time.time_ns() - rx_timestamp_ns(stamps) >= _WAITED_S / 2 * 1e9:
+            if stamps and time.time_ns() - segment_timestamp_ns(stamps) >= _WAITED_S / 2 * 1e9:
                 return
     pytest.fail("the kernel stamps nothing that it receives")

@@ -33,14 +33,16 @@ def rx_timestamping() -> socket.socket:
 
 def wall_clock_lead_ns() -> int:
     """Return the lead of the wall clock over `perf_counter`; only setting it changes that, as both are slewed alike."""
+    readings = []
     for _ in range(_TRIES):
         before, wall, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
+        readings.append((after - before, wall - (before + after) // 2))
         if after - before < _UNDISTURBED_NS:
             break
-    return wall - (before + after) // 2
+    return min(readings)[1]
 
 
-def rx_timestamp_ns(stamps: Stamps) -> int:
-    """Return the instant of the wall clock in ancillary data of which the timestamp is the first."""
+def segment_timestamp_ns(stamps: Stamps) -> int:
+    """Return the instant of the wall clock at which the segment came, the first of the ancillary data."""
     seconds, nanoseconds = _STAMP.unpack(stamps[0][2])
     return int(seconds * 1_000_000_000 + nanoseconds)

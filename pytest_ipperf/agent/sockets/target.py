@@ -20,7 +20,8 @@ RETRY_S = (1.0, 2.0, 4.0)
 class Target:
     """Target of a burst, all in literal addresses, so that it cannot leave the arm's address family.
 
-    Without a `resolver`, `name` is an address and nothing is looked up; without a `source`, the kernel chooses one.
+    Without a `resolver`, `name` is an address and nothing is looked up. Without a `source`, which measurements always
+    have, the kernel chooses one, and a burst of the lean client asks for that once.
     `addresses` are the resolver's complete right answer; any other answer is a failure.
     """
 

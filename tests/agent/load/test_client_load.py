@@ -23,7 +23,7 @@ from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.load.worker import LoadWorker
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
-from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping
+from pytest_ipperf.agent.sockets.receive_timestamps import rx_timestamping, wall_clock_lead_ns
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
@@ -167,16 +167,16 @@ def test_a_stepped_wall_clock_leaves_the_times_and_takes_the_lateness(step_s, nu
 
 
 @both_families
-def test_a_wall_clock_that_is_set_during_a_burst_takes_its_lateness(address, monkeypatch):
-    """It is set back by half of what the answer waits, so that the delay would be wrong and yet possible."""
-    true_ns, set_back_s = time.time_ns, 0.0
+@pytest.mark.parametrize("set_s", [0.02, 0.0002])
+def test_a_wall_clock_that_is_set_during_a_burst_takes_its_lateness(address, set_s, monkeypatch):
+    """It is set forward before the answer comes, so that the delay would be too small, and yet possible."""
+    true_ns, behind_s = time.time_ns, 0.0
     page = ServerState(application("http").content(1000))
-    monkeypatch.setattr(time, "time_ns", lambda: true_ns() - int(set_back_s * 1e9))
 
     class Kept(Burst):
         def _receive(self, connection, event):
-            nonlocal set_back_s
-            set_back_s = 0.025
+            nonlocal behind_s
+            behind_s = 0.0
             time.sleep(0.05)
             super()._receive(connection, event)
 
@@ -186,13 +186,33 @@ def test_a_wall_clock_that_is_set_during_a_burst_takes_its_lateness(address, mon
 
     with answering(address, answer) as server, rx_timestamping():
         wait_until_stamped()
-        talk = application("http").conversation(page, 0, 4)
+        monkeypatch.setattr(time, "time_ns", lambda: true_ns() - int(behind_s * 1e9))
+        talk, behind_s = application("http").conversation(page, 0, 4), set_s
         made = Kept(Target(family_of(address), None, address, server.port, ""), [talk], 5.0, 0)
         made.run()
     (connection,) = made.connections
     assert connection.failure == ""
     assert connection.stamps
     assert math.isnan(connection.rx_delay_s)
+
+
+@pytest.mark.parametrize("disturbed", range(3))
+def test_the_lead_of_the_wall_clock_is_the_reading_that_was_disturbed_least(disturbed, monkeypatch):
+    """A disturbed reading takes 40 ms, and the others 6 us; between the clocks are 7 s."""
+    at_ns, readings = 0, iter(range(3))
+
+    def perf_counter_ns():
+        return at_ns
+
+    def time_ns():
+        nonlocal at_ns
+        seen_ns = at_ns + 7 * 10**9 + 3000
+        at_ns += 40_000_000 if next(readings) == disturbed else 6000
+        return seen_ns
+
+    monkeypatch.setattr(time, "perf_counter_ns", perf_counter_ns)
+    monkeypatch.setattr(time, "time_ns", time_ns)
+    assert wall_clock_lead_ns() == 7 * 10**9
 
 
 def test_a_burst_is_freed_without_the_garbage_collector(null):

@@ -45,7 +45,7 @@ from pytest_ipperf.agent.sockets.receive_timestamps import (
     SO_TIMESTAMPNS,
     TIMESTAMP_SPACE,
     Stamps,
-    rx_timestamp_ns,
+    segment_timestamp_ns,
     wall_clock_lead_ns,
 )
 from pytest_ipperf.agent.sockets.target import Target, answer_failure, bare_socket, connect_kind, failure_kind
@@ -54,7 +54,7 @@ from pytest_ipperf.protocols.base import Conversation
 
 _SELECTABLE = 1024
 _STARTED = (0, errno.EINPROGRESS)
-_CLOCK_SET_NS = 1_000_000
+_CLOCK_SET_NS = 50_000  # two readings of a clock that was not set differ by a microsecond at most
 _IDENT = struct.Struct("!H")
 _UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - the name of a socket without an address, not a place to listen
 
@@ -96,6 +96,7 @@ class Burst:
         self._is_open = bool(starts)
         self.sources: set[str] = set()
         self.families: set[int] = set()
+        self._recorded = False
         self.dns_retries = 0
         self.began = self.woke = 0.0
         self.lag_s = 0.0
@@ -317,7 +318,7 @@ class Burst:
         began, began_ns = self.began, int(self.began * 1e9) + lead_ns
         for connection in self.connections:
             if connection.stamps:
-                delay_s = connection.done - began - (rx_timestamp_ns(connection.stamps) - began_ns) * 1e-9
+                delay_s = connection.done - began - (segment_timestamp_ns(connection.stamps) - began_ns) * 1e-9
                 if 0 <= delay_s <= connection.done - connection.opened:
                     connection.rx_delay_s = delay_s
 
@@ -347,7 +348,8 @@ class Burst:
             return
         connection.done = now
         connection.stamps = stamps
-        if not self.families:  # all have one: the target's source, or what the kernel chooses for the target's address
+        if not self._recorded:  # all have one: the target's source, or what the kernel chooses for the target's address
+            self._recorded = True
             self.record_endpoint(connection.sock)
         self._end_conversation(connection)
         if not self._hold:
@@ -375,7 +377,6 @@ class Burst:
         """Close all sockets that are still open."""
         for each in self.to_close:
             each.close()
-        self.to_close.clear()
         for connection in self.connections:
             if connection.data:
                 connection.data.sock.close()

@@ -27,14 +27,14 @@ def estimated_s(plan: Plan, design: Design, links: Links, models: Mapping[str, T
     """Return the estimated seconds of a plan of `design` up to its first look, over these links."""
     epochs = plan.look(0)
     counts = {False: sum(len(epoch.blocks) for epoch in epochs), True: len(epochs)}  # of each arm, by `warmup`
-    of_arms = {arm: workload_of(plan.workload, arm) for arm in plan.arms}
+    workloads = {arm: workload_of(plan.workload, arm) for arm in plan.arms}
     running_s = {
         own: sum(count * _run_s(own, design, links.rate_bit_s, warmup=warmup) for warmup, count in counts.items())
-        for own in set(of_arms.values())
+        for own in set(workloads.values())
     }
     arms_s = sum(
         running_s[own] + sum(counts.values()) * _background_s(arm, own, design, links, models)
-        for arm, own in of_arms.items()
+        for arm, own in workloads.items()
     )
     trains_s = _TRAINS_S * len(plan.arms) if links.rate_bit_s else 0.0
     rebooting_s = (len(epochs) - 1) * _REBOOT_S if reboot else 0.0
