@@ -29,6 +29,7 @@ _FOLDER = "tests.support.sessions"
 # Variables that Python or the package reads at its start, which is over in a fork; the two others are set by hand.
 _AT_START = ("PYTHON", "LC_", "LANG", "PATH", "TZ")
 _SET_BY_HAND = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+_RUN = subprocess.run  # tests replace it to count what the package runs
 
 
 class ForkedPython:
@@ -232,6 +233,6 @@ def _path() -> list[str]:
     """Return where a new Python looks for modules, without PYTHONPATH and the folder that it is in."""
     code = "import json, sys; print(json.dumps(sys.path[1:]))"
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    reported = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True).stdout
+    reported = _RUN([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True).stdout
     path: list[str] = json.loads(reported)
     return path
