@@ -373,17 +373,37 @@ def test_a_large_message_is_sent_whole_to_a_slow_reader(address):
     assert sizes == [(1 << 20) + 3] * 5
 
 
-@pytest.mark.parametrize("payload", [1000, 1 << 22])
+@pytest.mark.parametrize("payload", [1000, 1 << 23])
 def test_the_rest_of_a_message_that_the_kernel_has_no_room_for_waits_for_no_acknowledgement(payload, monkeypatch):
-    at_once = []
+    """The server reads none of the message until the client has sent what it could."""
+    at_once, sent = [], threading.Event()
+    send, complete = Burst._send, Burst._complete
+
+    def reads_late(conn, _):
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        for said in (b"220 hello\r\n", b"250 Ok\r\n", b"250 Ok\r\n", b"250 Ok\r\n"):
+            conn.sendall(said)
+            conn.recv(1000)
+        conn.sendall(b"354 go on\r\n")
+        sent.wait(20)
+        message = b""
+        while not message.endswith(b"\r\n.\r\n"):
+            message += conn.recv(1 << 20)
+        conn.sendall(b"250 Ok: queued\r\n")
+        wait_for_client(conn)
+
+    def sends(made, connection, data):
+        send(made, connection, data)
+        if len(data) >= payload:
+            sent.set()
 
     def asked(made, connection, *args):
         at_once.append(connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         return complete(made, connection, *args)
 
-    complete = Burst._complete
+    monkeypatch.setattr(Burst, "_send", sends)
     monkeypatch.setattr(Burst, "_complete", asked)
-    with StreamServer("127.0.0.1", smtp) as server, name_server("127.0.0.1") as resolver:
+    with StreamServer("127.0.0.1", reads_late) as server, name_server("127.0.0.1") as resolver:
         made = burst("127.0.0.1", server.port, resolver.port, 1, payload=payload)
     assert failures(made) == {"": 1}
     assert at_once == [payload > 1000]  # lockstep, and the rest of a message
