@@ -54,7 +54,7 @@ from pytest_ipperf.protocols.base import Conversation
 
 _SELECTABLE = 1024
 _STARTED = (0, errno.EINPROGRESS)
-_CLOCK_SET_NS = 50_000  # two readings of a clock that was not set differ by a microsecond at most
+_CLOCK_SET_NS = 50_000  # readings of a clock that was not set differ by a few microseconds at most
 _IDENT = struct.Struct("!H")
 _UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - the name of a socket without an address, not a place to listen
 
