@@ -78,10 +78,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Message that a server has accepted and keeps in a file; `sender` is from its envelope (RFC 5321, MAIL FROM)."""
+    """Message that a server has accepted and keeps in a file; `sender` is from its envelope (RFC 5321, MAIL FROM).
 
-    path: Path
+    `begin` is the beginning of the file, as far as it was read for the sender.
+    """
+
+    path: str
     sender: str
+    begin: bytes
 
 
 class Server(ABC):
@@ -141,9 +145,9 @@ class Server(ABC):
         del site
         return ()
 
-    def message(self, path: Path) -> bytes:
+    def message(self, kept: Kept) -> bytes:
         """Return a kept message: the server's trace headers, then the message as sent; lines may end in LF alone."""
-        return path.read_bytes()
+        return Path(kept.path).read_bytes()
 
     def busy(self, site: Site) -> str:
         """Describe in a few words the work still going on after a run (a queue that drains); empty when idle."""

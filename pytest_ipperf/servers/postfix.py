@@ -20,9 +20,9 @@ _USER, _GROUP = "postfix", "postdrop"
 _BUSY_QUEUES = ("maildrop", "incoming", "active", "deferred")
 _QUEUES = ("incoming", "active", "deferred", "defer", "bounce", "corrupt", "flush", "hold", "saved", "trace", "private")
 _HOLD = "queue/hold"
-# The envelope, which comes first in a queue file, has about 600 bytes; a sender's address may have 256 (RFC 5321).
-_ENVELOPE_BYTES = 4096
-_SMALL_BYTES = 65536
+# The envelope, which comes first in a queue file, has about 600 bytes; a sender's address may have 256 (RFC 5321). A
+# small message follows within this length.
+_BEGIN_BYTES = 4096
 # Room for connections that have ended only at the client.
 _SPARE = 50
 
@@ -136,13 +136,14 @@ class Postfix(Server):
         return (program("postfix") or "postfix", "-c", f"{site.folder}/etc", "start-fg")
 
     def kept(self, site: Site) -> Iterator[Kept]:
-        for path in Path(site.folder, _HOLD).iterdir():
-            yield Kept(path, _sender(_begin_of(path, _ENVELOPE_BYTES)))
+        folder = f"{site.folder}/{_HOLD}"
+        for name in os.listdir(folder):  # noqa: PTH208 - hundreds are read between two runs
+            path = f"{folder}/{name}"
+            begin = _begin_of(path)
+            yield Kept(path, _sender(begin), begin)
 
-    def message(self, path: Path) -> bytes:
-        data = _begin_of(path, _SMALL_BYTES)
-        if len(data) == _SMALL_BYTES:
-            data = path.read_bytes()
+    def message(self, kept: Kept) -> bytes:
+        data = kept.begin if len(kept.begin) < _BEGIN_BYTES else Path(kept.path).read_bytes()
         begins = _message_begins(data)
         ends = _trace_ends(data, begins)
         return _text(data[begins:ends]) + _same_text(data[ends:])
@@ -164,11 +165,11 @@ _CONTINUED = 0x80
 _LENGTH_BITS = 28  # a length is a signed integer of 32 bits
 
 
-def _begin_of(path: Path, size: int) -> bytes:
-    """Return the first `size` bytes of a file; hundreds are read between two runs, and a file object takes longer."""
+def _begin_of(path: str) -> bytes:
+    """Return the beginning of a file; hundreds are read between two runs, and a file object takes longer."""
     file = os.open(path, os.O_RDONLY)
     try:
-        return os.read(file, size)
+        return os.read(file, _BEGIN_BYTES)
     finally:
         os.close(file)
 

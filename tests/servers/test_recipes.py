@@ -181,21 +181,28 @@ def test_postfix_shows_each_message_as_its_file_holds_it(tmp_path, lines, sized)
     hold.mkdir(parents=True)
     for name in ("A", "B"):
         (hold / name).write_bytes(_queue_file(lines, sized=sized))
-    kept = list(postfix.kept(dataclasses.replace(SITE, folder=str(tmp_path))))
-    assert sorted(each.path.name for each in kept) == ["A", "B"]
+    kept = _kept_by_postfix(tmp_path)
+    assert [each.path for each in kept] == [str(hold / name) for name in ("A", "B")]
     assert {each.sender for each in kept} == {"client-0000000206@ipperf.test"}
     expected = b"".join(line if line.endswith(b"\\") else line + b"\n" for line in lines)
-    assert [postfix.message(each.path) for each in kept] == [expected] * 2
+    assert [postfix.message(each) for each in kept] == [expected] * 2
     changed = expected[:-2] + b"?" + expected[-1:]
     (hold / "A").write_bytes(_queue_file([*lines[:-1], lines[-1][:-1] + b"?"] if lines[-1] else lines, sized=sized))
-    assert postfix.message(hold / "A") == (changed if lines[-1] else expected)
+    assert postfix.message(_kept_by_postfix(tmp_path)[0]) == (changed if lines[-1] else expected)
+
+
+def _kept_by_postfix(folder):
+    """Return the messages in its queue, by name."""
+    return sorted(postfix.kept(dataclasses.replace(SITE, folder=str(folder))), key=lambda each: each.path)
 
 
 def test_postfix_finds_a_message_whose_file_names_a_wrong_place(tmp_path):
+    hold = tmp_path / "queue/hold"
+    hold.mkdir(parents=True)
     whole = _queue_file([*TRACE, b"", b"text"])
     for sizes in (b"%15d" % 3, b"%15d" % 10**9, b"%15d" % (len(whole) - 3)):
-        (tmp_path / "A").write_bytes(whole[:18] + sizes + whole[33:])
-        assert postfix.message(tmp_path / "A").endswith(b" id 8.1\n\ntext\n")
+        (hold / "A").write_bytes(whole[:18] + sizes + whole[33:])
+        assert postfix.message(*_kept_by_postfix(tmp_path)).endswith(b" id 8.1\n\ntext\n")
 
 
 def test_apache_listens_on_the_given_addresses_only():

@@ -16,7 +16,6 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.protocols import application
@@ -98,12 +97,12 @@ def check_accepted(recipe: Server, site: Site, handed: QueuedMail) -> Acceptance
     protocol = application(handed.protocol)
     completed = array("Q", handed.indices)
     everything = list(recipe.kept(site))
-    kept: dict[int, Path] = {}
+    kept: dict[int, Kept] = {}
     times = Counter[int]()
     for each in everything:
         index = protocol.sent_by(each.sender)
         if index is not None:
-            kept[index] = each.path
+            kept[index] = each
             times[index] += 1
     missing = [index for index in completed if index not in kept]
     repeated = [index for index in completed if times[index] > 1]
@@ -130,7 +129,7 @@ def _remove(kept: Iterable[Kept]) -> None:
     """
     left, began = iter(kept), time.monotonic()
     for each in left:
-        each.path.unlink(missing_ok=True)
+        _unlink(each.path)
         if time.monotonic() - began > _ALONE_S:
             break
     else:
@@ -138,8 +137,15 @@ def _remove(kept: Iterable[Kept]) -> None:
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - logging with it, which no agent has a use for
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        for _ in pool.map(lambda each: each.path.unlink(missing_ok=True), left):
+        for _ in pool.map(lambda each: _unlink(each.path), left):
             pass
+
+
+def _unlink(path: str) -> None:
+    try:  # noqa: SIM105 - hundreds are removed between two runs
+        os.unlink(path)  # noqa: PTH108
+    except FileNotFoundError:
+        pass
 
 
 def _standing_for(wrong: Collection[int], drawn: Collection[int], once: Sequence[int]) -> list[int]:
