@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import select
 import socket
 import time
 from array import array
@@ -19,6 +20,7 @@ from pytest_ipperf.agent.load.samples import moved_bytes, packed
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.errors import bounded
+from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.protocols import application
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ class LoadWorker:
             addresses=addresses,
         )
         self._staying: list[Burst | LibraryBurst] = []
+        self._epoll = None if self._protocol.stays or spec.client != LEAN else select.epoll()
 
     def prepare(self, number: int) -> None:
         """Prepare a burst."""
@@ -83,6 +86,8 @@ class LoadWorker:
         """Close the sessions that stay open until the end of the run."""
         for burst in self._staying:
             burst.close()
+        if self._epoll:
+            self._epoll.close()
 
     def burst(self, number: int) -> Burst | LibraryBurst:
         """Return a burst of the run, ready to begin."""
@@ -92,13 +97,13 @@ class LoadWorker:
         self._indices = range(first, first + count * stride, stride)
         instants = starts(spec, number)[self._places.start :: stride]
         hold = stay or (spec.hold and not instants)
-        if spec.client == "lean":
+        if spec.client == LEAN:
             create, state = self._protocol.conversation, self._state
             conversations = [create(state, index, spec.ipver) for index in self._indices]
             kind = DatagramBurst if self._protocol.datagram else Burst
             return kind(
                 self._target, conversations, spec.deadline_s, ident,
-                stride=stride, starts=instants, hold=hold, stay=stay,
+                stride=stride, starts=instants, hold=hold, stay=stay, epoll=self._epoll,
             )  # fmt: skip
         from pytest_ipperf.agent.load.library_client import LibraryBurst  # noqa: PLC0415 - asyncio with it, which lean has no use for
 

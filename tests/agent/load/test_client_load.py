@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -227,6 +228,37 @@ def test_a_burst_is_freed_without_the_garbage_collector(null):
         assert burst() is None
     finally:
         gc.enable()
+
+
+@both_families
+@pytest.mark.parametrize("hold", [True, False])
+def test_what_a_burst_leaves_unfinished_is_not_watched_by_the_next_one(address, hold):
+    """All bursts of a run share one epoll set; the server never answers the first five connections."""
+    page = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + application("http").content(1000)
+
+    def talk(conn, number):
+        with conn:
+            conn.recv(4096)
+            if number >= 5:
+                conn.sendall(page)
+            conn.recv(1)
+
+    with StreamServer(address, talk) as server:
+        worker = LoadWorker(spec("http", address, server.port, connections=5, deadline_s=0.5, hold=hold))
+        outcomes = []
+        for number in range(3):
+            worker.prepare(number)
+            result = worker.run()
+            outcomes.append((dict(result.failed), len(result.rows) // (8 * len(PHASES)), watched(worker._epoll)))
+        worker.close()
+    assert outcomes == [({"talk deadline": 5}, 0, 0), ({}, 5, 0), ({}, 5, 0)]
+    assert worker._epoll
+    assert worker._epoll.closed
+
+
+def watched(epoll):
+    """Return how many descriptors an epoll set has (proc_pid_fdinfo(5))."""
+    return Path(f"/proc/self/fdinfo/{epoll.fileno()}").read_text(encoding="ascii").count("tfd:")
 
 
 @pytest.mark.parametrize("protocol", ["http", "imap", "smtp"])

@@ -68,6 +68,7 @@ class Burst:
 
     `starts` are the instants of an open-loop burst, in seconds since its beginning, one for each conversation in order.
     With `hold=False` each connection is closed as soon as it has its figure; with `stay` none is before `close()`.
+    Without `stay`, bursts that follow each other may share an `epoll` set, as each leaves it empty.
     """
 
     def __init__(
@@ -81,11 +82,11 @@ class Burst:
         starts: Sequence[float] = (),
         hold: bool = True,
         stay: bool = False,
+        epoll: select.epoll | None = None,
     ) -> None:
         self.target = target
         self._resolver = target.resolver or ("", 0)
-        self._hold = hold
-        self._stay = stay
+        self._hold, self._stay, self._own_epoll = hold, stay, epoll is None
         self._rtype = dns.record_type(6 if target.family == socket.AF_INET6 else 4)
         self._question, query = _look_up(target.name, self._rtype) if target.resolver else (b"", b"")
         self.connections = [
@@ -97,15 +98,13 @@ class Burst:
         self.sources: set[str] = set()
         self.families: set[int] = set()
         self._recorded = False
-        self.dns_retries = 0
-        self.began = self.woke = 0.0
-        self.lag_s = 0.0
-        self.peak = 0
+        self.began = self.woke = self.lag_s = 0.0
+        self.dns_retries = self.peak = 0
         self._unfinished = len(self.connections)
         self._active = 0
         self._by_fd: dict[int, Connection | DataConnection] = {}
         self._data = DataConnections(self)
-        self.epoll = select.epoll()
+        self.epoll = epoll or select.epoll()
         self.to_close: list[socket.SocketType] = []
         self.clock: Callable[[], float] = time.perf_counter
 
@@ -123,7 +122,8 @@ class Burst:
             self.close()
             raise
         finally:
-            self.epoll.close()
+            if self._own_epoll:
+                self.epoll.close()
             del self._timers, self._data  # they refer to the burst, which only the disabled collector could free then
         if not self._stay:
             self.close()
