@@ -4,6 +4,7 @@ import errno
 import os
 import random
 import tempfile
+import tracemalloc
 
 import pytest
 
@@ -26,10 +27,16 @@ def fast(monkeypatch):
 
 
 def filled(kept, count):
-    """Append strings, each of which has the number that is returned; return what was appended."""
-    appended = strings(count)
-    assert [kept.append(each) for each in appended] == list(range(count))
-    return appended
+    """Append strings; return them by the places that they were given."""
+    found = {kept.append(each): each for each in strings(count)}
+    assert len(found) == count
+    assert list(found) == sorted(found)
+    return found
+
+
+def in_file(kept):
+    """Return how many strings are no longer in memory."""
+    return len(kept) - len(kept._in_memory)
 
 
 @pytest.mark.usefixtures("fast")
@@ -37,12 +44,24 @@ def test_strings_in_the_file_and_in_memory_are_read_in_any_order():
     kept = Spool()
     assert (len(kept), list(kept)) == (0, [])
     appended = filled(kept, 50)
-    assert 30 < len(kept._ends) < 50
-    assert (len(kept), list(kept)) == (50, appended)
-    order = random.Random(5).sample(range(50), 50)
-    assert [kept[number] for number in order] == [appended[number] for number in order]
-    with pytest.raises(IndexError):
-        kept[50]
+    assert 30 < in_file(kept) < 50
+    assert (len(kept), list(kept)) == (50, [*appended.values()])
+    order = random.Random(5).sample([*appended], 50)
+    assert [kept[place] for place in order] == [appended[place] for place in order]
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_string_that_is_in_the_file_takes_no_memory():
+    kept = Spool()
+    filled(kept, 1000)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(1000):
+            kept.append(COMMON + b"%d" % number)
+        assert tracemalloc.get_traced_memory()[0] - before < 2000  # what is in memory differs
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_small_session_has_no_file_and_little_in_memory(monkeypatch):
@@ -50,7 +69,7 @@ def test_a_small_session_has_no_file_and_little_in_memory(monkeypatch):
     kept, appended = Spool(), strings(50)
     for each in appended:
         kept.append(each)
-    assert sum(map(len, kept._in_memory)) < sum(map(len, appended)) / 5
+    assert sum(map(len, kept._in_memory.values())) < sum(map(len, appended)) / 5
     assert list(kept) == appended
 
 
@@ -65,7 +84,7 @@ def test_the_file_is_left_behind_by_none(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("fast")
 def test_a_full_disk_costs_nothing_and_is_tried_again(monkeypatch):
-    kept, room, write = Spool(), [150], os.pwrite
+    kept, room, write = Spool(), [200], os.pwrite
 
     def written(descriptor, data, offset):
         if not room[0]:
@@ -76,14 +95,13 @@ def test_a_full_disk_costs_nothing_and_is_tried_again(monkeypatch):
 
     monkeypatch.setattr(os, "pwrite", written)
     appended = filled(kept, 30)
-    assert 0 < len(kept._ends) < 10
-    assert list(kept) == appended
+    assert 0 < in_file(kept) < 10
+    assert list(kept) == [*appended.values()]
     room[0] = 1 << 20
-    appended += strings(60)[30:]
-    for each in appended[30:]:
-        kept.append(each)
-    assert len(kept._ends) > 50
-    assert list(kept) == appended
+    appended |= {kept.append(each): each for each in strings(60)[30:]}
+    assert in_file(kept) > 50
+    assert list(kept) == [*appended.values()]
+    assert [kept[place] for place in appended] == [*appended.values()]
 
 
 @pytest.mark.usefixtures("fast")
@@ -91,4 +109,4 @@ def test_without_a_folder_for_temporary_files_all_stays_in_memory(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     kept = Spool()
     appended = filled(kept, 30)
-    assert list(kept) == appended
+    assert list(kept) == [*appended.values()]

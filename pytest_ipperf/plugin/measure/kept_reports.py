@@ -16,7 +16,7 @@ import pytest
 from pytest_ipperf.store.spool import Spool
 
 _SPOOLED = "_ipperf_spooled"
-"""Attribute of a spooled report: its spool and its number there."""
+"""Attribute of a spooled report: its spool and its place there."""
 _ID = "_id"
 """Attribute of a report that has the node id, in versions of pytest in which it is not a text."""
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -86,16 +86,16 @@ def _spool(report: pytest.TestReport, spool: Spool) -> None:
     attributes = vars(report)
     plain = {name: value for name, value in attributes.items() if _is_plain(value)}
     others = {name: value for name, value in attributes.items() if name not in plain}
-    number = spool.append(marshal.dumps([plain, list(attributes)]))
-    report.__dict__ = {**others, _SPOOLED: (spool, number)}
+    place = spool.append(marshal.dumps([plain, list(attributes)]))
+    report.__dict__ = {**others, _SPOOLED: (spool, place)}
     report.__class__ = SpooledReport
 
 
 def _restore(report: pytest.TestReport) -> None:
     """Make a spooled report what it was, but for attributes that were set since."""
     own = vars(report)
-    spool, number = own.pop(_SPOOLED)
-    plain, order = marshal.loads(spool[number])  # noqa: S302 - of this process
+    spool, place = own.pop(_SPOOLED)
+    plain, order = marshal.loads(spool[place])  # noqa: S302 - of this process
     found = {**plain, **own}
     report.__dict__ = {**{name: found[name] for name in order if name in found}, **own}
     report.__class__ = pytest.TestReport

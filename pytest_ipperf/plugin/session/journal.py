@@ -117,7 +117,9 @@ class SessionWriter:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._began = time.monotonic()
-        self._done: dict[str, str] = {}  # by node id the cell that has a record, or nothing
+        # By node id the cell that has a record, empty if it has none, None of an item that is not done: with all items
+        # from the beginning, a long session needs no larger table at its end.
+        self._done: dict[str, str | None] = {}
         self._unwritten: set[str] = set()
         self.trouble = ""
         self.unanswered: list[Trouble] = []
@@ -151,12 +153,17 @@ class SessionWriter:
 
     def _missing(self) -> list[str]:
         """Return the node ids that are not done, and those whose answer could not be kept."""
-        return [each for each in self._session.items if each not in self._done or each in self._unwritten]
+        return [each for each in self._session.items if self._done.get(each) is None or each in self._unwritten]
+
+    def _note_done(self, nodeid: str, cell: str = "") -> None:
+        """Note that an item is done, and the cell that has a record."""
+        self._done = self._done or dict.fromkeys(self._session.items)
+        self._done[nodeid] = cell or self._done.get(nodeid) or ""
 
     def pytest_ipperf_measured(self, record: Record) -> None:
         """Write the record of a cell."""
         if self._append("record", record.to_plain(), record.nodeid):
-            self._done[record.nodeid] = self._session.items.get(record.nodeid, record.cell)
+            self._note_done(record.nodeid, self._session.items.get(record.nodeid, record.cell))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write why a cell has no answer, such as a spent budget or an error, and note the items that are done."""
@@ -170,7 +177,7 @@ class SessionWriter:
             self._append("trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": text}, report.nodeid)
             self.unanswered.append(Trouble(nodeid=report.nodeid, kind=kind, sentence=text))
         if report.when == "teardown":  # also reported for skipped items
-            self._done.setdefault(report.nodeid, "")
+            self._note_done(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -190,7 +197,7 @@ class SessionWriter:
 
     def _append(self, event: str, facts: dict[str, Any], nodeid: str = "") -> bool:
         """Append an event, the answer to the item `nodeid` if given; return False if it could not be written."""
-        self._done.setdefault(nodeid, "")
+        self._note_done(nodeid)
         try:
             journal_of(self._session).append(event, facts)
         except LabError as error:
