@@ -78,7 +78,8 @@ with Pair() as pair:
         said += watch.stdout.readline()
     watch.terminate()
     watch.communicate()
-print([sent, said.count("echo request") >= sent, re.findall(".*(?:wrong|bad).*", said), said.count("icmp6 sum ok") > 4])
+wrong = re.findall(r".*(?:wrong|bad) (?:icmp6? )?cksum.*", said)  # an address may have 0xbad in it
+print([sent, said.count("echo request") >= sent, wrong, said.count("icmp6 sum ok") > 4])
 """
     sent, *found = ast.literal_eval(isolated(code))
     assert sent >= 4
