@@ -65,11 +65,10 @@ class RunHosts:
     ) -> dict[str, HostReport]:
         """Finish a run at the server, the router, and clients that capture; return their reports by role.
 
-        The server waits up to `limit_s` until it has nothing left to do; with `drains` the clients wait meanwhile until
-        their connections are over. The others are asked once clients or server have ended the wait: then everything has
-        passed them. A flow may take `flow_s` to finish; it is `served` if a server program is its far end. See `RunEnd`
-        for the other parameters. Raises LabError if a server died during a load or answers nobody, before another
-        host's trouble, which would hide that.
+        The server is asked first and waits up to `limit_s` until it has nothing left to do; with `drains` the clients
+        wait meanwhile until their connections are over. A flow may take `flow_s` to finish; it is `served` if a server
+        program is its far end. See `RunEnd` for the other parameters. Raises LabError if a server died during a load or
+        answers nobody, before another host's trouble, which would hide that.
         """
         began = time.monotonic()
         end = RunEnd(
@@ -79,33 +78,25 @@ class RunHosts:
         beside = list(self.agents.values())
         drain = self.clients_drain if drains else {}
         draining = self._finish_others(drain, drain)
-        server = self.agents[SERVER].finish_run.request(end)
-        asked = [role for role in self.agents if role == ROUTER or role in self.capturing]
-        asked = [role for role in asked if role not in {SERVER, *draining}]
-        trouble: LabError | None = None
         try:
-            reports = all_replies(draining, beside=beside)
-            rest = self._finish_others(asked) if draining else {}
-        except LabError as error:
-            trouble, reports, rest = error, {}, {}
-        try:
-            reports[SERVER] = self._finished(server, max(PATIENCE_S, flow_s), serves=flow is None or served)
+            reports = {SERVER: self._finish_server(end, max(PATIENCE_S, flow_s), serves=flow is None or served)}
         except Exception:
             with contextlib.suppress(LabError):  # unread, they would be taken for later replies
-                all_replies(rest, beside=beside)
+                all_replies(draining, beside=beside)
             raise
-        if trouble:
-            raise trouble
-        reports |= all_replies(rest or self._finish_others(asked), beside=beside)
+        asked = [role for role in self.agents if role == ROUTER or role in self.capturing]
+        rest = self._finish_others(role for role in asked if role not in {SERVER, *draining})
+        reports |= all_replies(draining | rest, beside=beside)
         self.clients_drained = drains and all(reports[role].drained for role in draining)
         self.finish_s = time.monotonic() - began
         return reports
 
-    def _finished(self, server: PendingReply[HostReport], patience_s: float, *, serves: bool) -> HostReport:
-        """Wait for the server's report; LabError if one of the servers that it `serves` by died or answers nobody."""
-        report = server.result(patience_s)
+    def _finish_server(self, end: RunEnd, patience_s: float, *, serves: bool) -> HostReport:
+        """Return the server's report; LabError if one of the servers that it `serves` by died or answers nobody."""
+        server = self.agents[SERVER]
+        report = server.within(patience_s).finish_run(end)
         if serves and report.broken:
-            raise LabError(f"host {self.agents[SERVER].host.name}: {report.broken[0]}")
+            raise LabError(f"host {server.host.name}: {report.broken[0]}")
         return report
 
     def _finish_others(

@@ -20,10 +20,10 @@ LAB, PAIR, HERE = (BUILTIN[name] for name in ("lab", "pair", "loopback"))
 
 
 class Agent:
-    """Answers as an agent whose network has drained or not, or with `trouble` after a run."""
+    """Answers as an agent whose network has drained or not."""
 
-    def __init__(self, *, drained=True, broken=(), trouble=""):
-        self.host, self.ended, self.trouble = SimpleNamespace(name="made"), False, trouble
+    def __init__(self, *, drained=True, broken=()):
+        self.host, self.ended = SimpleNamespace(name="made"), False
         self.drained, self.broken, self.asked, self.unread = drained, [*broken], [], 0
         self.start_run, self.finish_run = (self._method(answer) for answer in (self._ready, self._report))
 
@@ -46,8 +46,6 @@ class Agent:
         return RunReady(drained=bool(asked.drain) and self.drained, captured=bool(asked.capture), far=None)
 
     def _report(self, asked):
-        if self.trouble:
-            raise LabError(self.trouble)
         return HostReport(
             busy=[], broken=self.broken, traffic=RunPackets(), tcp={}, cpu_s=0.0, accepted=None, far=None,
             capture=b"pcap" if asked.captured else b"", drained=bool(asked.drain) and self.drained,
@@ -129,31 +127,6 @@ def test_a_server_that_died_leaves_no_reply_of_a_client_unread():
     with pytest.raises(LabError, match=r"^host made: apache has died$"):
         start_hosts(PAIR, agents).finish(drains=True)
     assert agents[CLIENT].unread == 0
-
-
-@pytest.mark.parametrize(("broken", "told"), [(["apache has died"], "host made: apache has died"), ([], "no clock")])
-def test_the_trouble_of_a_client_is_told_unless_a_server_died(broken, told):
-    agents = made(client=Agent(trouble="no clock"), server=Agent(broken=broken), router=Agent())
-    with pytest.raises(LabError, match=f"^{told}$"):
-        start_hosts(LAB, agents).finish(drains=True)
-    assert [agents[role].unread for role in (CLIENT, SERVER, ROUTER)] == [0, 0, 0]
-
-
-def test_a_router_is_asked_while_the_server_finishes_but_not_before_the_clients_have_drained():
-    class Watched(Agent):
-        def _read(self):
-            super()._read()
-            when.append([len(agents[role].asked) for role in (CLIENT, SERVER, ROUTER)])
-
-    agents = made(client=Watched(), server=Watched(), router=Agent())
-    when: list[list[int]] = []
-    hosts = start_hosts(LAB, agents)
-    when.clear()
-    hosts.finish(drains=True)
-    assert when == [[2, 2, 1], [2, 2, 2]]
-    when.clear()
-    hosts.finish()  # no client waits until everything has passed
-    assert when == [[2, 3, 2]]
 
 
 def test_who_captures_is_asked_for_it_afterwards():
