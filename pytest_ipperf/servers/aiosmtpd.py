@@ -52,7 +52,7 @@ class Aiosmtpd(Server):
         for path in Path(site.folder, _FOLDER).iterdir():
             with path.open("rb") as file:
                 line = file.readline()
-            yield Kept(str(path), line.removeprefix(before).removesuffix(after).decode("latin-1"), line)
+            yield Kept(str(path), line.removeprefix(before).removesuffix(after).decode("latin-1"))
 
 
 class _Envelope(Protocol):

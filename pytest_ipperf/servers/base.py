@@ -80,12 +80,12 @@ class Entry:
 class Kept:
     """Message that a server has accepted and keeps in a file; `sender` is from its envelope (RFC 5321, MAIL FROM).
 
-    `begin` is the beginning of the file, as far as it was read for the sender.
+    `whole` is the file's content, if all of it was read for the sender.
     """
 
     path: str
     sender: str
-    begin: bytes
+    whole: bytes = b""
 
 
 class Server(ABC):
@@ -147,7 +147,7 @@ class Server(ABC):
 
     def message(self, kept: Kept) -> bytes:
         """Return a kept message: the server's trace headers, then the message as sent; lines may end in LF alone."""
-        return Path(kept.path).read_bytes()
+        return kept.whole or Path(kept.path).read_bytes()
 
     def busy(self, site: Site) -> str:
         """Describe in a few words the work still going on after a run (a queue that drains); empty when idle."""

@@ -12,7 +12,6 @@ import pwd
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 from pytest_ipperf.servers.base import Entry, Kept, Server, Site, program, true_root, words
 
@@ -140,10 +139,10 @@ class Postfix(Server):
         for name in os.listdir(folder):  # noqa: PTH208 - hundreds are read between two runs
             path = f"{folder}/{name}"
             begin = _begin_of(path)
-            yield Kept(path, _sender(begin), begin)
+            yield Kept(path, _sender(begin), begin if len(begin) < _BEGIN_BYTES else b"")
 
     def message(self, kept: Kept) -> bytes:
-        data = kept.begin if len(kept.begin) < _BEGIN_BYTES else Path(kept.path).read_bytes()
+        data = super().message(kept)
         begins = _message_begins(data)
         ends = _trace_ends(data, begins)
         return _text(data[begins:ends]) + _same_text(data[ends:])

@@ -27,7 +27,7 @@ class Spool:
         self._in_memory: dict[int, bytes] = {}
         self._file: IO[bytes] | None = None
         self._count = 0
-        self._written = self._tried = self._end = 0  # places
+        self._end = self._written = self._tried = 0  # of all, of what is in the file, and at the latest try to write
 
     def __len__(self) -> int:
         """Return the number of byte strings."""
@@ -47,7 +47,7 @@ class Spool:
         return place
 
     def __getitem__(self, place: int) -> bytes:
-        """Return the byte string at a place; OSError if its file cannot be read."""
+        """Return the byte string at a place that `append` has returned; OSError if its file cannot be read."""
         return self._unpacked(self._packed(place))
 
     def __iter__(self) -> Iterator[bytes]:

@@ -196,6 +196,17 @@ def _kept_by_postfix(folder):
     return sorted(postfix.kept(dataclasses.replace(SITE, folder=str(folder))), key=lambda each: each.path)
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_postfix_shows_a_message_whole_whose_file_is_as_long_as_what_is_read_at_once(tmp_path, more):
+    hold = tmp_path / "queue/hold"
+    hold.mkdir(parents=True)
+    lines = [b"Subject: a", b"", *[b"x" * 100] * 30, b"y" * 200]
+    lines[-1] += b"y" * (4096 + more - len(_queue_file(lines)))
+    (hold / "A").write_bytes(_queue_file(lines))
+    assert (hold / "A").stat().st_size == 4096 + more
+    assert postfix.message(*_kept_by_postfix(tmp_path)) == b"".join(line + b"\n" for line in lines)
+
+
 def test_postfix_finds_a_message_whose_file_names_a_wrong_place(tmp_path):
     hold = tmp_path / "queue/hold"
     hold.mkdir(parents=True)

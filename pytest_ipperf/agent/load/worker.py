@@ -83,7 +83,7 @@ class LoadWorker:
         )
 
     def close(self) -> None:
-        """Close the sessions that stay open until the end of the run."""
+        """Close the sessions that stay open until the end of the run, and the epoll set of its bursts."""
         for burst in self._staying:
             burst.close()
         if self._epoll:

@@ -117,8 +117,8 @@ class SessionWriter:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._began = time.monotonic()
-        # By node id the cell that has a record, empty if it has none, None of an item that is not done: with all items
-        # from the beginning, a long session needs no larger table at its end.
+        # By node id: the cell that has a record, empty if the item is done without one, None if it is not done. It has
+        # all items from the first that is done, so that the table is not larger at the end of a long session.
         self._done: dict[str, str | None] = {}
         self._unwritten: set[str] = set()
         self.trouble = ""

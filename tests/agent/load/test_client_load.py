@@ -244,16 +244,31 @@ def test_what_a_burst_leaves_unfinished_is_not_watched_by_the_next_one(address, 
             conn.recv(1)
 
     with StreamServer(address, talk) as server:
-        worker = LoadWorker(spec("http", address, server.port, connections=5, deadline_s=0.5, hold=hold))
+        worker = LoadWorker(spec("http", address, server.port, connections=5, deadline_s=2.0, hold=hold))
         outcomes = []
         for number in range(3):
             worker.prepare(number)
+            assert isinstance(worker._prepared, Burst)
+            assert worker._prepared.epoll is worker._epoll
             result = worker.run()
             outcomes.append((dict(result.failed), len(result.rows) // (8 * len(PHASES)), watched(worker._epoll)))
         worker.close()
     assert outcomes == [({"talk deadline": 5}, 0, 0), ({}, 5, 0), ({}, 5, 0)]
     assert worker._epoll
     assert worker._epoll.closed
+
+
+@pytest.mark.parametrize("protocol", ["http", "imap", "ftp"])
+def test_bursts_share_their_epoll_set_unless_their_sessions_stay(protocol):
+    """A session that a server closes would be an event of a later burst, which does not know it."""
+    worker = LoadWorker(spec(protocol, "127.0.0.1", 9, state=ACCOUNTS))
+    sets = []
+    for number in range(2):
+        worker.prepare(number)
+        assert isinstance(worker._prepared, Burst)
+        sets.append(worker._prepared.epoll)
+    worker.close()
+    assert (sets[0] is sets[1]) == (not application(protocol).stays)
 
 
 def watched(epoll):
