@@ -214,8 +214,7 @@ def test_who_does_not_listen_is_named(carrier, why, monkeypatch):
     monkeypatch.setattr(Load, "_ask", lambda *query: asked.append(ask(*query)))
     with pytest.raises(LabError, match=rf"port {port} has not answered .* within 0\.5 s \({why}\)"):
         run(spec_of(port, carrier=carrier, deadline_s=0.2))
-    if carrier == "tcp":
-        assert 2 <= len(asked) <= 6  # a refusal comes at once, and is no reason to ask at once again
+    assert 2 <= len(asked) <= 6  # a refusal comes at once, and is no reason to ask at once again
 
 
 def test_an_agent_that_is_stopped_ends_the_run(ports):

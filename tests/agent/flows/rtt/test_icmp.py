@@ -78,7 +78,7 @@ with Pair() as pair:
         said += watch.stdout.readline()
     watch.terminate()
     watch.communicate()
-wrong = re.findall(r".*(?:wrong|bad) (?:icmp6? )?cksum.*", said)  # an address may have 0xbad in it
+wrong = re.findall(r".*(?<!:)\\b(?:wrong|bad)\\b(?!:).*", said)  # but for an address with 0xbad in it
 print([sent, said.count("echo request") >= sent, wrong, said.count("icmp6 sum ok") > 4])
 """
     sent, *found = ast.literal_eval(isolated(code))
