@@ -16,6 +16,7 @@ Without marks the protocol goes by UDP, and its answer is the end.
 from __future__ import annotations
 
 import collections
+import errno
 import gc
 import heapq
 import itertools
@@ -35,6 +36,8 @@ _SOL_PACKET, _PACKET_VNET_HDR, _PACKET_IGNORE_OUTGOING = 263, 15, 23
 _SO_TIMESTAMPNS = 35
 _ALL = 0x0003
 _SPIN_NS = 200_000
+_NO_ROOM = (errno.EAGAIN, errno.ENOBUFS)
+_PATIENCE_S = 10
 # What the kernel would still do to a frame (checksum, segmentation) goes along with it, so nothing has to be set off.
 _VNET_BYTES = 10
 _FIN, _SYN, _ACK = 0x01, 0x02, 0x10
@@ -117,7 +120,7 @@ class Wire:
             if flow[0] == socket.IPPROTO_TCP and flow[2] != self.port:  # one thread hears of a port and connects to it
                 self._owner[flow] = self._asking.pop(0)
                 self._ends[self._owner[flow]] += 1
-        self._server.send(frame)
+        _send(self._server, frame)
 
     def _keep(self, frame, stamp_ns):
         flow, flags, said = _parts(frame, to_server=False)
@@ -146,7 +149,7 @@ class Wire:
     def _release(self):
         while self._waiting and self._waiting[0][0] <= time.time_ns():
             _, _, stamp_ns, points, flow, frame = heapq.heappop(self._waiting)
-            self._client.send(frame)
+            _send(self._client, frame)
             now_ns = time.time_ns()
             for point in points:
                 self._held[point].append(now_ns - stamp_ns)
@@ -185,6 +188,21 @@ def _parts(frame, *, to_server):
     if protocol == socket.IPPROTO_TCP:
         return flow, frame[after + 13], frame[after + 4 * (frame[after + 12] >> 4) : end]
     return (flow if protocol == socket.IPPROTO_UDP else None), 0, b""
+
+
+def _send(sock, frame):
+    """Send it, as soon as the kernel has room: its queue for received packets is that of all namespaces."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            sock.send(frame)
+        except OSError as error:
+            if error.errno not in _NO_ROOM or time.monotonic() > until:
+                raise
+            # Not by spinning: this process may be before the kernel's thread that empties the queue.
+            time.sleep(1e-4)
+        else:
+            return
 
 
 def _tell(answer):
