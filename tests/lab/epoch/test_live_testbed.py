@@ -30,6 +30,7 @@ from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.protocols.base import PHASES
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 HOST = BUILTIN["loopback"].server
 ARMS = [Arm(4, "native"), Arm(6, "native")]
@@ -233,6 +234,29 @@ def test_an_agent_that_dies_is_told_and_the_rest_is_taken_down(up, tmp_path):
     for folder in tmp_path.iterdir():
         if list(folder.iterdir()) == [folder / ".lock"]:
             shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("role", [CLIENT, SERVER, ROUTER])
+def test_an_agent_that_dies_in_a_run_is_told_by_its_host(up, role):
+    live, work = up("lab"), workload("lab", connections=100)
+    service = live.serve(work, "embedded")
+
+    def kill():
+        time.sleep(0.2)
+        os.kill(live._agents[role]._process.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+
+    def measure():
+        for _ in range(100):
+            live.run(ARMS[1], service, work, bursts=5, deadline_s=1.0)
+
+    with pytest.raises(
+        AgentError, match=rf"^host {role}: the agent died (during call '\w+'|while host \w+ needed it); "
+    ):
+        measure()
+    killer.join()
 
 
 @pytest.mark.parametrize("arm", ARMS, ids=str)

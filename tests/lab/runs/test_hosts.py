@@ -12,6 +12,7 @@ from pytest_ipperf.agent.paths.packet_counters import RunPackets
 from pytest_ipperf.agent.rpc.messages import CaptureRequest, DrainRequest, HostReport, RunReady
 from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail
 from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.lab.agents.rpc_method import PATIENCE_S
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.runs.hosts import start_hosts, weaker_proof
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
@@ -24,7 +25,7 @@ class Agent:
 
     def __init__(self, *, drained=True, broken=()):
         self.host, self.ended = SimpleNamespace(name="made"), False
-        self.drained, self.broken, self.asked, self.unread = drained, [*broken], [], 0
+        self.drained, self.broken, self.asked, self.unread, self.patience_s = drained, [*broken], [], 0, 0.0
         self.start_run, self.finish_run = (self._method(answer) for answer in (self._ready, self._report))
 
     def _method(self, answer):
@@ -51,7 +52,8 @@ class Agent:
             capture=b"pcap" if asked.captured else b"", drained=bool(asked.drain) and self.drained,
         )  # fmt: skip
 
-    def within(self, *_):
+    def within(self, patience_s, *_):
+        self.patience_s = patience_s
         return self
 
 
@@ -106,6 +108,13 @@ def test_a_server_that_died_is_told_before_another_host_can_be_in_trouble():
     assert [len(agents[role].asked) for role in (SERVER, ROUTER)] == [2, 1]
     # The far end of a flow is not a server.
     assert list(hosts.finish(flow=FlowReport())) == [SERVER, ROUTER]
+
+
+@pytest.mark.parametrize(("flow_s", "patience_s"), [(0.0, PATIENCE_S), (PATIENCE_S + 1, PATIENCE_S + 1)])
+def test_a_server_may_take_as_long_as_its_flow_and_no_less_than_any_other_call(flow_s, patience_s):
+    agents = made(client=Agent(), server=Agent())
+    start_hosts(HERE, agents).finish(flow=FlowReport(), flow_s=flow_s)
+    assert agents[SERVER].patience_s == patience_s
 
 
 @pytest.mark.parametrize("drained", [True, False])
