@@ -27,7 +27,7 @@ from pytest_ipperf.core.records.arm_summary import ArmSummary, quantiles_of, sum
 from pytest_ipperf.core.records.record import Record, cell_facts
 from pytest_ipperf.core.records.workload_version import fingerprint_digest, models_digest, workload_version
 from pytest_ipperf.core.stats.interval import Interval
-from pytest_ipperf.experiment.doubts import doubts_about, handicaps
+from pytest_ipperf.experiment.doubts import doubts_about, failed_tail, handicaps, wrong_content
 from pytest_ipperf.experiment.looks import CONFIDENCE, effects_of, judged_limit
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
 from pytest_ipperf.lab.epoch.arm_workload import workload_of
@@ -35,6 +35,7 @@ from pytest_ipperf.lab.runs.link_rate import arms_header_cost, layers
 from pytest_ipperf.lab.runs.modelled_traffic import load_model_of, model_of
 from pytest_ipperf.lab.runs.multi_client import SKEW
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.metrics.base import LookFacts
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import PHASES
 
@@ -172,7 +173,7 @@ def limit_of(measurement: Measurement, cell: Cell, conditions: Conditions) -> Ca
     """
     plan, looks, design = measurement.plan, measurement.looks[cell.arm], conditions.design
     every = [plan.epochs_by(look) for look in range(1, looks + 1)]
-    doubts = handicaps(measurement, cell.arm, cell.arm)
+    slow = handicaps(measurement, cell.arm, cell.arm)
 
     def judged(limit: Limit, at_looks: bool) -> LimitJudgement:  # noqa: FBT001 - as the caller's
         ends, sized = (every, design) if at_looks else (every[-1:], dataclasses.replace(design, looks=1))
@@ -185,8 +186,11 @@ def limit_of(measurement: Measurement, cell: Cell, conditions: Conditions) -> Ca
             )
         if found.verdict is Verdict.INVALID:
             raise InvalidError(f"{cell}: {found.sentence()}")
-        if found.verdict is Verdict.EXCEEDS and found.verdict in doubts:
-            doubt = doubts[found.verdict]
+        # A handicap makes an arm slow, never fast: that it keeps its limit all the same is believed.
+        doubt = slow.get(found.verdict, "") if found.verdict is Verdict.EXCEEDS else ""
+        if found.verdict is Verdict.WITHIN:
+            doubt = wrong_content(runs, [cell.arm]).get(found.verdict, "")
+        if doubt:
             return dataclasses.replace(found, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt)
         if found.decided:
             return found
@@ -220,6 +224,7 @@ def tail_of(measurement: Measurement, cell: Cell, conditions: Conditions) -> Cal
     """Return the slow-down by which a question about the cell's slow connections is judged, from all data there are."""
     plan, looks = measurement.plan, measurement.looks[cell.arm]
     ends = [plan.epochs_by(look) for look in range(1, looks + 1)]
+    reference = cell.reference(conditions.reference)
 
     def slowdown(question: Question) -> Slowdown:
         runs = [run for run in measurement.runs if run.epoch < ends[-1]]
@@ -227,7 +232,7 @@ def tail_of(measurement: Measurement, cell: Cell, conditions: Conditions) -> Cal
             effects_of(
                 runs,
                 cell.arm,
-                cell.reference(conditions.reference),
+                reference,
                 question,
                 ends[-1:],
                 deadline_s=conditions.deadline_s,
@@ -235,7 +240,11 @@ def tail_of(measurement: Measurement, cell: Cell, conditions: Conditions) -> Cal
             if conditions.design.epochs > 1
             else ()
         )
-        return dataclasses.replace(_slowdown(measurement, conditions, effects, ""), looks=1)
+        facts = LookFacts(
+            reference=reference, margin=question.margin, deadline_s=conditions.deadline_s, tail=question.tail
+        )
+        doubts = wrong_content(runs, (cell.arm, reference)) | failed_tail(runs, question, facts)
+        return dataclasses.replace(_slowdown(measurement, conditions, effects, ""), looks=1, doubts=doubts)
 
     return slowdown
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import Design
 from pytest_ipperf.core.design.limit import Limit
+from pytest_ipperf.core.design.metric import Location
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.interim_analysis import effects_at, judgements
@@ -31,19 +33,22 @@ def effects_of(
     *,
     deadline_s: float,
     header_cost: float = 0.0,
+    location: Location | None = None,
 ) -> tuple[Effect, ...]:
     """Return the effect that answers `question` at each look; `ends` holds the number of epochs at each look.
 
-    Raises InvalidError as `compare` does.
+    `location` summarises the blocks of an epoch if that is not to be the metric's own. Raises InvalidError as `compare`
+    does.
     """
     measure = METRICS[question.metric]
+    metric = measure.metric if location is None else replace(measure.metric, location=location)
     facts = LookFacts(reference=reference, margin=question.margin, deadline_s=deadline_s, tail=question.tail)
     at_look = measure.at_look
     return effects_at(
         runs,
         arm,
         reference,
-        measure.metric,
+        metric,
         ends,
         confidence=CONFIDENCE,
         header_cost=header_cost,

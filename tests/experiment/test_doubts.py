@@ -1,4 +1,7 @@
-"""Doubts about a cell: verdicts that few packets would give whatever was true."""
+"""Doubts about a cell: verdicts that its data would give whatever was true, or that other figures of it contradict."""
+
+import dataclasses
+import random
 
 import pytest
 
@@ -10,7 +13,15 @@ from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.workload_kind import LEAN
 from pytest_ipperf.experiment import Conditions
-from pytest_ipperf.experiment.doubts import too_few_packets
+from pytest_ipperf.experiment.doubts import (
+    failed_tail,
+    far_slower_runs,
+    idle_streams,
+    more_lost,
+    too_few_packets,
+    wrong_content,
+)
+from pytest_ipperf.metrics.base import LookFacts
 
 FOUR, SIX = Arm(4, "native"), Arm(6, "native")
 CELL = Cell(Workload(testbed="lab", protocol="udp", client=LEAN, connections=1, payload_bytes=1400), SIX)
@@ -53,3 +64,116 @@ def test_the_doubt_is_about_the_metric_of_the_question(metric):
 
 def test_no_other_metric_is_doubted_for_that():
     assert too_few_packets(runs(2), CELL, CONDITIONS, Question("throughput", Margin.parse("5%"))) == {}
+
+
+# --- slow runs and connections that the judged values weigh less ------------------------------------------------------
+
+NIGHT = dataclasses.replace(CONDITIONS, design=DESIGNS["nightly"])
+TIMES = Question("response_time", Margin.parse("10%"))
+
+
+def timed(own, design=NIGHT.design):
+    """Runs of ten connections; `own` returns the times of one of IPv6 by its epoch and block."""
+    rng, found = random.Random(1), []
+    for epoch in range(design.epochs):
+        for block in range(design.blocks):
+            for arm in (FOUR, SIX):
+                times = own(epoch, block) if arm == SIX else [0.01] * 10
+                times = [time * rng.uniform(0.97, 1.03) for time in times]
+                mean_s = sum(times) / len(times)
+                found.append(Run(
+                    arm=arm, epoch=epoch, block=block, slot=0, warmup=False, started_at=0.0, attempted=10, failed={},
+                    values={"response_time": mean_s}, completed_s=mean_s, times=times,
+                ))  # fmt: skip
+    return found
+
+
+def test_a_median_of_blocks_that_passes_over_slow_runs_is_not_believed():
+    slow = timed(lambda epoch, block: [0.05 if block == epoch % 6 else 0.01] * 10)
+    (sentence,) = far_slower_runs(slow, SIX, FOUR, TIMES, NIGHT).values()
+    assert sentence.startswith("by the mean of an epoch's blocks, of which the median decides, IPv6 differs by +3")
+    assert sentence.endswith(" %, beyond the margin of 10 %")
+    assert not far_slower_runs(slow, SIX, FOUR, Question("response_time", Margin.parse("50%")), NIGHT)
+
+
+def test_times_beyond_the_cap_that_only_one_arm_has_are_not_passed_over():
+    stalls = timed(lambda *_: [0.01] * 9 + [0.9])
+    capped = [dataclasses.replace(run, values={"response_time": 0.0101 + 0.0001 * run.epoch}) for run in stalls]
+    (sentence,) = far_slower_runs(stalls, SIX, FOUR, Question("response_time", Margin.parse("150%")), NIGHT).values()
+    assert sentence.startswith("by the mean of all completed connections, whose times are capped where they decide, ")
+    assert far_slower_runs(capped, SIX, FOUR, TIMES, NIGHT)  # by the connections' own times
+
+
+@pytest.mark.parametrize(
+    ("own", "design"),
+    [
+        (lambda *_: [0.01] * 10, "nightly"),
+        (lambda epoch, block: [0.05 if (epoch, block) == (0, 0) else 0.01] * 10, "nightly"),  # once, by chance
+        (lambda *_: [0.0005] * 10, "nightly"),
+        (lambda epoch, block: [0.05 if block == epoch % 6 else 0.01] * 10, "paper"),  # never judges
+    ],
+    ids=["alike", "once", "faster", "unjudged"],
+)
+def test_other_cells_are_not_doubted(own, design):
+    conditions = dataclasses.replace(CONDITIONS, design=DESIGNS[design])
+    assert far_slower_runs(timed(own), SIX, FOUR, TIMES, conditions) == {}
+
+
+def test_a_metric_that_is_judged_by_the_mean_is_not_doubted_for_that():
+    assert far_slower_runs(runs(99), SIX, FOUR, Question("loss", Margin.parse("0.5pp")), NIGHT) == {}
+
+
+# --- packets and streams ----------------------------------------------------------------------------------------------
+
+
+def lossy(share, name="loss"):
+    return [
+        dataclasses.replace(run, values={"rtt": 0.001, name: share * (run.arm == SIX) + 0.0001 * run.epoch})
+        for run in runs(100)
+    ]
+
+
+@pytest.mark.parametrize("name", ["loss", "query_loss"])
+def test_times_of_what_arrived_are_not_believed_where_more_was_lost(name):
+    question = Question("rtt", Margin.parse("10%"))
+    (sentence,) = more_lost(lossy(0.02, name), SIX, FOUR, question, CONDITIONS).values()
+    assert "2.02 % instead of 0.025 %, beyond the margin of 0.5 pp" in sentence
+    assert more_lost(lossy(0.004, name), SIX, FOUR, question, CONDITIONS) == {}
+    assert more_lost(lossy(0.02, name), FOUR, SIX, question, CONDITIONS) == {}  # less
+    assert more_lost(lossy(0.02, name), SIX, FOUR, Question(name, Margin.parse("0.5pp")), CONDITIONS) == {}
+    assert more_lost(timed(lambda *_: [0.01] * 10), SIX, FOUR, TIMES, NIGHT) == {}  # nothing is known of a loss
+
+
+@pytest.mark.parametrize(("six", "four", "doubted"), [(1, 0, True), (1, 1, False), (0, 1, False), (0, 0, False)])
+def test_a_throughput_is_not_believed_where_more_streams_moved_nothing(six, four, doubted):
+    found = [
+        dataclasses.replace(run, facts={"idle_streams": six if run.arm == SIX else four} if run.epoch < 2 else {})
+        for run in runs(1)
+    ]
+    said = idle_streams(found, SIX, FOUR, 8)
+    assert list(said) == [Verdict.WITHIN] * doubted
+    assert not doubted or "(2 of 48 by ipv6 and 0 of 48 by ipv4)" in said[Verdict.WITHIN]
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arm", [FOUR, SIX])
+def test_wrong_content_of_either_side_is_doubted_and_other_failures_are_not(arm):
+    failed = [dataclasses.replace(run, failed={"content: too short": 2} if run.arm == arm else {}) for run in runs(9)]
+    assert f"(content: 12 by {arm})" in wrong_content(failed, [FOUR, SIX])[Verdict.WITHIN]
+    assert wrong_content(failed, [FOUR if arm == SIX else SIX]) == {}
+    assert wrong_content([dataclasses.replace(run, failed={"talk reset": 2}) for run in failed], [FOUR, SIX]) == {}
+
+
+@pytest.mark.parametrize(("failed", "doubted"), [(0, False), (1, True)])
+def test_a_reference_whose_tail_is_failures_has_none_to_be_compared_with(failed, doubted):
+    """Of 60 connections one is more than 1 %."""
+    found = [
+        dataclasses.replace(run, times=[0.01] * (10 - lost), failed={"talk reset": 1} if lost else {})
+        for run in timed(lambda *_: [0.01] * 10, DESIGNS["quick"])
+        for lost in [failed * (run.arm == FOUR and run.block == 0)]
+    ]
+    question = Question("slow_share", Margin.parse("1pp"), Margin.parse("10%,0.5ms"))
+    facts = LookFacts(reference=FOUR, margin=question.margin, deadline_s=10.0, tail=question.tail)
+    assert list(failed_tail(found, question, facts)) == [Verdict.WITHIN] * doubted

@@ -20,7 +20,7 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Verdict, judge_looks
 from pytest_ipperf.core.measurement.run_data import RunData
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, LabError, RestoreError, UsageError
-from pytest_ipperf.experiment import Conditions, KeptRuns, answer, answer_alone, limit_of, measure, workload
+from pytest_ipperf.experiment import Conditions, KeptRuns, answer, answer_alone, limit_of, measure, tail_of, workload
 from pytest_ipperf.lab.access import ssh
 from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.epoch.teardowns import Teardowns
@@ -674,6 +674,22 @@ def test_an_arm_of_which_only_limits_are_asked_is_measured_without_the_reference
     assert (record.compared, record.verdict, record.estimate, record.test.attempted) == (False, "measured", None, 3600)
     judgement = limit_of(found, Cell(WORKLOAD, SIX), CONDITIONS)(P95, True)  # noqa: FBT003 - at the looks
     assert judgement.verdict is Verdict.WITHIN
+
+
+def test_a_limit_is_not_believed_to_be_kept_by_connections_with_wrong_content(course):
+    kept = Limit.parse("p50", "30ms")
+    _, _, found = course(lambda *_: (299, {"content: too short": 1}, []), asked=(Question.about(kept),), alone=True)
+    judgement = limit_of(found, Cell(WORKLOAD, SIX), CONDITIONS)(kept, True)  # noqa: FBT003 - at the looks
+    assert (judgement.verdict, judgement.reasons) == (Verdict.INCONCLUSIVE, ("doubted",))
+    assert "other content than the server was given (content: " in judgement.sentence()
+
+
+def test_a_tail_is_not_believed_to_be_kept_by_connections_with_wrong_content(course):
+    question = Question("slow_share", Margin.parse("1pp"), Margin.parse("10%,20ms"))
+    for wrong, verdict in (("content: too short", Verdict.INCONCLUSIVE), ("talk reset", Verdict.WITHIN)):
+        _, _, found = course(lambda *_, kind=wrong: (299, {kind: 1}, []))
+        slowdown = tail_of(found, Cell(WORKLOAD, SIX), CONDITIONS)(question)
+        assert slowdown.judged(question.margin).verdict is verdict
 
 
 def test_failed_connections_of_a_lone_reference_are_its_answer_and_no_trouble(course):

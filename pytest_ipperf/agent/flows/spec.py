@@ -10,6 +10,9 @@ from pytest_ipperf.agent.paths.packet_counters import RunPackets
 from pytest_ipperf.core.portable.factor import Value
 from pytest_ipperf.core.portable.traffic.model import TrafficModel
 
+IDLE_STREAMS = "idle_streams"
+"""Fact of a run of streams some of which moved nothing: their number."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FarListening:

@@ -162,7 +162,7 @@ def test_a_host_is_busy_where_its_threads_have_all_that_they_could(monkeypatch, 
 def test_a_stream_that_moved_nothing_is_a_note_and_a_run_in_which_none_did_an_error(ends):
     received = StreamReceiver(ends, "the sender", SPEC)
     told = received._report([(0.1, [5, 5]), (0.2, [7, 5]), (0.5, [9, 5])])
-    assert told.facts == {"seconds": 0.4, "payload_bytes": 4, "receiver_cpu_s": 0}
+    assert told.facts == {"seconds": 0.4, "payload_bytes": 4, "receiver_cpu_s": 0, "idle_streams": 1}
     rows = array("d", told.samples)
     assert [*zip(rows[::3], rows[1::3], rows[2::3], strict=True)] == [
         (0, 0, 0), (1, 0, 0), (0, 0.1, 2), (1, 0.1, 0), (0, 0.4, 4), (1, 0.4, 0),

@@ -16,7 +16,7 @@ import socket
 from array import array
 from collections.abc import Callable, Sequence
 
-from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
+from pytest_ipperf.agent.flows.spec import IDLE_STREAMS, FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.tcp.socket_options import AUTO, effective_bytes
 from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, readable
 from pytest_ipperf.core.portable.errors import LabError
@@ -87,6 +87,7 @@ class StreamReceiver(Streams):
             wall_s=self.wall_s,
         )
         if idle := moved.count(0):
+            report.facts[IDLE_STREAMS] = float(idle)
             report.notes.append(
                 f"{idle} of {len(moved)} streams moved nothing in the run, so the others had the path to themselves"
             )
