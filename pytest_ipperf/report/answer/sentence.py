@@ -49,15 +49,17 @@ def plain_answer(records: Iterable[Record], troubles: Iterable[Trouble] = ()) ->
     verdict = min((record.verdict for record in cells), key=VERDICTS.index)
     if verdict in (UNJUDGED, MEASURED):
         text = _without_verdict(cells)
-    elif all(record.compared for record in cells):
-        text = _compared(cells)
-    elif not any(record.compared for record in cells):
-        text = _limits(cells)
     else:
-        compared = [record for record in cells if record.compared]
-        limited = [record for record in cells if not record.compared]
-        text = f"{_compared(compared)}; {_limits(limited)}"
+        compared = [record for record in cells if _asks_change(record)]
+        limited = [record for record in cells if not _asks_change(record)]
+        parts = (_compared(compared) if compared else "", _limits(limited) if limited else "")
+        text = "; ".join(filter(None, parts))
     return PlainAnswer(verdict=verdict, sentence=f"{text}{left}.")
+
+
+def _asks_change(record: Record) -> bool:
+    """Return whether a cell was asked how much it differs from the reference, and not for limits or tails alone."""
+    return record.compared and record.metric_verdict != MEASURED
 
 
 def worse_by(record: Record) -> float:

@@ -72,6 +72,18 @@ def test_of_many_cells_that_are_worse_the_worst_is_named_and_the_others_are_coun
     assert left.endswith("; 1 inconclusive.")
 
 
+@pytest.mark.parametrize("verdict", ["within", "exceeds"])
+def test_of_a_cell_that_was_asked_for_limits_or_tails_alone_nothing_is_said_of_its_speed(factory, verdict):
+    """It may be three times as slow and keep them."""
+    (slow,) = (each.with_metric("measured", (), "") for each in cells(factory, SLOW))
+    slow = dataclasses.replace(slow, verdict=verdict)
+    sentence = plain_answer([slow]).sentence
+    assert sentence.startswith(f"IPv6 {'keeps' if verdict == 'within' else 'does not keep'} the limits of HTTP")
+    beside = plain_answer([slow, *cells(factory, FAST[1])]).sentence
+    assert beside.startswith("IPv6 is as fast as IPv4 for SMTP, within its margin")
+    assert "the limits of HTTP" in beside
+
+
 def test_an_arm_has_one_name_everywhere(factory):
     """Those of the ids, as tables, Allure and exports have them."""
     found = cells(factory, *[("http", 1, arm, 1.0, 0.02) for arm in ("ipv6", "ipv6-tunnel", "ipv6-isatap")])
