@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.workload_kind import CONNECTIONS, FLOWS, QUERIES, TRANSFERS
+from pytest_ipperf.plugin.collect.questions import figures_of
 from pytest_ipperf.plugin.options.aliases import active_aliases
 from pytest_ipperf.plugin.options.declarations import FACTORS, long_of, owners
 from pytest_ipperf.plugin.options.parsers import MEASURED
@@ -57,6 +58,10 @@ def _without_effect(
         if not having & protocols:
             for option in options:
                 yield option, _reason("protocol", protocols, having)
+    for limit in session.settings.limits:
+        having = {name for name in PROTOCOLS if limit.figure in figures_of(name)}
+        if not having & protocols:
+            yield "--ipperf-limit", f"{limit.figure}: {_reason('protocol', protocols, having)}"
     served = {SERVERS[name].protocol for name in session.settings.server.split(",") if name in MEASURED}
     served |= {name for name in PROTOCOLS if served & {server_protocol(name)}}
     if served and not served & protocols:

@@ -144,6 +144,13 @@ def saved(text: str) -> str:
     return text
 
 
+def folder(text: str) -> str:
+    """Return the path of a folder; UsageError for an empty one, which would be the rootdir."""
+    if not text:
+        raise UsageError("'' is not a folder such as .ipperf")
+    return text
+
+
 def level(text: str) -> float | None:
     """Return a one-sided level; None for an empty text."""
     try:

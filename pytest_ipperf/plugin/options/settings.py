@@ -110,7 +110,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "--ipperf-inconclusive": values.one_of(("report", "fail")),
     "--ipperf-deadline": values.deadline,
     "--ipperf-wait": parse_seconds,
-    "--ipperf-records": str,
+    "--ipperf-records": values.folder,
     "--ipperf-save": values.saved,
     "--baseline": str,
     "--ipperf-exceeds": lambda text: values.one_of(("fail", "flag"))(text or "fail"),
@@ -198,6 +198,8 @@ def _read(config: pytest.Config, option: str) -> Any:
     asked = config.getoption(long_of(option))
     if asked is None:
         return _parse(f"ini {ini_of(option)}", _READ[option], config.getini(ini_of(option)))
+    if not asked:  # as of an unset variable; an empty ini key means the default
+        raise UsageError(f"{option}: it has no value; give one, or leave the option out")
     return _parse(option, _READ[option], asked)
 
 

@@ -262,6 +262,7 @@ TESTBEDS = "lab, pair, loopback, and labs with any rate, such as lab.100mbit"
 DESIGNED = "smoke, quick, standard, nightly, confirmation, paper, rfc8219"
 ONCE = "a level is measured once"
 FLOWS = "import pytest\n\n@pytest.mark.tcp\n@pytest.mark.levels(window=['64k'])\ndef test_tcp(measured): pass\n"
+WITH_THROUGHPUT = "dns_load, file_transfer, game, tcp, traffic, udp, voip"
 WITH_DURATION = "dns_load, file_transfer, game, rtt, tcp, traffic, udp, voip"
 UNUSED = "it has no effect on any selected {}; selected: {}; it applies to: {}"
 APPLICATIONS = UNUSED.format("protocol", "tcp", ", ".join(applications()))
@@ -273,6 +274,8 @@ APPLICATIONS = UNUSED.format("protocol", "tcp", ", ".join(applications()))
         (("-m", "smtp", "--window=64k"), f"--window: {UNUSED.format('protocol', 'smtp', 'tcp')}"),
         (("-m", "smtp", "--duration=2s"),
          f"--duration: {UNUSED.format('protocol', 'smtp', WITH_DURATION)}"),
+        (("-m", "smtp", "--ipperf-limit=throughput:9mbit"),
+         f"--ipperf-limit: throughput: {UNUSED.format('protocol', 'smtp', WITH_THROUGHPUT)}"),
         (("-m", "tcp", "--client=library"), f"--client: {APPLICATIONS}"),
         (("-m", "tcp", "--arrivals=200/s"), f"--arrivals: {APPLICATIONS}"),
         (("-m", "tcp", "--ipperf-workers", "2"), f"--ipperf-workers: {APPLICATIONS}"),
@@ -297,6 +300,7 @@ def test_an_option_without_effect_is_a_usage_error(project, asked, sentence):
         ("-m", "smtp or tcp", "--connections=100", "--window=64k", "--ipperf-backend=kernel"),
         ("-m", "smtp", "--ipperf-server=apache,postfix"),
         ("-m", "dns", "--window=64k"),
+        ("-m", "smtp or tcp", "--ipperf-limit=throughput:9mbit"),
         ("-m", "smtp", "-o", "addopts=--window=64k"),
     ],
 )
