@@ -15,7 +15,7 @@ from pytest_ipperf.core.design.limit import Limit
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.design.question import Question
-from pytest_ipperf.core.inference.claim import Slowdown
+from pytest_ipperf.core.inference.claim import Slowdown, no_doubts
 from pytest_ipperf.core.inference.effect import Effect, difference
 from pytest_ipperf.core.inference.limit import LimitJudgement
 from pytest_ipperf.core.inference.verdict import Judgement, Verdict, judge
@@ -52,8 +52,7 @@ class Answer:
     `effects` is then empty and `failures` is None. `stopped` is the reason why not all looks were taken, or empty.
     `effects_for` returns the effects for another margin, if the judged values depend on it.
     `beside` are the judgements of what is asked beside the cell's question. `runs` are the workload's runs up to the
-    last look. `doubts` maps verdicts to the reason why they are not reliable:
-    the tunnels' backend would determine them, too few packets were sent, or connections transferred wrong content.
+    last look. `doubts` returns for a margin the verdicts that are not reliable, with the reasons (`doubts_about`).
     """
 
     effects: tuple[Effect, ...]
@@ -61,7 +60,7 @@ class Answer:
     records: tuple[Record, ...]
     runs: tuple[Run, ...]
     stopped: str
-    doubts: Mapping[Verdict, str]
+    doubts: Callable[[Margin], Mapping[Verdict, str]] = no_doubts
     beside: tuple[Judgement, ...] = ()
     effects_for: Callable[[Margin], tuple[Effect, ...]] | None = None
 
@@ -136,7 +135,9 @@ def answer(
             for look in range(1, looks + 1)
         ),
         runs=runs,
-        doubts=doubts_about(measurement, runs, cell, conditions, question),
+        doubts=lambda margin: doubts_about(
+            measurement, runs, cell, conditions, dataclasses.replace(question, margin=margin)
+        ),
         stopped=stopped,
         beside=judged,
         effects_for=effects_for if effects and METRICS[question.metric].at_look else None,
@@ -162,7 +163,6 @@ def answer_alone(measurement: Measurement, cell: Cell, conditions: Conditions, m
         ),
         runs=runs,
         stopped=_stopped(measurement, cell),
-        doubts={},
     )
 
 
@@ -244,7 +244,7 @@ def tail_of(measurement: Measurement, cell: Cell, conditions: Conditions) -> Cal
             reference=reference, margin=question.margin, deadline_s=conditions.deadline_s, tail=question.tail
         )
         doubts = wrong_content(runs, (cell.arm, reference)) | failed_tail(runs, question, facts)
-        return dataclasses.replace(_slowdown(measurement, conditions, effects, ""), looks=1, doubts=doubts)
+        return dataclasses.replace(_slowdown(measurement, conditions, effects, ""), looks=1, doubts=lambda _: doubts)
 
     return slowdown
 

@@ -154,7 +154,7 @@ def _slowdown(measurement: Measurement, cell: Cell, conditions: Conditions, ques
         design=design.name,
         alpha=design.alpha,
         looks=design.looks,
-        doubts=_doubts(measurement, cell, conditions, question),
+        doubts=lambda margin: _doubts(measurement, cell, conditions, replace(question, margin=margin)),
     )
 
 

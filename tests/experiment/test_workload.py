@@ -277,10 +277,10 @@ def test_of_a_tunnel_with_a_handicap_nobody_hears_that_it_is_slow_nor_that_other
     carried = dataclasses.replace(found.network, backends={"tunnel": "userspace"})
     found = dataclasses.replace(found, network=carried)
     why = BACKENDS["userspace"].handicap
-    assert answer(found, Cell(WORKLOAD, TUNNEL), CONDITIONS, TEN).doubts == {Verdict.EXCEEDS: why}
-    assert answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN).doubts == {}
+    assert answer(found, Cell(WORKLOAD, TUNNEL), CONDITIONS, TEN).doubts(TEN.margin) == {Verdict.EXCEEDS: why}
+    assert answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN).doubts(TEN.margin) == {}
     turned = dataclasses.replace(CONDITIONS, reference=TUNNEL)
-    assert answer(found, Cell(WORKLOAD, SIX), turned, TEN).doubts == {Verdict.WITHIN: why}
+    assert answer(found, Cell(WORKLOAD, SIX), turned, TEN).doubts(TEN.margin) == {Verdict.WITHIN: why}
 
 
 def test_a_path_that_misses_its_rate_is_noted_and_measured(course):

@@ -80,17 +80,22 @@ class Claim:
         return "; ".join([decides.sentence(), *(each.short() for each in others)])
 
 
+def no_doubts(margin: Margin) -> Mapping[Verdict, str]:  # noqa: ARG001 - as others need
+    """Return no verdict: each is believed."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Slowdown:
     """The slow-down of an arm, ready to be compared with a margin.
 
     `effects` holds the effect at each look, empty if nothing could be compared; the first look that decides a claim
     answers it. `alpha` is the one-sided level of each of the design's `looks`, and `stopped` says why some were not
-    taken. A design with `judges=False` answers no claim. `doubts` maps each verdict that would not be believed here to
-    the reason; such a claim has no answer. `epoch_s` is the duration of an epoch in seconds, for the advice. `beside`
-    are the judgements of what must be within its margin as well. `confirm` returns the
-    judgement that an excess has in fresh epochs, if it counts only when they confirm it. `effects_for` returns the
-    effects for a margin, if the values by which runs are judged depend on it.
+    taken. A design with `judges=False` answers no claim. `doubts` returns for a margin the verdicts that would not be
+    believed here, with the reasons; such a claim has no answer. `epoch_s` is the duration of an epoch in seconds, for
+    the advice. `beside` are the judgements of what must be within its margin as well. `confirm` returns the judgement
+    that an excess has in fresh epochs, if it counts only when they confirm it. `effects_for` returns the effects for a
+    margin, if the values by which runs are judged depend on it.
     """
 
     effects: tuple[Effect, ...]
@@ -99,7 +104,7 @@ class Slowdown:
     alpha: float = 0.05
     looks: int = 1
     stopped: str = ""
-    doubts: Mapping[Verdict, str] = field(default_factory=dict)
+    doubts: Callable[[Margin], Mapping[Verdict, str]] = field(default=no_doubts, repr=False)
     epoch_s: float = 0.0
     beside: tuple[Judgement, ...] = ()
     confirm: Callable[[Judgement], Judgement] | None = field(default=None, repr=False)
@@ -123,7 +128,7 @@ class Slowdown:
             return replace(
                 judgement, verdict=Verdict.UNJUDGED, reasons=("never_judges",), design=self.design, p_exceeds=None
             )
-        if doubt := self.doubts.get(judgement.verdict):
+        if doubt := self.doubts(allowed).get(judgement.verdict):
             return replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt)
         if self.confirm is not None and judgement.verdict is Verdict.EXCEEDS:
             return self.confirm(judgement)

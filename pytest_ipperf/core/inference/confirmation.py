@@ -21,8 +21,8 @@ class Confirmation:
     """Fresh evidence for one quantity of a cell.
 
     `effect` is the effect in the fresh epochs, None if there are none for the reason `refused`. `level` is the
-    one-sided level at which they show an excess, `alpha` that at which they show agreement. `doubts` and `epoch_s` are
-    as in `Slowdown`.
+    one-sided level at which they show an excess, `alpha` that at which they show agreement. `doubts` are the
+    verdicts that are not believed, with the reasons; `epoch_s` is as in `Slowdown`.
     """
 
     effect: Effect | None
