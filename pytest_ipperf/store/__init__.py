@@ -1,6 +1,6 @@
 """The store: records of every session, appended as they come, read back whole, and found again by an index."""
 
-from pytest_ipperf.store.archive import FRESH, LAST, Archive
+from pytest_ipperf.store.archive import FRESH, LAST, Archive, resume_value
 from pytest_ipperf.store.atomic_files import opened_atomically, write_atomically
 from pytest_ipperf.store.history.acceptances import accept, acceptances, withdraw
 from pytest_ipperf.store.history.nights import (
@@ -48,6 +48,7 @@ __all__ = [
     "read_session_summary",
     "read_verdict",
     "records_in",
+    "resume_value",
     "run_folder",
     "times_in",
     "verdict_with_checksum",

@@ -54,6 +54,11 @@ WHERE session IN (SELECT value FROM json_each(?)) GROUP BY run_count.cell"""
 _NUMBER = "SELECT id FROM session WHERE name = ?"
 
 
+def resume_value(folder: Path, saved: str) -> str:
+    """Return the value of `--ipperf-resume` that resumes the session which has just ended in that folder."""
+    return str(folder) if saved else LAST
+
+
 class Archive:
     """An archive opened on the folder of records `root`; close it after use."""
 
@@ -154,9 +159,13 @@ class Archive:
         return matches[0]
 
     def resume_of(self, entry: SessionEntry) -> str:
-        """Return the value of `--ipperf-resume` that resumes a session: `last` if it is the last one of its name."""
-        of_name = [each.name for each in self.sessions() if each.saved == entry.saved]
-        return LAST if of_name[-1] == entry.name else str(entry.folder)
+        """Return the value of `--ipperf-resume` that resumes a session, whatever else the command says.
+
+        That is `last` for the last of those without a name, and the folder of another one: with a name, `last` means it
+        only if the command saves under that name too.
+        """
+        unnamed = [each.name for each in self.sessions() if not each.saved]
+        return LAST if unnamed[-1:] == [entry.name] else str(entry.folder)
 
     def damage(self, *, saved: str, before: str) -> list[str]:
         """Return sentences about sessions and nights before `before` that are missing from the history of a name.

@@ -19,7 +19,7 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.session.commit import commit_facts
 from pytest_ipperf.plugin.session.plan_text import model_digests, question_texts
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.store import LAST, SCHEMA, EventLog
+from pytest_ipperf.store import SCHEMA, EventLog, resume_value
 
 if TYPE_CHECKING:
     from pytest_ipperf.experiment import Measurement
@@ -134,7 +134,8 @@ class SessionWriter:
         """Completeness of the session, which is whole once each of its items is done and kept."""
         missing = self._missing()
         state = SessionState.BROKEN_OFF if missing or self.trouble else SessionState.WHOLE
-        resume = LAST if self._session.folder.exists() else ""
+        folder, saved = self._session.folder, self._session.settings.saved
+        resume = resume_value(folder, saved) if folder.exists() else ""
         measured = filter(None, self._done.values())
         return completeness_of(self._session.items, frozenset(measured), missing, state=state, resume=resume)
 

@@ -19,7 +19,7 @@ from pytest_ipperf.core.records.record import strictest
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.session.journal import SESSION_WRITER, journal_of
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.store import LAST, Archive, SessionEntry, read_session_summary, records_in, times_in
+from pytest_ipperf.store import Archive, SessionEntry, read_session_summary, records_in, resume_value, times_in
 from pytest_ipperf.store.kept_records import KeptRecords
 
 PAGE = "report.html"
@@ -105,7 +105,8 @@ class SessionEnd:
         """Write the page, with the history of every cell if the session is saved under a name."""
         from pytest_ipperf.report.page import write  # noqa: PLC0415 - imports matplotlib
 
-        summary = read_session_summary(self._session.folder, resume=LAST, running=False)
+        resume = resume_value(self._session.folder, self._session.settings.saved)
+        summary = read_session_summary(self._session.folder, resume=resume, running=False)
         if not summary.records and not summary.troubles and summary.completeness.is_whole:
             return
         if saved := self._session.settings.saved:

@@ -113,6 +113,18 @@ def test_an_interrupted_session_says_so_first_in_every_form(stopped):
     assert compared.splitlines()[0] == f"session {folder.name}: {BANNER}"
 
 
+def test_a_session_with_a_name_is_resumed_by_its_folder(stopped):
+    """Without that name in the command, `last` would be another session."""
+    result, folder = stopped("interrupt", "--ipperf-save=mine")
+    banner = f"BROKEN OFF: 2 of 4 cells measured; go on with --ipperf-resume={folder}"
+    assert banner in " ".join(result.stdout.str().split())
+    assert banner in (folder / "report.html").read_text(encoding="utf-8")
+    root = ["--ipperf-records", str(folder.parent.parent)]
+    listed, shown = (text for _, text in program(["list", *root], ["show", "mine", *root]))
+    assert banner in listed
+    assert shown.splitlines()[0] == banner
+
+
 @pytest.mark.parametrize(
     ("how", "arguments", "status"),
     [
