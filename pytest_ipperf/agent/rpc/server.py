@@ -16,6 +16,7 @@ import threading
 import traceback
 import typing
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder, remove_stale
@@ -27,6 +28,9 @@ from pytest_ipperf.agent.rpc.codec import Decoder, MismatchError, encoder
 from pytest_ipperf.agent.rpc.handlers import HANDLERS
 from pytest_ipperf.agent.rpc.handlers.base import AgentContext
 from pytest_ipperf.core.portable.errors import AgentError, IpperfError
+
+_Call = tuple[str, tuple[Any, ...]]
+_BLOCKS_S = 2.0
 
 
 class Agent:
@@ -81,7 +85,7 @@ def serve(gateway_channel: Any, code_fd: int, watchdog_s: float = 0.0) -> None:
 
     If the channel is over a network, `watchdog_s` are the seconds for which the controller may be silent.
     """
-    calls: queue.SimpleQueue[tuple[str, tuple[Any, ...]] | None] = queue.SimpleQueue()
+    calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
     channel, over = Channel(gateway_channel.send), threading.Event()
 
     def receive(message: Any) -> None:  # in execnet's receiver thread, where nothing may be raised
@@ -107,7 +111,7 @@ def serve(gateway_channel: Any, code_fd: int, watchdog_s: float = 0.0) -> None:
         if watchdog_s:
             channel.arm_watchdog(watchdog_s)
         try:
-            while (call := calls.get()) is not None:
+            for call in iter(partial(_next_call, calls), None):
                 with channel.handling_call():
                     reply = _reply(agent, *call)
                 gateway_channel.send(reply)
@@ -115,6 +119,16 @@ def serve(gateway_channel: Any, code_fd: int, watchdog_s: float = 0.0) -> None:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the signal of `receive` may come late, during the clean-up
     if not over.is_set():
         os._exit(0)  # or execnet would wait here for an end of the channel that may never come
+
+
+def _next_call(calls: queue.SimpleQueue[_Call | None]) -> _Call | None:
+    """Return the next call, None at the end of the channel.
+
+    Python runs the handler of a signal that comes just before it blocks only when it wakes up, so it never blocks long.
+    """
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return calls.get(timeout=_BLOCKS_S)
 
 
 def _reply(agent: Agent, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

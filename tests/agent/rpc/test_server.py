@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import platform
+import queue
 import re
 import signal
 import socket
@@ -20,6 +21,7 @@ import pytest
 from pytest_ipperf.agent.kernel.processes import survivors, tree
 from pytest_ipperf.agent.load.silence import PROGRESS, PROGRESS_S
 from pytest_ipperf.agent.load.spec import LoadSpec
+from pytest_ipperf.agent.rpc import server
 from pytest_ipperf.agent.rpc.codec import encoded
 from pytest_ipperf.agent.rpc.handlers import HANDLERS
 from pytest_ipperf.agent.rpc.messages import RunEnd, ServeRequest
@@ -264,6 +266,24 @@ def test_who_waits_for_the_lease_gets_it_when_all_is_undone_and_what_stays_is_ma
         first.group.terminate(timeout=5)
         assert second.call("lease", "another job", 5.0) == ("ok", "")
         assert second.call("dirty_reason")[1].endswith(f": {said}")
+
+
+def test_an_idle_agent_never_blocks_long_as_a_signal_may_come_just_before(monkeypatch):
+    """Then Python would run its handler at the next call only. It is met once in some 20,000 signals."""
+    monkeypatch.setattr(server, "_BLOCKS_S", 0.01)
+    calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    looks = []
+
+    class Calls:
+        def get(self, timeout):
+            looks.append(timeout)
+            if len(looks) == 3:
+                calls.put(("hello", ()))
+            return calls.get(timeout=timeout)
+
+    waiting: Any = Calls()
+    assert server._next_call(waiting) == ("hello", ())
+    assert looks == [0.01] * 3
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "in the midst of a call"])
