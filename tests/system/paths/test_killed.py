@@ -8,7 +8,6 @@ import errno
 import os
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -27,7 +26,6 @@ from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.netns.veth import veth_pairs
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.servers.base import true_root
-from tests.support.needs import PATH
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -36,6 +34,8 @@ _RNG = random.Random("kill -9")
 MOMENTS_S = [SPAN_S * (part + _RNG.random()) / 10 for part in range(10)]
 """Since a session's first process: one in each tenth of the time in which it builds its lab and begins to measure."""
 PATIENCE_S = 60.0
+OTHERS_S = 120.0
+"""Longer than an epoch of any other test's session."""
 LAB = BUILTIN["lab"]
 TUNNELS = {device for path in LAB.paths.values() for device in path.devices.values()}
 DEVICES = TUNNELS | {port.device for pair in veth_pairs(LAB) for port in pair}
@@ -47,7 +47,6 @@ import pytest
 def test_http(measured, margin):
     assert measured.slowdown <= margin
 """
-TC = shutil.which("tc", path=PATH)
 _OWN_NETWORK = ("unshare", "--net", "sh", "-c", 'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; exec "$@"', "sh")
 _BPF, _PROG_GET_NEXT_ID, _PROG_GET_FD_BY_ID, _OBJ_GET_INFO_BY_FD = 321, 11, 13, 15
 _NAME = slice(64, 80)  # of struct bpf_prog_info (linux/bpf.h)
@@ -111,30 +110,6 @@ def held(pids):
                 with contextlib.suppress(FileNotFoundError):  # one that is closed meanwhile
                     said.append(each.read_text())
     return {int(number) for each in said for number in re.findall(r"^prog_id:\s*(\d+)", each, re.MULTILINE)}
-
-
-def filtered(network):
-    """The BPF programs that filters of tc hold in this network namespace."""
-
-    def tc(*words):
-        asked = ["nsenter", f"--net={network}", TC, *words]
-        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout  # it may have gone
-
-    ports = re.findall(r"^qdisc clsact .* dev (\S+)", tc("qdisc", "show"), re.MULTILINE)
-    said = [tc("filter", "show", "dev", port, side) for port in ports for side in ("ingress", "egress")]
-    return {int(number) for each in said for number in re.findall(r"ipperf\S* direct-action .*\bid (\d+)", each)}
-
-
-def elsewhere(pids):
-    """The BPF programs that filters hold in network namespaces that have processes, but none of these."""
-    found = {}
-    for each in everybody():
-        network = Path(f"/proc/{each}/ns/net")
-        with contextlib.suppress(OSError):
-            found[network.readlink()] = network
-    for pid in pids:
-        del found[Path(f"/proc/{pid}/ns/net").readlink()]
-    return {number for network in found.values() for number in filtered(network)}
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
@@ -256,10 +231,10 @@ def nothing_is_left(sessions, come):
     assert eventually(lambda: not list(sessions.temporary.iterdir())), list(sessions.temporary.iterdir())
     assert eventually(lambda: not processes.survivors(members)), processes.survivors(members)
     assert eventually(lambda: not loaded & programs())
-    # Filters of tc hold programs without a descriptor. Those of other sessions are in namespaces that have processes;
-    # what this one has left would be in one that has none, or outside of all labs.
+    # Filters of tc hold programs without a descriptor. Those of other sessions end with their epochs; what this one has
+    # left would stay.
     left = programs() - others - held(everybody())
-    assert eventually(lambda: not left & programs() - elsewhere([sessions.pid, os.getpid()])), left & programs()
+    assert eventually(lambda: not left & programs(), OTHERS_S), left & programs()
     assert eventually(lambda: sessions.around() == around), sessions.around()
     assert outside() <= before
 
