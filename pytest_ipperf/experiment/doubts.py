@@ -101,8 +101,13 @@ def far_slower_runs(
     times, which single stalls determine, needs as much.
     """
     metric = METRICS[question.metric].metric
+    runs = [run for run in runs if not run.warmup and run.arm in (arm, reference)]
     if metric.location != "median" or conditions.design.epochs < 2 or not conditions.design.judges:
         return {}
+    if METRICS[question.metric].at_look:  # failures have a verdict of their own
+        if not all(run.times for run in runs):
+            return {}
+        runs = [replace(run, failed={}, attempted=len(run.times)) for run in runs]
     ends, deadline_s, alpha = [max(run.epoch for run in runs) + 1], conditions.deadline_s, conditions.design.alpha
     of_all = [replace(run, values={**run.values, metric.name: run.completed_s}) for run in runs if run.times]
     of_completed = replace(metric, location="mean")

@@ -198,7 +198,7 @@ def _read(config: pytest.Config, option: str) -> Any:
     asked = config.getoption(long_of(option))
     if asked is None:
         return _parse(f"ini {ini_of(option)}", _READ[option], config.getini(ini_of(option)))
-    if not asked:  # as of an unset variable; an empty ini key means the default
+    if not asked and option == "--margin":  # as of an unset variable; an empty ini key means each test's own
         raise UsageError(f"{option}: it has no value; give one, or leave the option out")
     return _parse(option, _READ[option], asked)
 

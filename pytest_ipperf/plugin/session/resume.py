@@ -55,12 +55,9 @@ def find_resumed(settings: Settings, directory: Path) -> ResumedSession | None:
 
 
 def _last(settings: Settings) -> Path:
-    """Return the folder of the newest session saved under the same name, or of the newest without one.
-
-    A session that is still running is another one than that which was broken off.
-    """
+    """Return the folder of the newest session saved under the same name, or of the newest without one."""
     with contextlib.closing(Archive(settings.records)) as archive:
-        there = [entry for entry in archive.sessions() if entry.saved == settings.saved and not entry.running]
+        there = [entry for entry in archive.sessions() if entry.saved == settings.saved]
     if not there:
         named = f" that was saved as {settings.saved}" if settings.saved else ""
         raise UsageError(f"there is no session{named} in {settings.records / 'runs'} yet")

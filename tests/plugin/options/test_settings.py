@@ -48,7 +48,7 @@ from pytest_ipperf.protocols import application, applications
         (["--reference=ipv5"], "--reference: arm 'ipv5' is not of the form ipv4, ipv6 or ipv6-TRANSPORT"),
         (["--reference=ipv6-teredo"], "--reference: 'teredo' does not exist; there are isatap, native, tunnel"),
         (["--margin="], "--margin: it has no value; give one, or leave the option out"),
-        (["--ipperf-records="], "--ipperf-records: it has no value; give one, or leave the option out"),
+        (["--ipperf-records="], "--ipperf-records: '' is not a folder such as .ipperf"),
         (["-o", "ipperf_records="], "ini ipperf_records: '' is not a folder such as .ipperf"),
         (["--margin=10"], "--margin: share '10' is not a percentage such as 10%"),
         (["--margin=10%,5"], "--margin: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),

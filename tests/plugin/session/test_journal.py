@@ -14,7 +14,9 @@ from pytest_ipperf.plugin.session.journal import SessionWriter
 @pytest.fixture
 def writer(tmp_path):
     """Return the writer of a session with a thousand items."""
-    session: Any = SimpleNamespace(items={f"test_it[{n}]": f"cell {n}" for n in range(1000)}, folder=tmp_path)
+    session: Any = SimpleNamespace(
+        items={f"test_it[{n}]": f"cell {n}" for n in range(1000)}, folder=tmp_path, settings=SimpleNamespace(saved="")
+    )
     return SessionWriter(session)
 
 
