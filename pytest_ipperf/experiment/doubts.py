@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -104,12 +104,10 @@ def far_slower_runs(
     runs = [run for run in runs if not run.warmup and run.arm in (arm, reference)]
     if metric.location != "median" or conditions.design.epochs < 2 or not conditions.design.judges:
         return {}
-    if METRICS[question.metric].at_look:  # failures have a verdict of their own
-        if not all(run.times for run in runs):
-            return {}
-        runs = [replace(run, failed={}, attempted=len(run.times)) for run in runs]
+    if METRICS[question.metric].at_look:
+        runs = _without_failures(runs)
     ends, deadline_s, alpha = [max(run.epoch for run in runs) + 1], conditions.deadline_s, conditions.design.alpha
-    of_all = [replace(run, values={**run.values, metric.name: run.completed_s}) for run in runs if run.times]
+    of_all = [replace(run, values={**run.values, metric.name: run.completed_s}) for run in runs]
     of_completed = replace(metric, location="mean")
     ways: tuple[tuple[str, float, Callable[[], Effect]], ...] = (
         (
@@ -124,12 +122,27 @@ def far_slower_runs(
         ),
     )
     for way, level, effect_of in ways[: 2 if METRICS[question.metric].at_look else 1]:
-        with contextlib.suppress(InvalidError):  # what decides raises it too, or no connection completed
+        with contextlib.suppress(InvalidError):  # what decides raises it too, or a block completed nothing
             effect = effect_of()
             if judge(effect, question.margin, alpha=alpha, exceeds_alpha=level).verdict is Verdict.EXCEEDS:
                 change, margin = f"{percent_text(effect.shown.estimate)} {effect.unit}", question.margin.description
                 return {Verdict.WITHIN: f"{way}, {arm.title} differs by {change}, beyond the margin of {margin}"}
     return {}
+
+
+def _without_failures(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs of two arms as if their failed connections had not been begun: these have a verdict of their own.
+
+    Where nothing completed, the run has the times of the other arm in its block, which tell of no difference.
+    """
+    of_block: defaultdict[tuple[int, int], list[Run]] = defaultdict(list)
+    for run in runs:
+        of_block[run.epoch, run.block].append(run)
+    found = []
+    for run in runs:
+        done = run if run.times else next((other for other in of_block[run.epoch, run.block] if other.times), run)
+        found.append(replace(run, failed={}, attempted=len(done.times), times=done.times, completed_s=done.completed_s))
+    return found
 
 
 def more_lost(

@@ -119,6 +119,23 @@ def test_other_cells_are_not_doubted(own, design):
     assert far_slower_runs(timed(own), SIX, FOUR, TIMES, conditions) == {}
 
 
+@pytest.mark.parametrize("slow", [True, False])
+def test_a_run_in_which_nothing_completed_neither_hides_slow_ones_nor_is_one(slow):
+    """Failures have a verdict of their own."""
+    found = timed(lambda epoch, block: [0.05 if slow and block == epoch % 6 else 0.01] * 10)
+    lost = dataclasses.replace(
+        found[-1], failed={"talk reset": 10}, times=[], completed_s=None, values={"response_time": 10.0}
+    )
+    assert bool(far_slower_runs([*found[:-1], lost], SIX, FOUR, TIMES, NIGHT)) is slow
+    every = [
+        dataclasses.replace(run, failed={"talk reset": 10}, times=[], completed_s=None, values={"response_time": 10.0})
+        if run.arm == SIX and run.block == 1 and not slow
+        else run
+        for run in found
+    ]
+    assert bool(far_slower_runs(every, SIX, FOUR, TIMES, NIGHT)) is slow
+
+
 def test_a_metric_that_is_judged_by_the_mean_is_not_doubted_for_that():
     assert far_slower_runs(runs(99), SIX, FOUR, Question("loss", Margin.parse("0.5pp")), NIGHT) == {}
 
