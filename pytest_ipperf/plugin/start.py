@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.plugin.collect.collection import UnsupportedItems
 from pytest_ipperf.plugin.collect.mistakes import MarkerExpressionCheck
 from pytest_ipperf.plugin.measure.finished_fixtures import FinishedFixtures
@@ -32,6 +33,8 @@ def start(config: pytest.Config) -> None:
     """
     directory, facts = config.invocation_params.dir, invocation(config)
     settings = read_settings(config, facts.seed)
+    if settings.inventory_trouble:
+        raise UsageError(settings.inventory_trouble)
     if facts.resume:  # "last" would now name the session that has just begun
         settings = dataclasses.replace(settings, resume=facts.resume)
     known = Session(config, settings, facts, find_resumed(settings, directory))

@@ -215,7 +215,8 @@ def _write_end(reporter: pytest.TerminalReporter, config: pytest.Config, exitsta
         meaning += f"; {cells}: {effect} this session (--ipperf-inconclusive)"
     counts = Counter(record.verdict for record in verdicts.records)
     texts = [f"{counts[name]} {name}" for name in VERDICT_NAMES if counts[name]]
-    parts = [f"{', '.join(texts) or 'nothing measured'}: exit status {status}, {meaning}"]
+    none = "measured, but no test ran" if verdicts.measured else "nothing measured"
+    parts = [f"{', '.join(texts) or none}: exit status {status}, {meaning}"]
     if (session.folder / PAGE).exists():
         parts.append(f"page: {session.folder / PAGE}")
     colours: dict[str, bool] = {"red": status not in (0, NOTHING_DECIDED), "yellow": status == NOTHING_DECIDED}

@@ -37,7 +37,8 @@ it; nan without a timestamp, or if the clock was set. `total` includes `late`, a
 """
 
 _SHOWN = 80
-_ENOUGH_BYTES = 2**20  # only payloads that are too small are refused
+_ENOUGH_BYTES = 2**20  # so that a check makes no large content
+_MOST_CONTENT_BYTES = 2**30  # hosts hold it in memory, several times
 _LONGEST_LINE = 4096  # eight times the limit of RFC 5321, section 4.5.3.1.5
 
 
@@ -342,6 +343,11 @@ class Application(Protocol):
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
         del connections, factors
+        if payload_bytes > _MOST_CONTENT_BYTES:
+            raise UsageError(
+                f"payload {payload_bytes} is more than {self.name} holds in memory, where it is compared; take "
+                f"{_MOST_CONTENT_BYTES} at most, or file_transfer for larger files"
+            )
         self.content(min(payload_bytes, _ENOUGH_BYTES))
 
     @abstractmethod

@@ -14,7 +14,7 @@ from pytest_ipperf.agent.load.library_client import LibraryBurst
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.protocols import application
+from pytest_ipperf.protocols import application, applications
 from tests.support.servers.mail import serve_mail
 from tests.support.servers.tcp import StreamServer
 
@@ -125,3 +125,10 @@ def test_both_clients_send_a_message_with_dots_alike():
     assert [each.failure for each in burst.connections] == [""]
     message = heard[heard.index(b"DATA\r\n") + 1 : heard.index(b".\r\n") + 1]
     assert b"".join(message) == sent(DOTTED)
+
+
+@pytest.mark.parametrize("name", [name for name in applications() if not application(name).datagram])
+def test_a_payload_that_would_fill_the_memory_is_refused(name):
+    application(name).check(1, 2**30, {})
+    with pytest.raises(UsageError, match="1073741825 is more than .* take 1073741824 at most, or file_transfer"):
+        application(name).check(1, 2**30 + 1, {})

@@ -201,6 +201,8 @@ def _up_to(acceptance: Acceptance, unit: str) -> str:
 
 
 def _over(lapsed: Acceptance) -> str:
+    if lapsed.withdrawn:
+        return f"its acceptance was withdrawn: {lapsed.withdrawn}"
     return f"accepted until {lapsed.until}, which has passed"
 
 

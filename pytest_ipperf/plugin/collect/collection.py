@@ -55,8 +55,6 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
             raise pytest.Collector.CollectError(spell_options(metafunc.config, str(error))) from None
         return
     where = metafunc.definition.nodeid
-    if session.settings.inventory_trouble:
-        raise pytest.Collector.CollectError(spell_options(metafunc.config, session.settings.inventory_trouble))
     try:
         protocol = _protocol(metafunc)
         connections, payloads, factors, compared = level_grid(metafunc.definition, session.settings, protocol)

@@ -72,6 +72,8 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
         return
     attributes: Any = report  # xdist sends plain attributes to the controller
     attributes.ipperf = True
+    if call.when == "setup" and ANSWERS in item.stash:
+        attributes.ipperf_measured = True
     record = None
     if call.when == "call" and (record := _record(item, passed=report.passed)) is not None:
         error, record = _settled(item, report, record, error)
@@ -262,7 +264,8 @@ def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
 class VerdictCollector:
     """Plugin of the main process that collects verdicts, calls the hook for each record and sets the exit status.
 
-    `decided` is the number of cells that are within or beyond their margin.
+    `decided` is the number of cells that are within or beyond their margin. `measured` says that a set-up measured,
+    whether or not its test ran.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -273,13 +276,15 @@ class VerdictCollector:
         self.unjudged: dict[str, str] = {}
         self.flagged: set[str] = set()
         self.measurements = 0
+        self.measured = False
         self.nothing_decided = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect the verdict of a report, which may come from a worker of xdist."""
         if not getattr(report, "ipperf", False):
             return
-        # A set-up that passed does not count: under --setup-plan no call follows.
+        # Under --setup-plan a set-up passes without measuring, and no call follows; under --setup-only it measures.
+        self.measured |= getattr(report, "ipperf_measured", False)
         self.measurements += report.when == "call" or (report.when == "setup" and not report.passed)
         sentence = getattr(report, "ipperf_inconclusive", "")
         if sentence:
@@ -305,7 +310,7 @@ class VerdictCollector:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Set the exit status; add undecided cells to the cache of `--lf` after pytest has written it."""
-        if session.exitstatus == pytest.ExitCode.OK and self.measurements:
+        if session.exitstatus == pytest.ExitCode.OK and (self.measurements or self.measured):
             if self.undecided and self._config.stash[SESSION].settings.fail_inconclusive:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             elif not self.decided:

@@ -304,6 +304,13 @@ def test_an_acceptance_that_is_over_accepts_nothing_and_is_told(golden):
     golden(told(report))
 
 
+def test_a_withdrawn_acceptance_is_told_as_such(golden):
+    over = replace(acceptance(until=dt.date(2026, 11, 1)), withdrawn="the kernel was replaced (bob)")
+    report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[over])
+    assert decided(report) == {"a": GateDecision.EXCEEDS}
+    golden(told(report))
+
+
 @pytest.mark.parametrize(
     "other", [acceptance("b"), acceptance(metric=RATE), acceptance(up_to=None), acceptance(up_to=0.02)]
 )

@@ -99,6 +99,15 @@ def test_a_design_that_never_judges_never_ends_with_0(project):
     )
 
 
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_a_set_up_alone_decides_nothing_and_says_whether_it_measured(project, workers):
+    project.network()
+    result = project.run("--setup-only", "--connections=1", *workers)
+    assert result.ret == NOTHING_DECIDED
+    result.stdout.fnmatch_lines(["measured, but no test ran: exit status 10, no cell was decided (no test asked)*"])
+    assert project.run("--setup-plan", "--connections=1", *workers).ret == pytest.ExitCode.OK
+
+
 def test_trouble_of_the_testbed_is_an_error_and_other_workloads_go_on(project):
     project.network(broken=["loopback-smtp-c1-1k"])
     result = project.run()
