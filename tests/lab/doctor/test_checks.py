@@ -35,7 +35,7 @@ from pytest_ipperf.lab.doctor import Grade, examination, examine
 from pytest_ipperf.lab.doctor.checks import CHECKS
 from pytest_ipperf.lab.doctor.checks.reboot import programs
 from pytest_ipperf.lab.doctor.observations import HostObservation, ObservedTestbed, Reachability
-from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab, with_rate
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.servers import SERVERS
@@ -472,6 +472,16 @@ def test_a_testbed_with_one_arm_and_a_neighbour_is_told(made):
     (said,) = reported(made)
     assert said.startswith("wrong all testbed: nothing to compare: testbed office has no IPv6: host alpha has no ipv6")
     assert any(each.said == "never measured while home is: both have ssh beta port 22" for each in found(made))
+
+
+@pytest.mark.parametrize(
+    ("name", "arms"), [("lab", "ipv4, ipv6"), ("lab.100mbit", "ipv4, ipv6, ipv6-tunnel, ipv6-isatap")]
+)
+def test_tunnels_that_no_backend_can_carry_are_no_arms_of_a_lab(name, arms):
+    # Backend userspace runs everywhere, but needs links with a rate.
+    testbed = dataclasses.replace(with_rate(name, BUILTIN) or BUILTIN[name], backend="userspace")
+    said = [each.said for each in CHECKS["testbed"].findings(ObservedTestbed(testbed=testbed, hosts={}))]
+    assert said == [f"arms {arms}"]
 
 
 def test_the_page_has_a_row_for_every_check():

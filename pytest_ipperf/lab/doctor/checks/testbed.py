@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.lab.doctor.checks.base import Check, Finding
 from pytest_ipperf.lab.doctor.observations import ObservedTestbed
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.transports import TRANSPORTS
 
 
 class TheTestbed(Check):
-    """Arms and conflicts of the testbed, from the inventory alone."""
+    """Arms and conflicts of the testbed, from the inventory and the backends of a lab's tunnels."""
 
     topic = "testbed"
     rank = 90
@@ -23,7 +24,9 @@ class TheTestbed(Check):
             (Arm(ipver, name) for name in TRANSPORTS for ipver in (4, 6) if ipver == 6 or name == "native"),
             key=lambda arm: TRANSPORTS[arm.transport].rank,
         )
-        has = [str(arm) for arm in arms if not testbed.lacks(arm)]
+        # What a lab's tunnels lack is told by the check of tunnels.
+        without = set(testbed.paths) if testbed.is_lab and testbed.paths and lab_backend(testbed, "")[1] else set()
+        has = [str(arm) for arm in arms if not testbed.lacks(arm) and arm.transport not in without]
         if len(has) > 1:
             yield self.well("", f"arms {', '.join(has)}")
         else:
