@@ -130,5 +130,5 @@ def test_both_clients_send_a_message_with_dots_alike():
 @pytest.mark.parametrize("name", [name for name in applications() if not application(name).datagram])
 def test_a_payload_that_would_fill_the_memory_is_refused(name):
     application(name).check(1, 2**30, {})
-    with pytest.raises(UsageError, match="1073741825 is more than .* take 1073741824 at most, or file_transfer"):
+    with pytest.raises(UsageError, match=r"1073741825 is more than .* take 1073741824 at most, or file_transfer"):
         application(name).check(1, 2**30 + 1, {})

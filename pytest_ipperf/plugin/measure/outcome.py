@@ -72,8 +72,7 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
         return
     attributes: Any = report  # xdist sends plain attributes to the controller
     attributes.ipperf = True
-    if call.when == "setup" and ANSWERS in item.stash:
-        attributes.ipperf_measured = True
+    attributes.ipperf_measured = call.when == "setup" and ANSWERS in item.stash
     record = None
     if call.when == "call" and (record := _record(item, passed=report.passed)) is not None:
         error, record = _settled(item, report, record, error)
