@@ -30,7 +30,12 @@ _FILES = {"tables": "tables", "captures": "captures", "logs": "logs", "page": "r
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="WHAT", help=f"a session: {SESSION}; otherwise a text that occurs in cells")
     parser.add_argument(
-        "cells", nargs="*", metavar="TEXT", help="for a session: only the cells in which one of these texts occurs"
+        # Without a default argparse would name it among the required arguments.
+        "cells",
+        nargs="*",
+        default=[],
+        metavar="TEXT",
+        help="for a session: only the cells in which one of these texts occurs",
     )
     parser.add_argument(
         "--saved", default="", metavar="NAME", help="for a trend: only the sessions saved under that name"

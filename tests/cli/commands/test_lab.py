@@ -272,6 +272,7 @@ def said(capsys, *arguments):
     ("arguments", "sentence"),
     [
         ([], "the following arguments are required: COMMAND; see pytest-ipperf --help"),
+        (["show"], "the following arguments are required: WHAT; see pytest-ipperf show --help"),
         (["lab", "x"], "testbed 'x' does not exist; there are lab, pair, and labs with any rate, such as lab.100mbit"),
         (
             ["lab", "lab.100mbt"],
