@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ipperf.core.design.cell import AGAINST, Arm, Cell, Workload, levels_text, load_text, talk_text
 from pytest_ipperf.core.design.question import Question
-from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError
+from pytest_ipperf.core.portable.errors import IpperfError, UsageError
 from pytest_ipperf.core.portable.factor import Factor, Level, levels_from_text
 from pytest_ipperf.core.portable.workload_kind import ClientLoad
 from pytest_ipperf.lab.inventory.limits import beyond, no_offload, too_many
@@ -31,7 +31,7 @@ from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.options.settings import Settings, only_reference
 from pytest_ipperf.plugin.session.invocation import from_controller
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.plugin.session.stash import session_of
+from pytest_ipperf.plugin.session.stash import MISTAKE, session_of
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 
@@ -45,13 +45,13 @@ FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport"
 def parametrize(metafunc: pytest.Metafunc) -> None:
     """Parametrize a test that measures with its cells.
 
-    With an invalid setting the test gets none, and `finish` reports the error if the test is selected. In a worker
-    every test reports it, as xdist offers a worker no way to end the session with a message.
+    With an invalid setting the test gets none, and `finish` reports the error if the test is selected. It reports the
+    error itself if the command line names one of its cells, of which pytest would say only that it is not found.
     """
     try:
         session = session_of(metafunc.config)
     except IpperfError as error:
-        if from_controller(metafunc.config):
+        if named_ids(metafunc.definition):
             raise pytest.Collector.CollectError(spell_options(metafunc.config, str(error))) from None
         return
     where = metafunc.definition.nodeid
@@ -93,9 +93,6 @@ def finish(session: pytest.Session) -> None:
     """
     try:
         known = session_of(session.config)
-    except IpperfError as error:  # an invalid setting, or damaged records of earlier sessions
-        raise pytest.UsageError(spell_options(session.config, str(error))) from None
-    try:
         _check_items(session.items)
         known.make_plans(asked(session.items))
         known.items = {item.nodeid: str(cell) for item in session.items if (cell := cell_of(item)) is not None}
@@ -105,10 +102,11 @@ def finish(session: pytest.Session) -> None:
         check_unused_options(known)
         known.left_out.clear()  # there may be thousands, which nothing else asks for
         known.check_descriptors()
-    except (UsageError, LabError) as error:
-        known.mistake = spell_options(session.config, str(error))
-        if not known.is_worker:
-            raise pytest.UsageError(known.mistake) from None
+    except IpperfError as error:  # among others an invalid setting, or damaged records of earlier sessions
+        mistake = spell_options(session.config, str(error))
+        if from_controller(session.config) is None:
+            raise pytest.UsageError(mistake) from None
+        session.config.stash[MISTAKE] = mistake
         session.items.clear()
 
 

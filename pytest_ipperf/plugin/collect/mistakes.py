@@ -19,7 +19,7 @@ from pytest_ipperf.plugin.collect.claims import check_claims
 from pytest_ipperf.plugin.collect.questions import figures_of, metric_of
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.invocation import invocation
-from pytest_ipperf.plugin.session.stash import SESSION
+from pytest_ipperf.plugin.session.stash import MISTAKE, SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
 _OURS = "pytest_ipperf.plugin.fixtures"
@@ -46,7 +46,7 @@ class MarkerExpressionCheck:
         except pytest.UsageError as error:
             if not known.is_worker:
                 raise
-            known.mistake = str(error)
+            config.stash[MISTAKE] = str(error)
             config.option.markexpr = ""
             items.clear()
 

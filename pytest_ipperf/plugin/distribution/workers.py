@@ -17,7 +17,7 @@ from pytest_ipperf.plugin.activation import unsupported_platform
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.options.declarations import long_of
 from pytest_ipperf.plugin.session.invocation import from_controller, invocation
-from pytest_ipperf.plugin.session.stash import SESSION
+from pytest_ipperf.plugin.session.stash import MISTAKE, SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
 # Matches every node id of a cell; names of testbeds are not checked, as only a measuring session reads them.
@@ -113,11 +113,10 @@ class WorkerHandoff:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Pass on the cells left out, the workloads that could not be reused, and a mistake."""
         config: Any = session.config  # xdist adds `workeroutput`
-        known = config.stash.get(SESSION, None)
-        if known is not None:
-            not_reused = known.resumed.not_reused_texts() if known.resumed else {}
+        known, mistake = config.stash.get(SESSION, None), config.stash.get(MISTAKE, "")
+        if known is not None or mistake:
             config.workeroutput["ipperf"] = {
-                "left_out": known.left_out_lines,
-                "not_reused": not_reused,
-                "mistake": known.mistake,
+                "left_out": known.left_out_lines if known else [],
+                "not_reused": known.resumed.not_reused_texts() if known and known.resumed else {},
+                "mistake": mistake,
             }

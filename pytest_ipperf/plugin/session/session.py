@@ -81,7 +81,6 @@ class Session:
         self.items: dict[str, str] = {}  # the cells to measure, by node id
         self.left_out_lines: list[str] = []
         self.left_out: list[Cell] = []  # selected cells that cannot be measured here
-        self.mistake = ""  # the error that a worker found, for its controller
         self.states: dict[Workload, str] = {}
         self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}

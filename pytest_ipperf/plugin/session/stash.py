@@ -1,4 +1,4 @@
-"""Stash key of a pytest process's measuring session, which is imported and started on first use."""
+"""Stash keys of a pytest process: its measuring session, which is imported and started on first use, and a mistake."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:  # its imports are needed only by a measuring session
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
 STARTER: pytest.StashKey[Callable[[pytest.Config], None]] = pytest.StashKey()
 """Function that starts the session, set in `pytest_configure`; a stash entry, as importing it here would be a cycle."""
+
+MISTAKE: pytest.StashKey[str] = pytest.StashKey()
+"""The user's mistake that a worker of xdist has found, with which its controller ends the session."""
 
 
 def session_of(config: pytest.Config) -> Session:

@@ -295,10 +295,14 @@ def test_levels_that_are_no_list_are_told(project, levels):
 
 def test_a_hosts_ini_of_another_tool_hurts_only_whoever_measures(project):
     (project.pytester.path / "hosts.ini").write_text("[web]\nweb1.example.org\n")
-    for asked in ((), ("--collect-only",)):
+    for asked in ((), ("--collect-only",), ("-n2",)):
         result = project.ask(*asked, testbed="")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines(["ERROR: *hosts.ini, line 2: *"])
+    one = (
+        "test_a_hosts_ini_of_another_tool_hurts_only_whoever_measures.py::test_smtp_response_time[lab-smtp-c1-1k-ipv6]"
+    )
+    project.ask(one, testbed="").stdout.fnmatch_lines(["*hosts.ini, line 2: *"])
     project.pytester.makepyfile("def test_plain(): pass")
     project.ask(testbed="").assert_outcomes(passed=1)
     project.ask().stderr.fnmatch_lines(["ERROR: *hosts.ini, line 2: *"])
