@@ -202,7 +202,9 @@ def _write_end(reporter: pytest.TerminalReporter, config: pytest.Config, exitsta
 
     verdicts, session = config.stash[VERDICTS], config.stash[SESSION]
     settings = session.settings
-    status = NOTHING_DECIDED if verdicts.nothing_decided else int(exitstatus)
+    # pytest gives the status that it had before the verdicts changed it.
+    changed = NOTHING_DECIDED if verdicts.nothing_decided else int(verdicts.inconclusive_failed)
+    status = changed or int(exitstatus)
     meaning = _MEANINGS.get(status, "")
     if verdicts.nothing_decided:
         why = "too little evidence" if verdicts.undecided or verdicts.unjudged else "no test asked"

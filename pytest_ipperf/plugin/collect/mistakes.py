@@ -104,7 +104,11 @@ def _check(metafunc: pytest.Metafunc) -> None:
     unknown = (
         []
         if may_be_skipped(metafunc)
-        else [name for name in metafunc.fixturenames if name not in known and name != "request"]
+        else [
+            name
+            for name in metafunc.fixturenames
+            if name not in known and name != "request" and not _is_defined(metafunc, name)
+        ]
     )
     if requests_measured(metafunc):
         for name in unknown:
@@ -137,6 +141,12 @@ def _unknown(name: str, there: Sequence[str]) -> str:
 def _fixtures(metafunc: pytest.Metafunc) -> Mapping[str, Sequence[Any]]:
     """Return the definitions of a test's fixtures by name, its generated parameters included."""
     return metafunc._arg2fixturedefs  # noqa: SLF001 - pytest has no public API to tell a fixture from a parameter
+
+
+def _is_defined(metafunc: pytest.Metafunc, name: str) -> bool:
+    """Return whether there is a fixture of that name, also if a plugin has added the name after pytest's look-up."""
+    manager = metafunc.definition.session._fixturemanager  # noqa: SLF001 - as above
+    return bool(manager.getfixturedefs(name, metafunc.definition))
 
 
 def _available(metafunc: pytest.Metafunc) -> list[str]:

@@ -53,7 +53,7 @@ from pytest_ipperf.plugin.measure.answers import Answers
 from pytest_ipperf.plugin.measure.fresh_epochs import answer_again, fresh_epochs_of
 from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN
 from pytest_ipperf.plugin.measure.release import reload
-from pytest_ipperf.plugin.measure.stash import ANSWERS, INVALID
+from pytest_ipperf.plugin.measure.stash import ANSWERS, IN_CALL, INVALID, answers_of
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.journal import log_complete, log_not_resumed
 from pytest_ipperf.plugin.session.session import Session
@@ -115,7 +115,7 @@ class RecordedSlowdown(Slowdown):
 
     def __le__(self, margin: Margin | str) -> Claim:
         claim = Slowdown.__le__(self, margin)
-        self.item.stash[ANSWERS].add_record(self.judged_record(claim), asked=False)
+        answers_of(self.item).add_record(self.judged_record(claim), asked=False)
         return claim
 
     def judged_record(self, claim: Claim) -> Record:
@@ -147,7 +147,7 @@ class RecordedTail:
         question = Question(SLOW_SHARE, self.failures, tail)
         slowdown = replace(self.of(question), confirm=self.confirm and partial(self.confirm, question))
         claim = Claim(slowdown.judged(self.failures))
-        self.item.stash[ANSWERS].add_component("tail", str(tail), claim.judgement, asked=False)
+        answers_of(self.item).add_component("tail", str(tail), claim.judgement, asked=False)
         return claim
 
     def __bool__(self) -> bool:
@@ -172,14 +172,14 @@ class _Limits:
         """Judge the limits that were asked by marker or option."""
         for limit in self.asked:
             judgement = self.judged(limit, True)  # noqa: FBT003 - at the looks
-            self.item.stash[ANSWERS].add_component(limit.figure, limit.name, judgement, asked=True)
+            answers_of(self.item).add_component(limit.figure, limit.name, judgement, asked=True)
 
     def _claim(self, limit: Limit) -> Claim:
         if limit.figure not in figures_of(self.protocol):
             raise UsageError(f"limit {limit.name}: {no_figure(limit.figure, self.protocol)}")
         check_deadline(limit, self.item.config.stash[SESSION].settings.deadline_s)
         claim = Claim(self.judged(limit, limit in self.asked))
-        self.item.stash[ANSWERS].add_component(limit.figure, limit.name, claim.judgement, asked=False)
+        answers_of(self.item).add_component(limit.figure, limit.name, claim.judgement, asked=False)
         return claim
 
 
@@ -222,6 +222,8 @@ def _measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: obje
     asked = explicit_failures(item)
     records = tuple(replace(each, taken_from=origin).beside(found.beside, asked=asked) for each in found.records)
     answers = item.stash[ANSWERS] = Answers(records[-1])
+    if IN_CALL in item.stash:  # another plugin runs the item again
+        del item.stash[IN_CALL]
     slowdown = RecordedSlowdown(
         effects=found.effects,
         judges=design.judges,

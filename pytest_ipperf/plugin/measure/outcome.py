@@ -21,7 +21,7 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, UndecidedError, UnjudgedError
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.collect.collection import cell_of
-from pytest_ipperf.plugin.measure.stash import ANSWERS, INVALID
+from pytest_ipperf.plugin.measure.stash import ANSWERS, IN_CALL, INVALID
 from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.store.kept_records import KeptRecords
@@ -39,7 +39,6 @@ class _SubtestResult(NamedTuple):
     error: UndecidedError | UnjudgedError | None
 
 
-_IN_CALL = pytest.StashKey[bool]()
 _SUBTESTS = pytest.StashKey[list[_SubtestResult]]()
 _PROPERTIES = pytest.StashKey[list[tuple[str, object]]]()
 
@@ -67,7 +66,7 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
     if cell_of(item) is None:
         return
     error = call.excinfo.value if call.excinfo else None
-    if item.stash.get(_IN_CALL, False):
+    if item.stash.get(IN_CALL, False):
         _make_subtest_report(item, call, report, error)
         return
     attributes: Any = report  # xdist sends plain attributes to the controller
@@ -93,7 +92,7 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
         if item.config.stash[SESSION].settings.flags:
             attributes.ipperf_flagged = record.sentence
             _skip(item, report, f"flagged: {record.sentence}")
-    elif report.failed:
+    elif report.failed or (call.when == "setup" and INVALID in item.stash):
         _name_trouble(item, call, report, error)
 
 
@@ -126,22 +125,33 @@ def _settled(
     subtests: list[_SubtestResult] = item.stash[_SUBTESTS]
     beyond = [each.record for each in subtests if each.error is None]
     if beyond:
-        report.outcome, report.longrepr = "failed", beyond[0].sentence
+        _fail(report, beyond[0].sentence)
         return None, beyond[0]
     if record.verdict in ("invalid", "exceeds"):
-        report.outcome, report.longrepr = "failed", f"{record.sentence}; the test itself did not fail for it"
+        why = "mark xfail excuses no verdict" if hasattr(report, "wasxfail") else "the test itself did not fail for it"
+        _fail(report, f"{record.sentence}; {why}")
         return (InvalidError(record.sentence) if record.verdict == "invalid" else None), record
+    if isinstance(error, UndecidedError | UnjudgedError):
+        return error, record
     if error is None and subtests:
         return subtests[0].error, subtests[0].record
-    return error or _unasserted(record), record
+    return _unasserted(record), record
+
+
+def _fail(report: pytest.TestReport, reason: Any) -> None:
+    """Make a report failed, whatever the test did, and though mark xfail expects it."""
+    report.outcome, report.longrepr = "failed", reason
+    vars(report).pop("wasxfail", None)  # pytest would count the report as an expected failure
 
 
 def _name_trouble(
     item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, error: BaseException | None
 ) -> None:
+    if not report.failed:
+        _fail(report, report.longrepr)  # mark xfail expects it, and excuses no trouble
     attributes: Any = report
     attributes.ipperf_trouble = _trouble_kind(item, call, error)
-    if call.when == "call" and isinstance(error, IpperfError):
+    if call.when != "setup" and isinstance(error, IpperfError):
         attributes.ipperf_error = True
         if error.__traceback__ is not None:  # raised by the test
             report.longrepr = _without_internals(item, error)
@@ -153,11 +163,11 @@ class CallPhase:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
         """Mark the item while its body runs, with an empty list of subtests."""
-        item.stash[_IN_CALL], item.stash[_SUBTESTS] = True, []
+        item.stash[IN_CALL], item.stash[_SUBTESTS] = True, []
         try:
             yield
         finally:
-            item.stash[_IN_CALL] = False
+            item.stash[IN_CALL] = False
 
 
 def _unasserted(record: Record) -> UndecidedError | UnjudgedError | None:
@@ -277,17 +287,19 @@ class VerdictCollector:
         self.measurements = 0
         self.measured = False
         self.nothing_decided = False
+        self.inconclusive_failed = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect the verdict of a report, which may come from a worker of xdist."""
-        if not getattr(report, "ipperf", False):
+        if not getattr(report, "ipperf", False) or str(report.outcome) == "rerun":  # pytest-rerunfailures' first tries
             return
         # Under --setup-plan a set-up passes without measuring, and no call follows; under --setup-only it measures.
         self.measured |= getattr(report, "ipperf_measured", False)
-        self.measurements += report.when == "call" or (report.when == "setup" and not report.passed)
-        sentence = getattr(report, "ipperf_inconclusive", "")
-        if sentence:
-            self.undecided[report.nodeid] = sentence
+        undecided = getattr(report, "ipperf_inconclusive", "")
+        # Of the set-ups that pytest skipped, those that the plugin did not skip are of marks, and measured nothing.
+        self.measurements += report.when == "call" or (report.when == "setup" and bool(report.failed or undecided))
+        if undecided:
+            self.undecided[report.nodeid] = undecided
         if sentence := getattr(report, "ipperf_unjudged", ""):
             self.unjudged[report.nodeid] = sentence
         if getattr(report, "ipperf_flagged", ""):
@@ -312,6 +324,7 @@ class VerdictCollector:
         if session.exitstatus == pytest.ExitCode.OK and (self.measurements or self.measured):
             if self.undecided and self._config.stash[SESSION].settings.fail_inconclusive:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
+                self.inconclusive_failed = True
             elif not self.decided:
                 session.exitstatus = NOTHING_DECIDED
                 self.nothing_decided = True

@@ -87,7 +87,9 @@ def test_a_decided_cell_beside_an_undecided_one_ends_with_0_unless_told_otherwis
         ["1 inconclusive, 2 within: exit status 0, nothing is red; 1 inconclusive cell: not counted as failed in *"]
     )
     assert result.ret == pytest.ExitCode.OK
-    assert project.run("--ipperf-inconclusive=fail").ret == pytest.ExitCode.TESTS_FAILED
+    strict = project.run("--ipperf-inconclusive=fail")
+    assert strict.ret == pytest.ExitCode.TESTS_FAILED
+    strict.stdout.fnmatch_lines(["1 inconclusive, 2 within: exit status 1, *1 inconclusive cell: counted as failed*"])
 
 
 def test_a_design_that_never_judges_never_ends_with_0(project):
