@@ -23,12 +23,12 @@ class ErrorRates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The result of the fresh data of a flagged cell; `of` is the number of flagged cells.
+    """The result of the fresh data of a cell, one of the `of` whose error rate is held together.
 
-    `p` is the one-sided p-value of the hypothesis that the slow-down is at most what is allowed, `adjusted` the same by
-    Holm over all flagged cells. `beyond_margin` is the adjusted p-value against the margin alone, if more than the
-    margin is accepted. `within` says that the fresh data show the cell within its margin, at the level of the
-    screening.
+    These are the flagged cells or, for a question that was not flagged, all such questions of the second session. `p`
+    is the one-sided p-value of the hypothesis that the slow-down is at most what is allowed, `adjusted` the same by
+    Holm over these. `beyond_margin` is the adjusted p-value against the margin alone, if more than the margin is
+    accepted. `within` says that the fresh data show the cell within its margin, at the level of the screening.
     """
 
     p: float
@@ -43,14 +43,17 @@ class Evidence:
     """All evidence of a night about a cell that it has measured.
 
     `fresh` is the second measurement of a flagged cell, and `confirmation` its result; if that is None,
-    `why_unconfirmed` says why. `acceptance` is in force, `lapsed` has expired. `nights` is the number of earlier nights
-    that count; with enough of them there is a `prediction`, whose p-value by Holm over the `compared` cells is
-    `p_history`.
+    `why_unconfirmed` says why. `late` is set for a question that was not flagged in the screening and whose margin the
+    fresh data exceed; if it was not even asked, as its test had ended before, `screened` is not set and `screen` is the
+    fresh record. `acceptance` is in force, `lapsed` has expired. `nights` is the number of earlier nights that count;
+    with enough of them there is a `prediction`, whose p-value by Holm over the `compared` cells is `p_history`.
     """
 
     screen: Record
     metric: Metric
     flagged: bool = False
+    late: bool = False
+    screened: bool = True
     fresh: Record | None = None
     confirmation: Confirmation | None = None
     why_unconfirmed: str = ""

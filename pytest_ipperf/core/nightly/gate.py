@@ -101,10 +101,14 @@ def decide(
     acceptances = _Accepted(accepted, today)
     # A cell without a comparison is its limits alone.
     whole = _named([part for record in screen for part in ((record,) if record.compared else record.parts())])
-    evidence = _confirmed(_evidence(_parts(screen), _parts(fresh), acceptances, troubles, metric_of))
+    evidence = _evidence(_parts(screen), acceptances, troubles, metric_of)
+    evidence = _confirmed(_with_fresh(evidence, _named(_parts(fresh)), acceptances, metric_of))
     evidence = _against_history(evidence, histories, acceptances, metric_of)
     rates = ErrorRates(FAMILY_ALPHA, HISTORY_ALPHA)
-    measured = {(record.cell, record.metric) for record in _parts(screen)}
+    measured = {
+        *((record.cell, record.metric) for record in _parts(screen)),
+        *((k.cell, k.metric) for k, _ in evidence),
+    }
     absent = {(key.cell, key.metric): key for key in expected if (key.cell, key.metric) not in measured}
     reports = [_report(each, whole.get(name, each.screen), rates) for name, each in evidence.items()]
     shown: list[CellReport] = []
@@ -151,19 +155,13 @@ def _named(records: Iterable[Record]) -> dict[_Name, Record]:
 
 
 def _evidence(
-    screen: Sequence[Record],
-    fresh: Sequence[Record],
-    accepted: _Accepted,
-    troubles: Mapping[str, str],
-    metric_of: Callable[[str], Metric],
+    screen: Sequence[Record], accepted: _Accepted, troubles: Mapping[str, str], metric_of: Callable[[str], Metric]
 ) -> dict[_Name, Evidence]:
-    again = _named(fresh)
     return {
         name: Evidence(
             screen=record,
             metric=metric_of(record.metric),
             flagged=_is_flagged(record),
-            fresh=again.get(name) if _is_flagged(record) else None,
             why_unconfirmed=troubles.get(record.nodeid, ""),
             acceptance=accepted.of(record.key),
             lapsed=accepted.lapsed(record.key),
@@ -172,13 +170,44 @@ def _evidence(
     }
 
 
-def _confirmed(evidence: dict[_Name, Evidence]) -> dict[_Name, Evidence]:
-    """Add the confirmations by fresh data; a flagged cell without fresh data counts in Holm's procedure with p = 1."""
-    suspects = {name: each for name, each in evidence.items() if each.flagged}
+def _with_fresh(
+    evidence: Mapping[_Name, Evidence],
+    fresh: Mapping[_Name, Record],
+    accepted: _Accepted,
+    metric_of: Callable[[str], Metric],
+) -> dict[_Name, Evidence]:
+    """Add the fresh data of flagged questions, and the other questions of their tests.
+
+    These are what is asked beside a cell's metric, and what a test asks after the assertion that has ended its
+    screening. The screening decides them where it could, unless the fresh data exceed their margin (`_confirmed`).
+    """
+    result = {name: replace(each, fresh=fresh.get(name)) if each.flagged else each for name, each in evidence.items()}
+    for name, record in fresh.items():
+        if name not in evidence or not evidence[name].flagged:
+            new = Evidence(screen=record, metric=metric_of(record.metric), acceptance=accepted.of(record.key),
+                           lapsed=accepted.lapsed(record.key), screened=False)  # fmt: skip
+            result[name] = replace(evidence.get(name, new), fresh=record, late=True)
+    return result
+
+
+def _confirmed(evidence: Mapping[_Name, Evidence]) -> dict[_Name, Evidence]:
+    """Add the confirmations by fresh data, and leave those questions to the screening that need none.
+
+    Two families have an error rate of their own: flagged cells, of which one without fresh data counts with p = 1, and
+    the other questions of the second session.
+    """
+    flagged_cells = _with_confirmation({name: each for name, each in evidence.items() if each.flagged})
+    others = _with_confirmation({name: each for name, each in evidence.items() if each.late})
+    beyond = {name: each for name, each in others.items() if each.fresh is not None and _is_flagged(each.fresh)}
+    calm = {name: replace(each, fresh=None, late=False) for name, each in evidence.items() if each.screened}
+    return {**calm, **flagged_cells, **beyond}
+
+
+def _with_confirmation(suspects: dict[_Name, Evidence]) -> dict[_Name, Evidence]:
     p_margin = {name: _p_fresh(each, accepted=False) for name, each in suspects.items()}
     p_accepted = {name: _p_fresh(each, accepted=True) for name, each in suspects.items()}
     beyond_margin, by_holm = adjusted(p_margin), adjusted(p_accepted)
-    result = dict(evidence)
+    result = dict(suspects)
     for name, each in suspects.items():
         if each.fresh is not None and each.fresh.usable:
             # The screening's level applies, as the second session may be judged at that of Holm's first step.
@@ -214,7 +243,7 @@ def _against_history(
     predictable = [
         key
         for key, each in cells.items()
-        if len(nights[key]) >= MIN_NIGHTS and each.acceptance is None and each.screen.usable
+        if len(nights[key]) >= MIN_NIGHTS and each.acceptance is None and each.screen.usable and each.screened
     ]
     now = {key: nightly_change(cells[key].screen) for key in predictable}
     predictions = predicted(now, nights, metric_of, prior_df=PRIOR_DF)
@@ -261,7 +290,7 @@ def _report(each: Evidence, screen: Record, rates: ErrorRates) -> CellReport:
 
 
 def _decision(each: Evidence, rates: ErrorRates) -> GateDecision:
-    against_margin = _of_fresh(each, rates.family) if each.flagged else _of_screening(each.screen)
+    against_margin = _of_fresh(each, rates.family) if each.flagged or each.late else _of_screening(each.screen)
     if against_margin is not GateDecision.EXCEEDS and each.p_history is not None and each.p_history <= rates.history:
         return GateDecision.WORSE
     return against_margin
@@ -332,7 +361,7 @@ def _gate_status(
     A night without an answer about any of the `measured` cells is not green, whatever was asked beside them.
     """
     decisions = {cell.decision for cell in cells}
-    unconfirmed = any(each.flagged and each.confirmation is None for each in evidence)
+    unconfirmed = any((each.flagged or each.late) and each.confirmation is None for each in evidence)
     if aa_check is not None and not aa_check.stable:
         return GateStatus.UNSTABLE
     if decisions & RED or GateDecision.TROUBLE in decisions or troubles:

@@ -23,7 +23,8 @@ _NAMED = 3
 
 def sentence(each: Evidence, decision: GateDecision, rates: ErrorRates) -> str:
     """Describe the decision about a measured cell, with the figures behind it."""
-    against_margin = _of_fresh(each, rates) if each.flagged else _of_screening(each.screen, each.metric)
+    again = each.flagged or each.late
+    against_margin = _of_fresh(each, rates) if again else _of_screening(each.screen, each.metric)
     parts = [_of_nights(each, rates), against_margin] if decision is GateDecision.WORSE else [against_margin]
     if decision is not GateDecision.WORSE and each.prediction is not None:
         parts.append(_beside_margin(each, rates))
@@ -126,19 +127,20 @@ def _of_fresh(each: Evidence, rates: ErrorRates) -> str:
         return f"{seemed}, and was neither confirmed nor refuted in fresh epochs{f': {why}' if why else ''}"
     finding, screened = (
         f"{_change(now, each.metric)} in fresh epochs",
-        f"{_percent(each.screen.estimate, now.change_unit)} before",
+        f"{_percent(each.screen.estimate, now.change_unit)} before" if each.screened else "not asked before",
     )
+    suspects = "flagged cell" if each.flagged else "question of the second session"
     if confirmation.adjusted <= rates.family:
         beyond = _margin(now)
         if each.acceptance is not None:
             beyond += f", and worse than the {_up_to(each.acceptance, now.change_unit)}"
-        return f"{finding} ({screened}) is beyond {beyond}: {_by_holm(confirmation.adjusted, confirmation)}"
+        return f"{finding} ({screened}) is beyond {beyond}: {_by_holm(confirmation.adjusted, confirmation, suspects)}"
     if each.acceptance is not None and confirmation.beyond_margin <= rates.family:
-        beyond = f"beyond {_margin(now)}: {_by_holm(confirmation.beyond_margin, confirmation)}"
+        beyond = f"beyond {_margin(now)}: {_by_holm(confirmation.beyond_margin, confirmation, suspects)}"
         return f"{finding} ({screened}) is {beyond}; {_up_to(each.acceptance, now.change_unit)}"
     if confirmation.within:
         return f"{finding} ({screened}) is within {_margin(now)}"
-    by_holm = _by_holm(confirmation.adjusted, confirmation)
+    by_holm = _by_holm(confirmation.adjusted, confirmation, suspects)
     return f"{finding} ({screened}) does not show that it is beyond {_margin(now)}: {by_holm}"
 
 
@@ -163,8 +165,8 @@ def _nights(each: Evidence) -> str:
     return f"the mean of its last {_count(each.nights, 'night')}"
 
 
-def _by_holm(p: float, confirmation: Confirmation) -> str:
-    return f"{_p(p)} by Holm over {_count(confirmation.of, 'flagged cell')}"
+def _by_holm(p: float, confirmation: Confirmation, suspects: str) -> str:
+    return f"{_p(p)} by Holm over {_count(confirmation.of, suspects)}"
 
 
 def _change(record: Record, metric: Metric) -> str:

@@ -529,6 +529,41 @@ def test_a_limit_of_a_compared_cell_is_no_cell_of_its_own():
     assert "1 of 2 cells is within the margin" in report.headline
 
 
+@pytest.mark.parametrize("screening", [record("a", 14), limited("a", 14)], ids=["not asked", "within"])
+def test_a_limit_that_only_the_fresh_epochs_exceed_is_red(screening, golden):
+    report = night([screening], [limited("a", verdict="exceeds")], expected=[KEY, P95])
+    assert report.gate_status is GateStatus.RED
+    assert [(cell.key, cell.decision) for cell in report.cells] == [
+        (KEY, GateDecision.WITHIN), (P95, GateDecision.EXCEEDS),
+    ]  # fmt: skip
+    if screening.components == ():
+        golden(told(report))
+
+
+@pytest.mark.parametrize("verdict", ["within", "inconclusive"])
+def test_a_limit_that_the_fresh_epochs_do_not_exceed_is_left_to_the_screening(verdict):
+    report = night([limited("a", 14)], [limited("a", verdict=verdict)])
+    assert (report.gate_status, decided(report)) == (GateStatus.GREEN, {"a": GateDecision.WITHIN})
+    assert [(cell.key, cell.decision) for cell in report.quiet] == [(P95, GateDecision.WITHIN)]
+
+
+def test_what_only_the_fresh_epochs_exceed_is_accepted_as_others_are():
+    accepted = [acceptance(up_to=0.5, metric=P95.metric)]
+    report = night([limited("a", 14)], [limited("a", verdict="exceeds")], accepted=accepted)
+    assert (report.gate_status, report.cells[1].decision) == (GateStatus.GREEN, GateDecision.ACCEPTED)
+
+
+def test_an_excess_in_fresh_epochs_that_chance_explains_is_undecided():
+    loss, query_loss = (record("a", 0.1, metric=name, margin="0.5pp", sd=0.002) for name in (LOSS, "query_loss"))
+    slightly = record("a", 0.62, metric=LOSS, margin="0.5pp", sd=0.002)
+    assert slightly.verdict == "exceeds"
+    assert slightly.p_exceeds is not None
+    assert 0.02 < slightly.p_exceeds < 0.05  # twice that by Holm over the two
+    report = night([record("a", 14), loss, query_loss], [record("a", 3), slightly, query_loss])
+    assert [cell.key.metric for cell in report.with_decision(GateDecision.INCONCLUSIVE)] == [LOSS]
+    assert report.with_decision(GateDecision.EXCEEDS) == ()
+
+
 def test_a_limit_of_a_cell_without_a_comparison_is_a_cell():
     alone = replace(limited("a"), reference=side(V6), estimate=None, margin="", margin_fraction=None)
     report = night([alone])
