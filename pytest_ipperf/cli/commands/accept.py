@@ -269,8 +269,7 @@ def _table(accepted: Sequence[Acceptance], today: dt.date) -> list[str]:
 def _state(acceptance: Acceptance, later: Sequence[Acceptance], today: dt.date) -> str:
     if not acceptance.holds(today):
         return "withdrawn" if acceptance.withdrawn else "expired"
-    of_the_same = (each for each in later if (each.cell, each.metric) == (acceptance.cell, acceptance.metric))
-    return "superseded" if any(each.holds(today) for each in of_the_same) else "holds"
+    return "superseded" if any(each.replaces(acceptance) for each in later) else "holds"
 
 
 def _share(acceptance: Acceptance) -> str:
@@ -284,7 +283,7 @@ command = Command(
     help="accept that cells are worse until a day, with a reason",
     description=(
         "Accepts that cells are worse than their margin allows, so that the gate of a night lets them pass until a "
-        "day, unless they are worse than accepted. The newest acceptance of a cell that has not expired counts."
+        "day, unless they are worse than accepted. The newest acceptance of a cell counts, until it ends."
     ),
     arguments=_arguments,
     run=_run,

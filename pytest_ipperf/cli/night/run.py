@@ -89,9 +89,25 @@ def _pdeathsig_prefix() -> list[str]:
 
 def _run_to_end(argv: Sequence[str]) -> int:
     # A process group of its own, so that Ctrl-C reaches it once, from here, and not again while it cleans up.
-    process = subprocess.Popen(argv, process_group=0)
+    with _interruptible():
+        process = subprocess.Popen(argv, process_group=0)
     with _forwarding_signals(process):
         return process.wait()
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Start children with the default action of an interrupt, which a shell ignores for jobs in the background.
+
+    They would inherit that, and could not be stopped. A handler is not inherited.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

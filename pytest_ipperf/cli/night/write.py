@@ -61,6 +61,5 @@ def copy_night(files: Sequence[Path], target: Path) -> list[str]:
 
 
 def _of(decided: NightDecision) -> dict[str, Any]:
-    summary, fresh = decided.summary, decided.fresh
-    seconds = None if summary.seconds is None else summary.seconds + ((fresh.seconds or 0) if fresh else 0)
-    return {"session": summary.name, "saved": summary.saved, "began_at": summary.began_at, "seconds": seconds}
+    summary = decided.summary
+    return {"session": summary.name, "saved": summary.saved, "began_at": summary.began_at, "seconds": summary.seconds}

@@ -33,12 +33,20 @@ class Acceptance:
         """Return whether the acceptance covers that cell and metric; `*` in its pattern stands for any text."""
         return fnmatchcase(key.cell, self.cell) and self.metric in ("", key.metric)
 
+    def replaces(self, earlier: Acceptance) -> bool:
+        """Return whether it covers all cells and metrics of an earlier acceptance of the same kind."""
+        same_kind = (self.up_to is None) == (earlier.up_to is None)
+        return same_kind and fnmatchcase(earlier.cell, self.cell) and self.metric in ("", earlier.metric)
+
     def holds(self, today: dt.date) -> bool:
         """Return whether the acceptance has not expired."""
         return today <= self.until
 
 
 def acceptance_of(key: HistoryKey, accepted: Iterable[Acceptance], today: dt.date) -> Acceptance | None:
-    """Return the newest acceptance that covers a cell and has not expired; None if there is none."""
-    valid = [each for each in accepted if each.covers(key) and each.holds(today)]
-    return max(valid, key=lambda each: each.at, default=None)
+    """Return the newest acceptance that covers a cell; None if there is none, or if it has expired.
+
+    It replaces earlier ones for good, which may accept more.
+    """
+    newest = max((each for each in accepted if each.covers(key)), key=lambda each: each.at, default=None)
+    return newest if newest is not None and newest.holds(today) else None

@@ -32,6 +32,7 @@ from pytest_ipperf.lab.inventory.builtin import BUILTIN, testbed_of, with_rate
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.options.declarations import CLIENTS, FACTORS, HOSTS, LISTS, ONCE, ini_of, long_of
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.store import FRESH
 from pytest_ipperf.traffic_models import TrafficModels, shipped_models
 from pytest_ipperf.transports import TRANSPORTS
 
@@ -186,6 +187,8 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
         only=_read_argument("--ipperf-only", partial(values.listed, config.invocation_params.dir), config),
     )
     _check_arms(ipvers=settings.ipvers, transports=settings.transports)
+    if settings.saved.endswith(FRESH) and settings.only is None:
+        raise UsageError(f"--ipperf-save: names that end in {FRESH!r}, as {settings.saved!r} does, are those of nights")
     return settings
 
 

@@ -148,6 +148,15 @@ def test_a_twin_is_nothing_to_accept(program, tmp_path):
     assert program(root, "accept", "*", "--reason", "so")[1][0].startswith("accepted for 1 cell: ")
 
 
+def test_an_acceptance_is_superseded_by_a_later_one_that_covers_its_cells(program, root):
+    for arguments in ([C2, "--up-to", "40%"], ["*c2*", "--up-to", "30%"], ["*c2*", "--gone"]):
+        status, _, said = program(root, "accept", *arguments, "--reason", "so")
+        assert status == 0, said
+    _, lines, _ = program(root, "accept", "--list")
+    words = [line.split() for line in lines[1:]]
+    assert [{"superseded", "holds"} & set(each) for each in words] == [{"superseded"}, {"holds"}, {"holds"}]
+
+
 def test_the_list_tells_what_holds(program, root, monkeypatch):
     assert program(root, "accept", "--list") == (0, ["no acceptances"], "")
     monkeypatch.setattr("time.time", lambda: 1797724800.0)

@@ -306,8 +306,13 @@ def test_a_night_that_is_ended_leaves_no_verdict_and_no_process(project):
                 time.sleep(60)
         """
     )
-    for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
-        argv = [sys.executable, *NIGHT, "-p", "no:randomly", "test_long.py"]
+    # A shell ignores interrupts for its jobs in the background.
+    ignored = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+    for ending, prefix in (
+        *((each, []) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)),
+        *((each, ignored) for each in (signal.SIGTERM, signal.SIGKILL)),
+    ):
+        argv = [*prefix, sys.executable, *NIGHT, "-p", "no:randomly", "test_long.py"]
         with subprocess.Popen(
             argv, cwd=project.pytester.path, start_new_session=True, stdout=subprocess.PIPE
         ) as process:

@@ -304,6 +304,13 @@ def test_an_acceptance_that_is_over_accepts_nothing_and_is_told(golden):
     golden(told(report))
 
 
+@pytest.mark.parametrize("until", [TODAY, TODAY - dt.timedelta(days=1)])
+def test_a_later_acceptance_replaces_a_wider_one_also_after_its_own_end(until):
+    accepted = [acceptance("*", up_to=4.0, at=1), acceptance(up_to=0.05, at=2, until=until)]
+    report = night([record("a", 14)], [record("a", 14)], accepted=accepted)
+    assert decided(report) == {"a": GateDecision.EXCEEDS}
+
+
 def test_a_withdrawn_acceptance_is_told_as_such(golden):
     over = replace(acceptance(until=dt.date(2026, 11, 1)), withdrawn="the kernel was replaced (bob)")
     report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[over])

@@ -196,3 +196,9 @@ def test_what_a_night_is_decided_by_is_checked_where_its_records_are(project, na
     result = project.ask("--collect-only", "--ipperf-save=night", "--ipperf-exceeds=flag")
     result.stderr.fnmatch_lines([sentence])
     assert result.ret == 4
+
+
+def test_the_names_of_a_nights_second_sessions_are_its_own(project):
+    result = project.ask("--collect-only", "--ipperf-save=night.fresh")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --ipperf-save: names that end in '.fresh', as 'night.fresh' does, are *"])
