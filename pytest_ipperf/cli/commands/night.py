@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import tempfile
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,8 +71,11 @@ def _night(args: argparse.Namespace) -> int:
     if screening.session is None or screening.records is None or screening.status not in _ENDED:
         return _stopped(screening)
     # Imported here, as it imports scipy, for which wrong usage need not wait.
-    from pytest_ipperf.cli.night.finish import end_night, flagged_items  # noqa: PLC0415
+    from pytest_ipperf.cli.night.finish import end_night, flagged_items, repeats_a_night  # noqa: PLC0415
 
+    if repeats_a_night(screening.records, screening.session, args.saved):
+        _print("no verdict: nothing was measured, as --ipperf-resume names a night that is complete; leave it out")
+        return _NOTHING
     fresh = PytestResult(0, None, None)
     if found := flagged_items(screening.session):
         # The night writes its own junit.xml, and a file that the ini file names keeps the first session.
@@ -112,7 +116,12 @@ def _check(args: argparse.Namespace) -> None:
     root = Path(folders[-1] if folders else FOLDER)
     acceptances(root)  # raises UsageError for an invalid line
     with contextlib.closing(Archive(root)) as archive:
-        archive.last_night(args.saved)  # raises DamageError for an unreadable verdict
+        last = archive.last_night(args.saved)  # raises DamageError for an unreadable verdict
+        if last is not None and last.began_at > time.time():
+            warn(
+                f"night {last.name} began later than now, by the clock of the machine that measured it: this night is "
+                "not compared with its cells; correct the clock, or remove that night and its sessions"
+            )
         if (name := _history(args.baseline)) and name != args.saved and not archive.sessions(name):
             raise UsageError(f"--baseline: no session in {root} was saved as {name!r}")
         for note in archive.notes:

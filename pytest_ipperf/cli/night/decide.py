@@ -22,6 +22,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.store import LOST, Archive, acceptances, read_session_summary
 
 _FAILED = 1
+_NAMED = 5
 _UNEXPLAINED = (
     "it ended with status 1, for a test that measures nothing or by --ipperf-inconclusive=fail; see its output"
 )
@@ -75,9 +76,18 @@ def decide_night(
     )
     left_out = [f"left out of the history: {each}" for each in archive.damage(saved=baseline, before=screening.name)]
     notes = filter(None, [outage_sentence(_run_counts(archive, summary, baseline))])
-    report = replace(report, warnings=(*report.warnings, *left_out), notes=tuple(notes))
+    report = replace(report, warnings=(*report.warnings, *_left_by_budget(summary), *left_out), notes=tuple(notes))
     histories = archive.histories(screening.name, saved=baseline)
     return NightDecision(report=report, summary=replace(summary, histories=histories, night=report), fresh=again)
+
+
+def _left_by_budget(screening: SessionSummary) -> list[str]:
+    """Return a sentence about the items for which the budget left no time, which are no cells of the night."""
+    left = sorted(each.nodeid for each in screening.troubles if each.kind == "inconclusive")
+    if not left:
+        return []
+    named = ", ".join(left[:_NAMED]) + (f" and {len(left) - _NAMED} more" if len(left) > _NAMED else "")
+    return [f"not measured, as --ipperf-budget was spent: {len(left)} item{'s' * (len(left) > 1)}: {named}"]
 
 
 def _run_counts(archive: Archive, screening: SessionSummary, baseline: str) -> dict[str, RunCount]:
@@ -126,7 +136,7 @@ def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) 
 
 
 def _troubles(screening: SessionSummary, fresh: SessionSummary | None) -> dict[str, str]:
-    """Return the troubles by node id, without cells left out by the budget, which the gate reports itself."""
+    """Return the troubles by node id, without items that the budget left out, of which a warning tells."""
     both = [*screening.troubles, *(fresh.troubles if fresh else ())]
     found = {each.nodeid: each.sentence for each in both if each.kind != "inconclusive"}
     if screening.status == _FAILED and not found:

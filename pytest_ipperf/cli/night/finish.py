@@ -36,6 +36,20 @@ def flagged_items(screening: Path) -> FlaggedItems:
     return FlaggedItems(tuple(dict.fromkeys(record.nodeid for record in found)), FAMILY_ALPHA / max(1, len(found)))
 
 
+def repeats_a_night(records: Path, screening: Path, saved: str) -> bool:
+    """Return whether a screening measured nothing, and reuses what the last night of that name was decided by."""
+
+    def findings(folder: Path) -> set[tuple[str, str, str]]:
+        return {(each.cell, each.metric, each.taken_from or folder.name) for each in records_in(folder)}
+
+    found = findings(screening)
+    if not found or any(origin == screening.name for _, _, origin in found):
+        return False
+    with contextlib.closing(Archive(records)) as archive:
+        last = archive.last_night(saved, before=screening.name)
+    return last is not None and found <= findings(records / "runs" / last.session)
+
+
 def end_night(
     records: Path,
     screening: Path,

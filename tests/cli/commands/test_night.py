@@ -347,6 +347,40 @@ def test_a_night_that_was_broken_off_goes_on_where_it_was(project, night):
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]  # the last in fresh epochs
 
 
+def test_a_night_tells_what_its_budget_left_out(project, night):
+    project.network(run_s=1.0)
+    status, said, verdict = night("--ipperf-budget=75s")
+    assert (status, len(verdict["cells"])) == (0, 1), said
+    (warning,) = [each for each in verdict["warnings"] if "budget" in each]
+    assert warning.startswith("not measured, as --ipperf-budget was spent: 2 items: "), said
+    assert warning in " ".join(said.split())
+
+
+def test_a_night_after_one_with_a_later_date_says_so(project, night):
+    project.network()
+    _, _, verdict = night()
+    folder = project.pytester.path / ".ipperf" / "nights" / verdict["session"]
+    document = json.loads((folder / "verdict.json").read_text())
+    del document["crc32"]
+    document["began_at"] += 86400
+    (folder / "verdict.json").write_bytes(verdict_with_checksum(document))
+    said = night()[1]
+    assert f"night {verdict['session']} began later than now, by the clock of the machine that measured it" in said
+
+
+def test_a_complete_night_is_not_decided_again_as_a_new_one(project, night):
+    project.network()
+    assert night()[0] == 0
+    nights = list((project.pytester.path / ".ipperf" / "nights").iterdir())
+    for _ in range(2):  # the second time, the last session is one that measured nothing
+        status, said, _ = night("--ipperf-resume=last")
+        assert status == 5, said
+        assert (
+            "no verdict: nothing was measured, as --ipperf-resume names a night that is complete; leave it out" in said
+        )
+    assert list((project.pytester.path / ".ipperf" / "nights").iterdir()) == nights
+
+
 @pytest.mark.evidence
 def test_a_night_whose_second_session_broke_off_goes_on_with_its_first(project, night):
     """The last session has another name then; that of the night is resumed."""
