@@ -58,7 +58,7 @@ class KindReports(ABC):
 
 class _ConnectionReports(KindReports):
     def lines(self, records: Sequence[Record], width: int | None, *, detail: bool) -> list[str]:
-        return application_tables.tables(records, width, detail=detail)
+        return application_tables.tables(latest(records), width, detail=detail)
 
     def tables(self, records: Sequence[Record]) -> tuple[list[Table], list[str]]:
         found = latest(records)

@@ -218,6 +218,27 @@ def test_influx_has_a_point_for_each_arm_answer_and_run(summary):
     assert all("server=apache\\ 2.4" in each["tags"] for each in found if each and each["name"] == "ipperf_arm")
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_where_only_one_answer_of_a_cell_fits_it_is_the_worst(summary, order):
+    (strict,) = summary.records
+    loose = dataclasses.replace(strict, nodeid="t.py::loose", margin="500 %", margin_fraction=5.0, verdict="within")
+    again = dataclasses.replace(loose, nodeid="t.py::again", verdict="exceeds")  # a test that exceeded, and ran again
+    passed = dataclasses.replace(again, verdict="inconclusive")
+    several = [again, passed, *[strict, loose][::order]]
+    asked = dataclasses.replace(summary, records=tuple(several))
+    text = FORMATS["openmetrics"].render(asked).decode()
+    found = {family.name: family.samples for family in openmetrics_families(text)}
+    verdicts = {each.labels["verdict"]: each.value for each in found["ipperf_verdict"]}
+    assert [name for name, value in verdicts.items() if value] == ["exceeds"]
+    assert [each.value for each in found["ipperf_margin_ratio"]] == [pytest.approx(0.1)]
+    lines = FORMATS["influx"].render(asked).decode().splitlines()
+    (answer,) = [line for line in lines if line.startswith("ipperf_answer")]
+    assert 'verdict="exceeds"' in answer
+    assert "margin_ratio=0.1," in answer
+    milder = dataclasses.replace(summary, records=(loose, again, passed))
+    assert 'verdict="inconclusive"' in FORMATS["influx"].render(milder).decode()
+
+
 def test_every_metric_has_a_series_of_a_valid_name():
     names = {mean_name(name) for name in METRICS}
     assert len(names) == len(METRICS)

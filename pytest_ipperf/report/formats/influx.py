@@ -14,7 +14,7 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.data import series as names
 from pytest_ipperf.report.data.tidy_rows import run_rows
 from pytest_ipperf.report.formats.base import Report
-from pytest_ipperf.report.tables.cell_results import CellResult, cell_results
+from pytest_ipperf.report.tables.cell_results import cell_results, worst_answers
 from pytest_ipperf.report.tables.columns import of_side
 
 _QUANTILES = ("p50_s", "p95_s", "p99_s", "p999_s")
@@ -39,22 +39,19 @@ report = Influx()
 
 def _of_cells(summary: SessionSummary) -> Iterator[str]:
     at = _nanoseconds(summary.began_at)
-    for result in cell_results(summary):
-        if result.record is None:
-            continue
-        record = result.record
+    for record, code in worst_answers(cell_results(summary)):
         for side in record.sides:
             tags = {**names.labels_of(record), **names.arm_labels(side), "metric": record.metric}
             counts = {"attempted": side.attempted, "failed": side.attempted - side.completed}
             figures = {"mean": side.mean, **of_side(side, _QUANTILES), **counts}
             yield from _line("ipperf_arm", tags, figures, at)
         tags = {**names.labels_of(record), **names.arm_labels(record.test), "metric": record.metric}
-        yield from _line("ipperf_answer", tags, _answer(record, result), at)
+        yield from _line("ipperf_answer", tags, _answer(record, code), at)
 
 
-def _answer(record: Record, result: CellResult) -> dict[str, float | str | None]:
+def _answer(record: Record, code: str) -> dict[str, float | str | None]:
     ratios = {sample.name.removeprefix("ipperf_"): sample.value for sample in names.answer_samples(record)}
-    return {**ratios, "verdict": result.code, "epochs": record.epochs}
+    return {**ratios, "verdict": code, "epochs": record.epochs}
 
 
 def _of_runs(summary: SessionSummary) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.data import series as names
 from pytest_ipperf.report.data.series import Sample
 from pytest_ipperf.report.formats.base import Report
-from pytest_ipperf.report.tables.cell_results import VERDICTS, cell_results
+from pytest_ipperf.report.tables.cell_results import VERDICTS, cell_results, worst_answers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ def _lines(summary: SessionSummary) -> Iterator[str]:
     """Yield the families, each with all its samples in one place, as both formats demand."""
     families: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for sample in _samples(summary):
-        # The reference belongs to every arm of its blocks, and several tests may ask about a cell: the last counts.
+        # The reference belongs to every arm of its blocks: the last counts.
         families.setdefault(sample.name, {})[tuple(sample.labels.items())] = sample.value
     helps = {names.mean_name(record.metric): names.mean_help(record.metric) for record in summary.records} | names.HELP
     for name, found in families.items():
@@ -52,9 +52,8 @@ def _samples(summary: SessionSummary) -> Iterator[Sample]:
     if summary.seconds is not None:
         yield Sample(names.DURATION, about, summary.seconds)
     yield Sample(names.WHOLE, about, summary.completeness.is_whole)
-    for result in cell_results(summary):
-        if result.record is not None:
-            yield from _of_cell(result.record, result.code)
+    for record, code in worst_answers(cell_results(summary)):
+        yield from _of_cell(record, code)
 
 
 def _of_cell(record: Record, code: str) -> Iterator[Sample]:

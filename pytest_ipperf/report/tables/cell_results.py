@@ -122,6 +122,28 @@ def worst_first(records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: VERDICTS.index(record.verdict))
 
 
+def worst_answers(results: Iterable[CellResult]) -> list[tuple[Record, str]]:
+    """Return the data of one result for each measured cell and metric, with its code, as in some formats only one fits.
+
+    Of several tests of a cell the worst, of equally bad ones the last; of a test that ran again its last result.
+    """
+    last = {(*_place(each.record), each.nodeid): each for each in results if each.record}
+    worst: dict[tuple[str, ...], CellResult] = {}
+    for place, result in last.items():
+        worst[place[:-1]] = min(result, worst.get(place[:-1], result), key=_badness)
+    return [(each.record, each.code) for each in worst.values() if each.record]
+
+
+def _place(record: Record) -> tuple[str, ...]:
+    return *record.key, record.server, record.design
+
+
+def _badness(result: CellResult) -> tuple[int, int]:
+    """Return a key that sorts results by their kind, those of one kind by their verdict, the worst first."""
+    at = VERDICTS.index(result.code) if result.code in VERDICTS else len(VERDICTS)
+    return list(ResultKind).index(result.kind), at
+
+
 def headline(summary: SessionSummary, results: Sequence[CellResult]) -> str:
     """Return the answer in one sentence: the night's headline, or a summary of the session's cells.
 

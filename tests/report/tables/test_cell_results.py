@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.nightly.report import GateDecision
+from pytest_ipperf.core.nightly.report import CellReport, GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
-from pytest_ipperf.report.tables.cell_results import ResultKind, cell_results, headline, verdict_of
+from pytest_ipperf.report.tables.cell_results import ResultKind, cell_results, headline, verdict_of, worst_answers
 
 
 def summary_of(records, **change):
@@ -39,6 +39,21 @@ def test_a_design_that_never_judges_is_neither_green_nor_undecided(factory, gold
     (found,) = cell_results(summary)
     assert (found.kind, found.code) == (ResultKind.UNJUDGED, "unjudged")
     golden(headline(summary, [found]))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_decisions_of_a_cell_the_worst_counts(factory, order):
+    record = factory.application("smtp", 10, "ipv6", 1.0)
+    decisions = [GateDecision.WITHIN, GateDecision.ACCEPTED, GateDecision.EXCEEDS, GateDecision.INCONCLUSIVE]
+    cells = [
+        CellReport(key=record.key, decision=each, sentence="...", screen=dataclasses.replace(record, nodeid=each.name))
+        for each in decisions
+    ]
+    report = dataclasses.replace(factory.night_summary().night, cells=tuple(cells[::order]))
+    ((found, code),) = worst_answers(cell_results(summary_of([record], night=report)))
+    assert (found.nodeid, code) == ("EXCEEDS", "exceeds")
+    mild = dataclasses.replace(report, cells=tuple(cells[:2][::order]))
+    assert [code for _, code in worst_answers(cell_results(summary_of([record], night=mild)))] == ["accepted"]
 
 
 @pytest.mark.parametrize("name", ["t.py::t[{}]", "t.py::t[{}-100k]", "t.py::t[quic-{}]"])

@@ -42,10 +42,11 @@ def record(**changed):
 def test_several_clients_are_named_with_the_start_of_the_worst_run(starts, expected):
     found = [
         record(
-            client_hosts=("alpha", "gamma"), start_skew_s=skew_s, start_skew_error_s=error_s, start_skew_median_s=7e-5
+            cell=f"crowd-smtp-c{number}-1k-ipv6", connections=number, client_hosts=("alpha", "gamma"),
+            start_skew_s=skew_s, start_skew_error_s=error_s, start_skew_median_s=7e-5,
         )
-        for skew_s, error_s in starts
-    ]
+        for number, (skew_s, error_s) in enumerate(starts, start=1)
+    ]  # fmt: skip
     assert client_lines(found) == [f"2 clients (alpha, gamma){expected}"]
     assert conditions(found)[2:] == client_lines(found) == tables(found)[2:3]
     again = [Record.from_json(each.to_json()) for each in found]

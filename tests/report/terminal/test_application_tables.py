@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.cell import Arm, load_text, talk_text
 from pytest_ipperf.core.measurement.client_load import ClientLoad
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.records.arm_summary import ArmSummary
@@ -29,7 +29,9 @@ def record(connections: int, **change) -> Record:
         low=-1.25, high=4.6, confidence=0.95, sd_epoch=0.02, sd_block=0.03,
         margin="10 % (at least 0.5 ms)", margin_fraction=0.1, alpha=0.05, verdict="within", reasons=(), sentence="...",
     )  # fmt: skip
-    return dataclasses.replace(shown, **change)
+    found = dataclasses.replace(shown, **change)
+    talk, load = talk_text(found.protocol, found.client), load_text(1024, found.rate_per_s, found.workers)
+    return dataclasses.replace(found, cell=f"{found.testbed}-{talk}-c{connections}-{load}-{found.test.arm}")
 
 
 def test_a_table_has_a_column_for_each_number_of_connections_and_rows_for_each_arm():
@@ -56,6 +58,15 @@ def test_a_table_has_a_column_for_each_number_of_connections_and_rows_for_each_a
           completed                             60 of 60        57 of 60
           failed: connect refused                      0               3"""
     )
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_tests_of_a_cell_the_table_has_the_worst_answer(order):
+    strict = record(10, nodeid="t.py::strict", margin="0.0001 %", margin_fraction=1e-6, verdict="exceeds")
+    loose = record(10, nodeid="t.py::loose", margin="500 %", margin_fraction=5.0)
+    shown = [" ".join(line.split()) for line in tables([strict, loose][::order])]
+    assert [line for line in shown if line.startswith("margin ")] == ["margin 0.0001 %"]
+    assert [line for line in shown if line.startswith("verdict ")] == ["verdict exceeds"]
 
 
 def test_every_arm_has_its_quantiles_of_which_failed_connections_are_the_slowest():
