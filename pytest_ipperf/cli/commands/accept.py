@@ -30,7 +30,6 @@ _FOR = "30d"
 _MOST_DAYS = 366
 _DAYS = {"d": 1, "w": 7}
 _NAMED = 3
-_TWIN = "-twin"
 _HEAD = ["metric", "up to", "until", "state", "by", "said (UTC)", "reason"]
 
 
@@ -143,7 +142,7 @@ def _number(text: str) -> int:
 def _keys(found: Records, pattern: str, metric: str) -> list[HistoryKey]:
     """Return the keys that the acceptance covers; raise UsageError if there are none."""
     there = found.archive.keys("")
-    keys = [key for key in there if fnmatchcase(key.cell, pattern) and not key.cell.endswith(_TWIN)]
+    keys = [key for key in there if fnmatchcase(key.cell, pattern) and not key.is_twin]
     if not keys and any(fnmatchcase(key.cell, pattern) for key in there):
         raise UsageError(f"{pattern!r} are twins of the reference, which are never found worse")
     if not keys:

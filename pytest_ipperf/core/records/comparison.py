@@ -71,20 +71,28 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All cells of two sessions: those that both have, and those that only one of them has."""
+    """All cells of two sessions: those that both have, and those that only one of them has.
+
+    Twins of the reference are among the `differences`, but not among the `cells`, which give the answer.
+    """
 
     differences: tuple[Difference, ...]
     only_now: tuple[HistoryKey, ...]
     only_then: tuple[HistoryKey, ...]
 
+    @property
+    def cells(self) -> tuple[Difference, ...]:
+        """Return the differences of cells that are not twins."""
+        return tuple(each for each in self.differences if not each.now.key.is_twin)
+
     def with_verdict(self, *verdicts: Verdict | None) -> tuple[Difference, ...]:
-        """Return the differences with one of these verdicts; None selects those that cannot be compared."""
-        return tuple(each for each in self.differences if each.verdict in verdicts)
+        """Return the cells with one of these verdicts; None selects those that cannot be compared."""
+        return tuple(each for each in self.cells if each.verdict in verdicts)
 
     @property
     def decided(self) -> bool:
         """Return whether any cell has an answer."""
-        return any(each.verdict in (Verdict.WITHIN, Verdict.EXCEEDS) for each in self.differences)
+        return bool(self.with_verdict(Verdict.WITHIN, Verdict.EXCEEDS))
 
 
 def compared(

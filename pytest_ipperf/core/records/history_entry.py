@@ -23,6 +23,11 @@ class HistoryKey(NamedTuple):
     def __str__(self) -> str:
         return f"{self.cell} {self.metric}"
 
+    @property
+    def is_twin(self) -> bool:
+        """Whether the arm is the reference measured once more, which is no part of an answer."""
+        return self.cell.endswith("-twin")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:

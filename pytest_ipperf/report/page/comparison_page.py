@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.records.comparison import Comparison, Difference
@@ -13,7 +12,6 @@ from pytest_ipperf.report.answer.words import day_text, unbroken
 from pytest_ipperf.report.page.cells.moved import (
     BETTER,
     difference_text,
-    is_twin,
     moved_list,
     name_of,
     ordered,
@@ -52,12 +50,7 @@ def comparison_page(found: Comparison, then: str, now: str, banners: Mapping[str
     began, began_later = when or ("", "")
     of = element("p", "A is session ", element("b", then), began, ", B is session ", element("b", now), began_later,
                  ".", class_="soft")  # fmt: skip
-    cells_alone = tuple(each for each in found.differences if not is_twin(each))
-    twins = len(found.differences) - len(cells_alone)
-    left_out = f"; {twins} twin{'s' * (twins != 1)} of the reference not counted" if twins else ""
-    counts = NOTHING
-    if cells_alone:
-        counts = element("p", f"{counts_text(replace(found, differences=cells_alone))}{left_out}.")
+    counts = element("p", f"{counts_text(found)}.") if found.cells else NOTHING
     notes = [element("p", f"Session {name}: {text}", class_="warning") for name, text in banners.items() if text]
     sections = (
         element("h2", "Cells of both sessions, those that moved first"),
@@ -77,7 +70,7 @@ def comparison_page(found: Comparison, then: str, now: str, banners: Mapping[str
 
 def _answer(found: Comparison) -> tuple[str, str, str]:
     """Return class and word of the banner, and its sentence."""
-    order = ordered(each for each in found.differences if not is_twin(each))
+    order = ordered(found.cells)
     counts = Counter(map(word_of, order))
     worse, common = counts[Verdict.EXCEEDS.value], f"{len(order)} cell{'s' * (len(order) != 1)} that both sessions have"
     decided = worse + counts[BETTER] + counts[Verdict.WITHIN.value]

@@ -22,16 +22,16 @@ def lines(found: Comparison, then: str, now: str, *, everything: bool = False) -
     The last line counts the cells of each verdict. `--baseline` and `pytest-ipperf compare` print these lines.
     """
     worse = found.with_verdict(Verdict.EXCEEDS)
-    better = [each for each in found.differences if each.better]
-    rest = [
-        each for each in found.differences if everything and each.verdict is not Verdict.EXCEEDS and not each.better
-    ]
+    better = [each for each in found.cells if each.better]
+    rest = [each for each in found.cells if everything and each.verdict is not Verdict.EXCEEDS and not each.better]
+    twins = [each for each in found.differences if everything and each.now.key.is_twin]
     return [
         *(f"{Verdict.EXCEEDS.name} {each.now.key}: {sentence(each)}" for each in worse),
         *(f"BETTER {each.now.key}: {sentence(each)}" for each in better),
         *_grouped("NOT COMPARABLE", found.with_verdict(None), everything=everything),
         *_grouped("UNJUDGED", () if everything else found.with_verdict(Verdict.UNJUDGED), everything=False),
         *(f"{each.verdict.name} {each.now.key}: {sentence(each)}" for each in rest if each.verdict),
+        *(f"TWIN {each.now.key}: {sentence(each)}" for each in twins),
         *_only_in(found.only_then, then, everything=everything),
         *_only_in(found.only_now, now, everything=everything),
         *_notes(found.differences),
@@ -55,13 +55,15 @@ def sentence(found: Difference) -> str:
 
 
 def counts_text(found: Comparison) -> str:
-    """Return the counts, such as `2 exceeds, 118 within, 1 of those within better by more ...`."""
-    counts = Counter(each.verdict for each in found.differences)
+    """Return the counts, such as `2 exceeds, 118 within, 1 of those within better by more ...; 1 twin ...`."""
+    counts = Counter(each.verdict for each in found.cells)
     parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
     parts += [f"{counts[None]} {_NOT}"] * bool(counts[None])
-    better = sum(each.better for each in found.differences)
+    better = sum(each.better for each in found.cells)
     parts += [f"{better} of those within {_BETTER}"] * bool(better)
-    return ", ".join(parts) or "they have no cell in common"
+    twins = len(found.differences) - len(found.cells)
+    left_out = f"; {twins} twin{'s' * (twins != 1)} of the reference not counted" if twins else ""
+    return (", ".join(parts) or "they have no cell in common") + left_out
 
 
 def _why(found: Difference) -> str:

@@ -66,6 +66,17 @@ def test_where_nothing_could_be_decided_it_is_status_10(program, history):
     assert status == 10
 
 
+@pytest.mark.parametrize("ratio", [1.0, 1.3])
+def test_a_twin_alone_decides_nothing(program, tmp_path, ratio):
+    root = tmp_path / ".ipperf"
+    keep(root, 0, [record(1, cell="lab-http-c1-10k-ipv4-twin", twin=True), record(1, spread=0.2, seed=1)])
+    keep(root, 1, [record(1, ratio, cell="lab-http-c1-10k-ipv4-twin", twin=True), record(1, spread=0.2, seed=2)])
+    status, output, _ = program(root, "compare", "last")
+    assert (status, output[-1]) == (
+        10, f"from {name_of(0)} to {name_of(1)}: 1 inconclusive; 1 twin of the reference not counted",
+    )  # fmt: skip
+
+
 def test_the_later_session_is_the_last_if_none_is_named(program, history):
     status, output, _ = program(history, "compare", "main")
     assert (status, output[-1]) == (0, f"from {name_of(23)} to {name_of(26)}: 1 within")

@@ -53,6 +53,21 @@ def test_what_is_worse_and_better_comes_first_and_the_rest_is_counted(golden):
     golden("\n".join([*lines(compared_cells, "A", "B"), "", *everything]))
 
 
+@pytest.mark.parametrize(("was", "is_now", "verdict"), [(0, 0, Verdict.WITHIN), (0, 25, Verdict.EXCEEDS)])
+def test_a_twin_decides_nothing_and_is_neither_worse_nor_better(was, is_now, verdict):
+    twin, cell = "lab-http-c1-10k-ipv4-twin", "lab-http-c1-10k-ipv6"
+    alone = found([past(twin, "B", is_now)], [past(twin, "A", was)])
+    assert [each.verdict for each in alone.differences] == [verdict]
+    assert (alone.cells, alone.decided, alone.with_verdict(verdict)) == ((), False, ())
+    left_out = "1 twin of the reference not counted"
+    assert lines(alone, "A", "B") == [f"from A to B: they have no cell in common; {left_out}"]
+    both = found([past(twin, "B", is_now), past(cell, "B", 0)], [past(twin, "A", was), past(cell, "A", 0)])
+    assert both.decided
+    assert lines(both, "A", "B") == [f"from A to B: 1 within; {left_out}"]
+    shown = lines(both, "A", "B", everything=True)
+    assert [line.partition(" response_time: ")[0] for line in shown[:-1]] == [f"WITHIN {cell}", f"TWIN {twin}"]
+
+
 def test_of_many_cells_of_which_the_same_is_said_the_number_is_told(golden):
     then = [past(f"c{number}", "A", 0, change=None, sd_epoch=None, epochs=1) for number in range(5)]
     now = [past(f"c{number}", "B", 0, version="2") for number in range(5)]

@@ -63,12 +63,6 @@ def name_of(key: HistoryKey) -> str:
     return f"{title}{metric} at {', '.join(_levels(protocol, levels))}, {Arm.parse(arm).title}"
 
 
-def is_twin(found: Difference) -> bool:
-    """Return whether the cell is a twin of the reference, which is never found worse."""
-    protocol, arm, _ = _parts(found.now.key)
-    return protocol != OTHER and Arm.parse(arm).twin
-
-
 def _levels(protocol: str, levels: str) -> Iterator[str]:
     """Yield the levels of a cell's text, with the number of connections in words."""
     for level in levels.split("-"):
