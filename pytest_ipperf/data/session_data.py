@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.report.data.cell_rows import cell_head, cell_rows
 from pytest_ipperf.report.data.tidy_rows import SCHEMA, run_columns, run_rows, sample_columns, sample_rows
-from pytest_ipperf.store import event_logs_in, read_session_summary
+from pytest_ipperf.store import LAST, Archive, event_logs_in, read_session_summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +99,7 @@ class SessionData:
 
 
 def load(folder: str | os.PathLike[str]) -> SessionData:
-    """Load the session in `folder`, or the last one if that is a records folder such as `.ipperf`.
+    """Load the session in `folder`, or `last` if that is a records folder such as `.ipperf`: of a night the screening.
 
     Verdicts are those of the session; decisions of a night, which may use a second session, are in its `verdict.json`
     and in `pytest-ipperf export`. Raise UsageError if there is no session in `folder`, and DamageError if a record was
@@ -126,10 +127,12 @@ def _rows(
 
 
 def _session_folder(folder: Path) -> Path:
-    """Return the folder itself, or that of its last session; names begin with the time of the start."""
+    """Return the folder itself, or that of its last session as the commands find it: not the second one of a night."""
     if not folder.is_dir():
         raise UsageError(
             f"{str(folder)!r} is not a folder; give that of a session, or a records folder such as .ipperf"
         )
-    sessions = [each for each in (folder / "runs").glob("*") if each.is_dir() and event_logs_in(each)]
-    return max(sessions, key=lambda each: each.name) if sessions else folder
+    if not any(each.is_dir() and event_logs_in(each) for each in (folder / "runs").glob("*")):
+        return folder
+    with contextlib.closing(Archive(folder)) as archive:
+        return archive.find(LAST).folder

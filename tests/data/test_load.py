@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import json
@@ -27,9 +28,9 @@ from pytest_ipperf.report.data.series import mean_name
 from pytest_ipperf.report.data.tidy_rows import SCHEMA
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.formats.grafana import dashboard
-from pytest_ipperf.store import EventLog, read_session_summary, run_folder
+from pytest_ipperf.store import Archive, EventLog, read_session_summary, run_folder
 from tests.project.pages import blocks, codes, page, table
-from tests.store.kept import BEGAN, facts, record
+from tests.store.kept import BEGAN, facts, keep, name_of, record
 
 COLUMNS = ["start", "dns", "connect", "first_byte", "total", "late", "behind"]
 ARMS = {"ipv4": 0.004, "ipv6": 0.005}
@@ -89,6 +90,17 @@ def test_a_session_is_loaded_as_plain_rows(stored):
     assert [list(rows[0]) for rows in (list(data.cells), runs, samples)] == [
         data.cells.columns, data.runs.columns, data.samples.columns,
     ]  # fmt: skip
+
+
+def test_the_last_session_is_that_of_the_commands_and_of_a_night_its_screening(tmp_path):
+    for number, saved in enumerate(("main", "main.fresh")):
+        keep(tmp_path, number, [record(1), record(2)][number:], saved=saved)
+    data = pytest_ipperf.load(tmp_path)
+    with contextlib.closing(Archive(tmp_path)) as archive:
+        assert (data.name, data.folder) == (archive.find("last").name, archive.find("last").folder)
+    assert len([row for row in data.cells if row["role"] == "test"]) == 2
+    keep(tmp_path, 2, [record(1)])
+    assert pytest_ipperf.load(tmp_path).name == name_of(2)
 
 
 def test_data_frames_have_the_same_rows_and_types(stored):
