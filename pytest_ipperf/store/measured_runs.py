@@ -12,7 +12,13 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import confirmed_by
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.measured_run import MeasuredRun
-from pytest_ipperf.store.session_reader import StoredSession, StoredWorkload, read_run_samples, read_session
+from pytest_ipperf.store.session_reader import (
+    StoredSession,
+    StoredWorkload,
+    open_samples,
+    read_run_samples,
+    read_session,
+)
 
 
 class MeasuredRuns(Iterable[MeasuredRun]):
@@ -64,5 +70,5 @@ def _runs(name: str, session: str, workload: StoredWorkload) -> Iterator[Measure
 
 
 def _samples(workload: StoredWorkload, run: Mapping[str, Any]) -> array[float]:
-    with workload.samples_file.open("rb") as file:
+    with open_samples(workload.samples_file) as file:
         return read_run_samples(file, workload.samples_file, run)

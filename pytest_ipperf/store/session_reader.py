@@ -61,9 +61,17 @@ class StoredWorkload:
 
         The workload must be `whole`; raises DamageError if the samples are not those that were written.
         """
-        with self.samples_file.open("rb") as file:
+        with open_samples(self.samples_file) as file:
             for run in self.runs:
                 yield read_run_samples(file, self.samples_file, run)
+
+
+def open_samples(path: Path) -> BinaryIO:
+    """Open a samples file; DamageError if it is gone or cannot be read."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise DamageError(f"samples: {path} cannot be read ({error.strerror})") from None
 
 
 def read_run_samples(file: BinaryIO, path: Path, run: Facts) -> array[float]:

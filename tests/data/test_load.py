@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -173,6 +174,17 @@ def test_what_is_no_session_is_named(tmp_path, stored):
     assert list(pytest_ipperf.load(copy).runs)
     with pytest.raises(DamageError, match="is damaged: these are not the samples that were written"):
         list(pytest_ipperf.load(copy).samples)
+
+
+def test_samples_that_are_gone_are_damage_of_the_records(tmp_path, stored):
+    copy = tmp_path / "copy"
+    shutil.copytree(pytest_ipperf.load(stored).folder, copy)
+    (copy / "main.f64").unlink()
+    data = pytest_ipperf.load(copy)
+    assert list(data.runs)
+    with pytest.raises(DamageError) as raised:
+        list(data.samples)
+    assert str(raised.value) == f"samples: {copy / 'main.f64'} cannot be read (No such file or directory)"
 
 
 def test_exports_are_read_by_pandas_and_pyarrow_as_loaded(stored, summary):

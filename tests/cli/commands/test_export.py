@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from array import array
 
 import pytest
 
 from pytest_ipperf import cli
 from pytest_ipperf.cli.night.finish import end_night
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.store import Archive, read_session_summary
-from tests.store.kept import keep, name_of, record
+from pytest_ipperf.store import Archive, EventLog, read_session_summary
+from tests.store.kept import BEGAN, facts, keep, name_of, record
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -80,3 +81,27 @@ def test_what_cannot_be_is_one_sentence(program, history, arguments, status, sen
     found, lines, said = program(history, "export", *arguments)
     assert (found, lines, said.count("\n")) == (status, [], 1)
     assert said.startswith(f"pytest-ipperf: {sentence.rstrip('*')}")
+
+
+@pytest.mark.parametrize("form", ["samples", "parquet"])
+@pytest.mark.parametrize("into_file", [False, True])
+def test_samples_that_are_gone_are_blamed_on_no_other_file(program, tmp_path, form, into_file):
+    log = EventLog(tmp_path / ".ipperf" / "runs" / name_of(0), "main")
+    log.append("session", facts(0))
+    cell = record(1)
+    log.append("workload", {"workload": cell.workload, "seed": 7, "order": []})
+    run = {
+        "workload": cell.workload, "arm": "ipv6", "warmup": False, "began_at": BEGAN, "attempted": 1, "failed": {},
+        "values": {"response_time": 0.005}, "columns": ["total"], "rows": 1,
+        "offset": log.append_samples(array("d", [0.005]).tobytes()),
+    }  # fmt: skip
+    log.append("run", run)
+    log.append("record", cell.to_plain())
+    log.append("end", {"status": 0, "seconds": 61.5})
+    log.close()
+    output, file = tmp_path / "x.out", tmp_path / ".ipperf" / "runs" / name_of(0) / "main.f64"
+    arguments = ["export", "last", "--format", form, *(["--output", output] if into_file else [])]
+    file.unlink()
+    sentence = f"pytest-ipperf: samples: {file} cannot be read (No such file or directory)\n"
+    assert program(tmp_path / ".ipperf", *arguments) == (1, [], sentence)
+    assert not output.exists()
