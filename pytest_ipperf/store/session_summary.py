@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm, testbed_of
-from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
+from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble, unexplained
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.completeness import UNMEASURED, Completeness, SessionState, completeness_of, state_of
 from pytest_ipperf.core.records.record import Record
@@ -45,6 +45,7 @@ def read_session_summary(
     records = tuple(event.record for event in answers if event.record is not None)
     troubles = tuple(_trouble(event) for event in events if event["event"] in ("undecided", "trouble"))
     running = was_running or (running is None and is_being_written(folder))
+    status = ends[-1]["status"] if ends else None
     schema = session.facts["schema"]
     ended = tells_end(schema) or session.partial_line
     completeness = _completeness(
@@ -58,7 +59,7 @@ def read_session_summary(
         seconds=ends[-1]["seconds"] if ends else None,
         question=session.facts,
         records=records,
-        troubles=(*troubles, *_unmeasured(completeness)),
+        troubles=(*troubles, *unexplained(status, records, troubles), *_unmeasured(completeness)),
         completeness=completeness,
         hosts=tuple(_hosts(measured)),
         samples=Samples(measured),
@@ -66,7 +67,7 @@ def read_session_summary(
         provisional=_provisional(measured),
         runs=MeasuredRuns(folder),
         saved=session.facts.get("saved", ""),
-        status=ends[-1]["status"] if ends else None,
+        status=status,
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.nightly.session_summary import HostSummary, Trouble
+from pytest_ipperf.core.nightly.session_summary import UNEXPLAINED, WHOLE_SESSION, HostSummary, Trouble
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.completeness import SessionState
 from pytest_ipperf.store import Archive, EventLog, read_session, read_session_summary, session_reader
@@ -51,6 +51,25 @@ def test_a_story_has_all_that_was_kept(tmp_path):
     seen = {**HOST, "server": "apache 2.4"}
     assert summary.hosts == tuple(HostSummary(testbed="lab", role=role, facts=seen) for role in ("client", "server"))
     assert (summary.night, dict(summary.histories), dict(summary.samples)) == (None, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("status", "ratio", "kinds", "told"),
+    [
+        (1, 1.0, (), True),
+        (1, 1.0, ("inconclusive",), True),  # --ipperf-inconclusive=fail
+        (1, 1.3, (), False),
+        (1, 1.0, ("failed",), False),
+        (1, 1.0, ("infrastructure", "inconclusive"), False),
+        (0, 1.0, ("inconclusive",), False),
+        (2, 1.0, (), False),
+        (None, 1.0, (), False),
+    ],
+)
+def test_a_status_that_no_result_explains_is_trouble_of_the_session(tmp_path, status, ratio, kinds, told):
+    folder = keep(tmp_path, 0, [record(1, ratio)], status=status, troubles={kind: f"t.py::{kind}" for kind in kinds})
+    found = [each for each in read_session_summary(folder).troubles if each.nodeid == WHOLE_SESSION]
+    assert found == ([Trouble(nodeid="pytest", kind="failed", sentence=UNEXPLAINED)] if told else [])
 
 
 def test_hosts_have_the_names_and_addresses_of_the_inventory(tmp_path):

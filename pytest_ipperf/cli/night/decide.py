@@ -15,7 +15,7 @@ from typing import Any
 from pytest_ipperf.core.nightly.gate import decide
 from pytest_ipperf.core.nightly.outages import RunCount, outage_sentence
 from pytest_ipperf.core.nightly.report import GateStatus, NightReport
-from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.core.nightly.session_summary import UNEXPLAINED, WHOLE_SESSION, SessionSummary
 from pytest_ipperf.core.portable.errors import DamageError
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -23,9 +23,6 @@ from pytest_ipperf.store import LOST, Archive, acceptances, read_session_summary
 
 _FAILED = 1
 _NAMED = 5
-_UNEXPLAINED = (
-    "it ended with status 1, for a test that measures nothing or by --ipperf-inconclusive=fail; see its output"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +134,9 @@ def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) 
 
 def _troubles(screening: SessionSummary, fresh: SessionSummary | None) -> dict[str, str]:
     """Return the troubles by node id, without items that the budget left out, of which a warning tells."""
-    both = [*screening.troubles, *(fresh.troubles if fresh else ())]
+    again = [each for each in fresh.troubles if each.nodeid != WHOLE_SESSION] if fresh else []
+    both = [*screening.troubles, *again]
     found = {each.nodeid: each.sentence for each in both if each.kind != "inconclusive"}
     if screening.status == _FAILED and not found:
-        return {"pytest": _UNEXPLAINED}
+        return {WHOLE_SESSION: UNEXPLAINED}  # cells that are only flagged do not explain it
     return found

@@ -10,15 +10,22 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import CONFIRMING
 from pytest_ipperf.core.nightly.report import NightReport
-from pytest_ipperf.core.records.completeness import WHOLE, Completeness
+from pytest_ipperf.core.records.completeness import UNMEASURED, WHOLE, Completeness
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.measured_run import MeasuredRun
 from pytest_ipperf.core.records.record import Record
 
+WHOLE_SESSION = "pytest"
+"""Name of the session as a whole among its troubles."""
+UNEXPLAINED = (
+    "it ended with status 1, for a test that measures nothing or by --ipperf-inconclusive=fail; see its output"
+)
+_FAILED = 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """An item without an answer.
+    """An item without an answer, or `WHOLE_SESSION` if no result of the session explains that it failed.
 
     `kind` is `inconclusive` (the budget was spent), `invalid`, `infrastructure`, `failed` for another reason than its
     margin, or `unmeasured` if the session did not reach it.
@@ -27,6 +34,14 @@ class Trouble:
     nodeid: str
     kind: str
     sentence: str
+
+
+def unexplained(status: int | None, records: Iterable[Record], troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
+    """Return the trouble of a session that failed although none of its results did; empty for any other."""
+    red = any(record.verdict in ("exceeds", "invalid") for record in records)
+    if status != _FAILED or red or any(each.kind not in ("inconclusive", UNMEASURED) for each in troubles):
+        return ()
+    return (Trouble(nodeid=WHOLE_SESSION, kind="failed", sentence=UNEXPLAINED),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

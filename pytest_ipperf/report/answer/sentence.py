@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.limit import Limit
-from pytest_ipperf.core.nightly.session_summary import Trouble
+from pytest_ipperf.core.nightly.session_summary import WHOLE_SESSION, Trouble
 from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
@@ -72,13 +72,17 @@ def worse_by(record: Record) -> float:
 
 
 def _unanswered(records: Iterable[Record], troubles: Iterable[Trouble]) -> Iterator[str]:
-    """Yield the number of tests without an answer, and of those that failed after their answer."""
+    """Yield the numbers of tests without an answer and of those that failed after it, and an unexplained status."""
     known = {record.nodeid for record in records}
     nodes = {trouble.nodeid for trouble in troubles if trouble.kind != UNMEASURED}
+    failed = WHOLE_SESSION in nodes
+    nodes.discard(WHOLE_SESSION)
     if count := len(nodes - known):
         yield f"{count} test{'s have' if count > 1 else ' has'} no answer"
     if count := len(nodes & known):
         yield f"{count} test{'s' * (count > 1)} failed for another reason"
+    if failed:
+        yield "pytest ended with status 1"
 
 
 def _compared(cells: Sequence[Record]) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pytest_ipperf.core.nightly.report import GateStatus, NightReport
-from pytest_ipperf.core.nightly.session_summary import SessionSummary
+from pytest_ipperf.core.nightly.session_summary import WHOLE_SESSION, SessionSummary
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
@@ -42,7 +42,8 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 class JUnit(Report):
     """One suite: a test for each cell and metric, one for each test without an answer, and one for the night itself.
 
-    An incomplete session adds an error, which comes first, so that no gate takes it for green.
+    An incomplete session, or one that failed for none of these, adds an error, which comes first, so that no gate takes
+    it for green.
     """
 
     name: str = "junit"
@@ -50,7 +51,9 @@ class JUnit(Report):
     suffix: str = ".xml"
 
     def render(self, summary: SessionSummary) -> bytes:
-        cases = [*_session(summary), *_night(summary.night), *_cases(cell_results(summary))]
+        results = cell_results(summary)
+        tests = [each for each in results if each.nodeid != WHOLE_SESSION]
+        cases = [*_session(summary, results), *_night(summary.night), *_cases(tests)]
         counted = Counter(each.tag for case in cases for each in case)
         counts = {
             "tests": f"{len(cases)}",
@@ -89,12 +92,15 @@ def _about(summary: SessionSummary) -> dict[str, str]:
     }
 
 
-def _session(summary: SessionSummary) -> Iterator[Element]:
-    """Yield the test case for a session that was broken off or is running."""
-    if banner := summary.completeness.banner:
+def _session(summary: SessionSummary, results: Sequence[CellResult]) -> Iterator[Element]:
+    """Yield the test case for a session that was broken off or is running, or whose failure no result explains."""
+    banner = summary.completeness.banner
+    failed = [each for each in results if each.nodeid == WHOLE_SESSION]
+    said = [*filter(None, [banner]), *(f"{each.nodeid}: {each.sentence}" for each in failed)]
+    if said:
         case = Element("testcase", {"classname": _CLASS, "name": "the session as a whole"})
-        about = {"message": _clean(banner), "type": summary.completeness.state.value}
-        SubElement(case, "error", about).text = _clean(f"{banner}\n{headline(summary, cell_results(summary))}")
+        about = {"message": _clean(said[0]), "type": summary.completeness.state.value if banner else failed[0].code}
+        SubElement(case, "error", about).text = _clean("\n".join((*said, headline(summary, results))))
         yield case
 
 

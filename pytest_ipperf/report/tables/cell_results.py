@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.nightly.report import CellReport, GateDecision, cell_of
-from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
+from pytest_ipperf.core.nightly.session_summary import WHOLE_SESSION, SessionSummary, Trouble
 from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
@@ -95,7 +95,8 @@ def cell_results(summary: SessionSummary) -> tuple[CellResult, ...]:
     cells = [_of_cell(cell) for cell in summary.night.cells]
     troubles = {trouble.nodeid: trouble for trouble in summary.troubles}
     for nodeid, sentence in summary.night.troubles.items():
-        kind = troubles[nodeid].kind if nodeid in troubles else "infrastructure"
+        other = "failed" if nodeid == WHOLE_SESSION else "infrastructure"
+        kind = troubles[nodeid].kind if nodeid in troubles else other
         troubles[nodeid] = Trouble(nodeid=nodeid, kind=kind, sentence=sentence)
     ruled = {cell.key.cell for cell in summary.night.cells}
     broken = {cell.key.cell for cell in summary.night.with_decision(GateDecision.TROUBLE)}

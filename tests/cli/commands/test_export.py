@@ -10,6 +10,7 @@ import pytest
 
 from pytest_ipperf import cli
 from pytest_ipperf.cli.night.finish import end_night
+from pytest_ipperf.core.nightly.session_summary import UNEXPLAINED
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import Archive, EventLog, read_session_summary
 from tests.store.kept import BEGAN, facts, keep, name_of, record
@@ -52,6 +53,23 @@ def test_a_night_is_written_as_it_was_decided(tmp_path, monkeypatch, capfdbinary
         assert capfdbinary.readouterr().out == (written / name).read_bytes()
     assert cli.main(["export", screening.name, "--format", "json"]) == 0
     assert json.loads(capfdbinary.readouterr().out)["night"]["light"] == "red"
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.3])
+def test_a_night_tells_once_that_its_screening_failed_for_no_result(tmp_path, monkeypatch, capfdbinary, ratio):
+    """A cell that was only flagged explains no failure, and a second session has its own reasons for its status."""
+    root = tmp_path / ".ipperf"
+    screening = keep(root, 0, [record(1), record(2, ratio)], saved="night", status=1)
+    fresh = keep(root, 1, [record(2)], status=1) if ratio > 1 else None
+    assert end_night(root, screening, fresh, lost="", saved="night", baseline="night", output=None) == 1
+    monkeypatch.chdir(tmp_path)
+    capfdbinary.readouterr()
+    for form in ("junit", "markdown", "html"):
+        assert cli.main(["export", screening.name, "--format", form]) == 0
+        text = capfdbinary.readouterr().out.decode().replace("\\", "")
+        assert text.count('name="the session as a whole"') == (form == "junit")
+        assert text.count(f"`pytest` | failed |  |  | {UNEXPLAINED}") == (form == "markdown")
+        assert UNEXPLAINED in text
 
 
 def test_the_help_names_all_formats(capsys):

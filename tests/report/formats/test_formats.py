@@ -20,8 +20,9 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.nightly.aa_check import AACheck
 from pytest_ipperf.core.nightly.report import CellReport, GateDecision, GateStatus, NightReport
-from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
+from pytest_ipperf.core.nightly.session_summary import UNEXPLAINED, WHOLE_SESSION, HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.records.completeness import Completeness, SessionState
 from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.measured_run import MeasuredRun
 from pytest_ipperf.report.answer.sentence import plain_answer
@@ -302,6 +303,26 @@ def test_in_junit_the_nights_rulings_are_the_outcomes(night):
     assert found["lab-gone-missing-ipv6 throughput"] == "error"
     (accepted,) = (each for each in junit(night).iter("system-out") if "Ada" in (each.text or ""))
     assert (accepted.text or "").startswith("worse, and accepted: the new router, says Ada, until 2027-01-01\n")
+
+
+@pytest.mark.parametrize("state", [SessionState.WHOLE, SessionState.BROKEN_OFF])
+def test_a_session_that_failed_for_none_of_its_results_says_so_in_every_format(cell, state):
+    trouble = Trouble(nodeid=WHOLE_SESSION, kind="failed", sentence=UNEXPLAINED)
+    completeness = Completeness(state=state, measured=1, planned=1 + (state is SessionState.BROKEN_OFF))
+    summary = summary_of([cell()], [trouble], status=1, completeness=completeness)
+    assert list(outcomes(summary).values()) == ["error", "system-out"]
+    assert next(iter(outcomes(summary))) == "the session as a whole"
+    (error,) = junit(summary).iter("error")
+    assert f"pytest: {UNEXPLAINED}" in (error.text or "").splitlines()
+    assert junit(summary)[0].attrib["errors"] == "1"
+    text = FORMATS["markdown"].render(summary).decode()
+    assert f"| `pytest` | failed |  |  | {UNEXPLAINED} |" in text.replace("\\", "")
+    page = FORMATS["html"].render(summary).decode()
+    assert page.count(UNEXPLAINED) == 1
+    assert json.loads(FORMATS["json"].render(summary))["troubles"] == [dataclasses.asdict(trouble)]
+    sentence = plain_answer(summary.records, summary.troubles).sentence
+    assert sentence.endswith("; pytest ended with status 1.")
+    assert "no answer" not in sentence
 
 
 @pytest.mark.parametrize("gate_status", GateStatus)
