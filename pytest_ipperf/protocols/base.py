@@ -41,7 +41,6 @@ _ENOUGH_BYTES = 2**20  # so that a check makes no large content
 _MOST_CONTENT_BYTES = 2**30  # hosts hold it in memory, several times
 _LONGEST_LINE = 4096  # eight times the limit of RFC 5321, section 4.5.3.1.5
 
-
 PROTOCOL, CONTENT = "protocol", "content"
 """Kinds of failure: a malformed or unexpected reply, and content that differs from the server's."""
 
@@ -344,10 +343,8 @@ class Application(Protocol):
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
         del connections, factors
         if payload_bytes > _MOST_CONTENT_BYTES:
-            raise UsageError(
-                f"payload {payload_bytes} is more than {self.name} holds in memory, where it is compared; take "
-                f"{_MOST_CONTENT_BYTES} at most, or file_transfer for larger files"
-            )
+            most = f"{_MOST_CONTENT_BYTES} at most, or file_transfer for larger files"
+            raise UsageError(f"payload {payload_bytes} is more than {self.name} compares in memory; take {most}")
         self.content(min(payload_bytes, _ENOUGH_BYTES))
 
     @abstractmethod
@@ -370,10 +367,7 @@ class Application(Protocol):
         """Return a new transaction; `index` is the connection's number in the run."""
 
     def sent_by(self, sender: str) -> int | None:
-        """Return the index of the connection that used this sender address; None if it is not one of ours.
-
-        Like `difference`, only for protocols with `hands_over`.
-        """
+        """Return the index of the connection that used this sender; None if it is not ours. Only with `hands_over`."""
         del sender
         return None
 
