@@ -92,7 +92,7 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
         if item.config.stash[SESSION].settings.flags:
             attributes.ipperf_flagged = record.sentence
             _skip(item, report, f"flagged: {record.sentence}")
-    elif report.failed or (call.when == "setup" and INVALID in item.stash):
+    elif report.failed or (call.when == "setup" and error is not None and INVALID in item.stash):
         _name_trouble(item, call, report, error)
 
 

@@ -347,6 +347,27 @@ def test_a_night_that_was_broken_off_goes_on_where_it_was(project, night):
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]  # the last in fresh epochs
 
 
+def test_what_a_test_asks_in_fresh_epochs_alone_is_decided_too(project, night):
+    """Its first assertion ends the test in the screening, and is refuted by the fresh epochs."""
+    project.network(slower=0.2)
+    project.pytester.makepyfile(
+        test_two="""
+        import pytest
+
+        @pytest.mark.http
+        @pytest.mark.levels(connections=[1])
+        def test_two(measured, request):
+            fresh = request.config.getoption("--ipperf-only")
+            assert measured.slowdown <= ("50%" if fresh else "10%")
+            assert measured.p95 <= "1us"
+        """
+    )
+    status, said, verdict = night("test_two.py")
+    assert status == 1, said
+    found = {cell["metric"]: cell["ruling"] for cell in verdict["cells"]}
+    assert found == {"response_time": "within", "p95<=1us": "exceeds"}
+
+
 def test_a_night_tells_what_its_budget_left_out(project, night):
     project.network(run_s=1.0)
     status, said, verdict = night("--ipperf-budget=75s")
