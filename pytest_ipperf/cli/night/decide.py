@@ -6,7 +6,7 @@ All of these are on disk, so that a night can be decided again at any time, with
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,15 +14,16 @@ from typing import Any
 
 from pytest_ipperf.core.nightly.gate import decide
 from pytest_ipperf.core.nightly.outages import RunCount, outage_sentence
-from pytest_ipperf.core.nightly.report import GateStatus, NightReport
+from pytest_ipperf.core.nightly.report import GateDecision, GateStatus, NightReport
 from pytest_ipperf.core.nightly.session_summary import UNEXPLAINED, WHOLE_SESSION, SessionSummary
 from pytest_ipperf.core.portable.errors import DamageError
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.store import LOST, Archive, acceptances, read_session_summary
+from pytest_ipperf.store import LOST, Archive, StoredNight, acceptances, read_session_summary
 
 _FAILED = 1
 _NAMED = 5
+_WELL = {GateDecision.WITHIN, GateDecision.ACCEPTED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,8 @@ def decide_night(
     )
     left_out = [f"left out of the history: {each}" for each in archive.damage(saved=baseline, before=screening.name)]
     notes = filter(None, [outage_sentence(_run_counts(archive, summary, baseline))])
-    report = replace(report, warnings=(*report.warnings, *_left_by_budget(summary), *left_out), notes=tuple(notes))
+    asked = [*_left_by_budget(summary), *_margins_not_asked(report, before)]
+    report = replace(report, warnings=(*report.warnings, *asked, *left_out), notes=tuple(notes))
     histories = archive.histories(screening.name, saved=baseline)
     return NightDecision(report=report, summary=replace(summary, histories=histories, night=report), fresh=again)
 
@@ -83,8 +85,28 @@ def _left_by_budget(screening: SessionSummary) -> list[str]:
     left = sorted(each.nodeid for each in screening.troubles if each.kind == "inconclusive")
     if not left:
         return []
-    named = ", ".join(left[:_NAMED]) + (f" and {len(left) - _NAMED} more" if len(left) > _NAMED else "")
-    return [f"not measured, as --ipperf-budget was spent: {len(left)} item{'s' * (len(left) > 1)}: {named}"]
+    return [f"not measured, as --ipperf-budget was spent: {len(left)} item{'s' * (len(left) > 1)}: {_names(left)}"]
+
+
+def _margins_not_asked(report: NightReport, before: StoredNight | None) -> list[str]:
+    """Return a sentence about cells that are well by other margins than all those that the last night asked of them."""
+    found: dict[tuple[str, str], set[GateDecision]] = {}
+    asked = set()
+    for each in (*report.cells, *report.quiet):
+        if each.screen is not None:
+            found.setdefault((each.key.cell, each.key.metric), set()).add(each.decision)
+            asked.add((each.key.cell, each.key.metric, each.screen.margin))
+    well = {name for name, decisions in found.items() if decisions <= _WELL}
+    gone = sorted(each for each in (before.margins if before else ()) if each not in asked and each[:2] in well)
+    if not gone:
+        return []
+    named = _names([f"{cell} {metric} ({margin})" for cell, metric, margin in gone])
+    return [f"margins that the last night asked and this one did not: {len(gone)}: {named}"]
+
+
+def _names(items: Sequence[str]) -> str:
+    more = len(items) - _NAMED
+    return ", ".join(items[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _run_counts(archive: Archive, screening: SessionSummary, baseline: str) -> dict[str, RunCount]:

@@ -51,7 +51,8 @@ class StoredNight:
     """A finished night: its `name`, its screening's `session`, the name it was `saved` under, its `gate_status`.
 
     It began at `began_at` (seconds since 1970). `red` are the cells (with their metric) that it found worse, `cells`
-    those that the next night must measure, too. `lost` says that some of its records could not be kept.
+    those that the next night must measure, too. `margins` are the margins that it asked, as a cell with its metric and
+    the margin's text. `lost` says that some of its records could not be kept.
     """
 
     name: str
@@ -61,6 +62,7 @@ class StoredNight:
     gate_status: int
     red: tuple[tuple[str, str], ...]
     cells: tuple[HistoryKey, ...]
+    margins: frozenset[tuple[str, str, str]] = frozenset()
     lost: bool = False
 
     @property
@@ -154,5 +156,15 @@ def _night(name: str, verdict: Mapping[str, Any]) -> StoredNight:
         gate_status=GateStatus(verdict["status"]),
         red=tuple((key.cell, key.metric) for key, decision in cells if decision in _REDS),
         cells=tuple(key for key, _ in cells),
+        margins=frozenset(
+            (each["cell"], each["metric"], margin) for each in verdict["cells"] if (margin := _margin(each))
+        ),
         lost=any(each.get("nodeid") == LOST for each in verdict.get("troubles", ())),
     )
+
+
+def _margin(cell: Mapping[str, Any]) -> str:
+    """Return the margin by which a cell was judged; empty if it was not, or in verdicts of another form."""
+    screen = cell.get("screen")
+    margin = screen.get("margin") if isinstance(screen, dict) else ""
+    return margin if isinstance(margin, str) else ""

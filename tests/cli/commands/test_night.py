@@ -368,6 +368,27 @@ def test_what_a_test_asks_in_fresh_epochs_alone_is_decided_too(project, night):
     assert found == {"response_time": "within", "p95<=1us": "exceeds"}
 
 
+def test_a_night_tells_which_margins_of_the_last_one_it_did_not_ask(project, night):
+    project.network(slower=0.02)
+    tests = "".join(
+        f"""
+@pytest.mark.http
+@pytest.mark.levels(connections=[1])
+def test_{name}(measured):
+    assert measured.slowdown <= "{margin}"
+"""
+        for name, margin in (("loose", "50%"), ("strict", "10%"))
+    )
+    project.pytester.makepyfile(test_two=f"import pytest\n{tests}")
+    assert night("test_two.py")[2]["warnings"] == []
+    status, said, verdict = night("test_two.py", "-k", "loose")
+    cell = "loopback-http-c1-1k-ipv6 response_time"
+    assert (status, verdict["warnings"]) == (
+        0, [f"margins that the last night asked and this one did not: 1: {cell} (10%)"],
+    ), said  # fmt: skip
+    assert night("test_two.py", "-k", "loose")[2]["warnings"] == []
+
+
 def test_a_night_tells_what_its_budget_left_out(project, night):
     project.network(run_s=1.0)
     status, said, verdict = night("--ipperf-budget=75s")
