@@ -50,12 +50,11 @@ class FileTransfer(ServedEngine):
 
 
 class Reading(NamedTuple):
-    """Counts at one instant: seconds on the clock of the run, bytes of files, bytes at the interface, transfers."""
+    """Counts at one instant: seconds on the clock of the run, bytes of files, bytes at the interface."""
 
     at_s: float
     received_bytes: int
     interface_bytes: float
-    transfers: int
 
 
 class Transfers:
@@ -76,9 +75,7 @@ class Transfers:
         self._wait_for_data(alive)
         start = time.perf_counter() + spec.warmup_s
         self._sleep(start, alive)
-        for stream in self._streams:
-            stream.begin_run()
-        readings, cpu_s = [self._reading()], time.process_time()
+        readings, cpu_s = [self._first_reading()], time.process_time()
         rows = max(1, round(spec.run_s / _ROW_S))
         for row in range(1, rows + 1):  # by absolute times, so that no delay adds up
             self._sleep(readings[0].at_s + spec.run_s * row / rows, alive)
@@ -123,10 +120,26 @@ class Transfers:
         why = f" ({', '.join(kinds)})" if kinds else ""
         return f"no file arrived from the server at {self._spec.address} port {self._spec.service.port}{why}"
 
+    def _first_reading(self) -> Reading:
+        """Begin the run; read the interface before the files, where all later readings do so after them.
+
+        However long the machine pauses between the two counts, what the files received in the run has then passed the
+        interface in the run, apart from what the sockets held at its beginning.
+        """
+        count, at_s = self._interface_bytes(), time.perf_counter()
+        for stream in self._streams:
+            stream.begin_run()
+        return Reading(at_s, self._received_bytes(), count)
+
     def _reading(self) -> Reading:
-        received = sum(stream.received_bytes for stream in self._streams)
-        count = interface_bytes(self._spec.device).received if self._spec.device else math.nan
-        return Reading(time.perf_counter(), received, count, sum(len(stream.took_s) for stream in self._streams))
+        received, count = self._received_bytes(), self._interface_bytes()
+        return Reading(time.perf_counter(), received, count)
+
+    def _received_bytes(self) -> int:
+        return sum(stream.received_bytes for stream in self._streams)
+
+    def _interface_bytes(self) -> float:
+        return interface_bytes(self._spec.device).received if self._spec.device else math.nan
 
     def _report(self, readings: list[Reading], longest_gap_s: float, cpu_s: float) -> FlowReport:
         first, last = readings[0], readings[-1]
