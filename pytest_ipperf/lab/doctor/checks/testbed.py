@@ -24,7 +24,7 @@ class TheTestbed(Check):
             (Arm(ipver, name) for name in TRANSPORTS for ipver in (4, 6) if ipver == 6 or name == "native"),
             key=lambda arm: TRANSPORTS[arm.transport].rank,
         )
-        # What a lab's tunnels lack is told by the check of tunnels.
+        # The check `tunnels` says why no backend can carry a lab's tunnels.
         without = set(testbed.paths) if testbed.is_lab and testbed.paths and lab_backend(testbed, "")[1] else set()
         has = [str(arm) for arm in arms if not testbed.lacks(arm) and arm.transport not in without]
         if len(has) > 1:
