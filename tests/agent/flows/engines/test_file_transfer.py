@@ -102,17 +102,18 @@ def test_a_real_server_is_fetched_from_again_and_again(name, ipver, sessions):
 
 
 def test_what_arrives_while_the_machine_pauses_at_the_beginning_is_not_lost_at_the_interface(monkeypatch):
-    pauses = []
+    waiting = threading.Event()
 
     def paused(device):
-        if not pauses:
-            pauses.append(time.sleep(0.2))
+        if waiting.is_set():
+            waiting.clear()
+            time.sleep(0.2)
         return interface_bytes(device)
 
     monkeypatch.setattr(file_transfer, "interface_bytes", paused)
     with serving("pyftpdlib", MIB) as (port, _):
         for _ in range(20):
-            pauses.clear()
+            waiting.set()
             facts = run(spec_of(port, MIB)).facts
             if facts["transfers"] > 2:
                 break
